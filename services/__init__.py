@@ -1,0 +1,1 @@
+"""The four gRPC services and what they share."""

@@ -1,0 +1,208 @@
+"""Settings from the environment, and the frame in which a service's `__main__` runs.
+
+Only `__main__.py` files read the environment, through `Env`. A setting that is missing or wrong ends the process with
+one line that names the variable, says what is expected and gives an example.
+"""
+
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeVar, overload
+
+import uvloop
+
+T = TypeVar("T")
+
+
+class SettingsError(Exception):
+    """A setting that is missing or wrong. Its text is one line for the operator and never holds a secret's value."""
+
+
+class _Required:
+    """The default of a setting that has none."""
+
+
+REQUIRED: Final = _Required()
+
+
+class Env:
+    """A mapping of environment variables, read with a type. Empty values count as unset.
+
+    Every reader takes `default` (without one the variable is required), `expected` (what it is, in words) and
+    `example`, which are used in the error alone, and raises SettingsError.
+    """
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    @classmethod
+    def of_process(cls) -> "Env":
+        """The environment of this process, as it is now."""
+        return cls(dict(os.environ))
+
+    @overload
+    def text(self, name: str, *others: str, expected: str = ..., example: str = ...) -> str: ...
+    @overload
+    def text(self, name: str, *others: str, default: T, expected: str = ..., example: str = ...) -> str | T: ...
+    def text(
+        self,
+        name: str,
+        *others: str,
+        default: object = REQUIRED,
+        expected: str = "a text",
+        example: str = "",
+    ) -> object:
+        """The first of `name` and `others` that is set: `env.text("LOCI_MEMORY_DATABASE_URL", "LOCI_DATABASE_URL")`."""
+        for candidate in (name, *others):
+            if value := self._values.get(candidate, "").strip():
+                return value
+        if isinstance(default, _Required):
+            raise SettingsError(_sentence(" or ".join((name, *others)), "is not set", expected, example))
+        return default
+
+    @overload
+    def integer(self, name: str, *, least: int = ..., most: int | None = ..., example: str = ...) -> int: ...
+    @overload
+    def integer(
+        self, name: str, *, default: T, least: int = ..., most: int | None = ..., example: str = ...
+    ) -> int | T: ...
+    def integer(
+        self, name: str, *, default: object = REQUIRED, least: int = 0, most: int | None = None, example: str = "10"
+    ) -> object:
+        """A whole number in [least, most]."""
+        expected = f"a whole number of at least {least}" + ("" if most is None else f" and at most {most}")
+        raw = self.text(name, default=default, expected=expected, example=example)
+        if not isinstance(raw, str) or raw is default:
+            return raw
+        try:
+            number = int(raw)
+        except ValueError:
+            raise SettingsError(_sentence(name, f"is {raw!r}", expected, example)) from None
+        if number < least or (most is not None and number > most):
+            raise SettingsError(_sentence(name, f"is {raw!r}", expected, example))
+        return number
+
+    @overload
+    def seconds(self, name: str, *, example: str = ...) -> float: ...
+    @overload
+    def seconds(self, name: str, *, default: T, example: str = ...) -> float | T: ...
+    def seconds(self, name: str, *, default: object = REQUIRED, example: str = "30") -> object:
+        """A span in seconds, fractions allowed, above zero."""
+        expected = "a number of seconds above zero"
+        raw = self.text(name, default=default, expected=expected, example=example)
+        if not isinstance(raw, str) or raw is default:
+            return raw
+        try:
+            span = float(raw)
+        except ValueError:
+            span = 0.0
+        if not 0 < span < float("inf"):
+            raise SettingsError(_sentence(name, f"is {raw!r}", expected, example))
+        return span
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """1, true, yes, on; or 0, false, no, off."""
+        raw = self.text(name, default="")
+        lowered = raw.lower()
+        if not lowered:
+            return default
+        if lowered in {"1", "true", "yes", "on"}:
+            return True
+        if lowered in {"0", "false", "no", "off"}:
+            return False
+        raise SettingsError(_sentence(name, f"is {raw!r}", "true or false", "true"))
+
+    @overload
+    def choice(self, name: str, options: Sequence[str]) -> str: ...
+    @overload
+    def choice(self, name: str, options: Sequence[str], *, default: T) -> str | T: ...
+    def choice(self, name: str, options: Sequence[str], *, default: object = REQUIRED) -> object:
+        """One of `options`, exactly as written."""
+        expected = "one of " + ", ".join(options)
+        raw = self.text(name, default=default, expected=expected, example=options[0])
+        if raw is not default and raw not in options:
+            raise SettingsError(_sentence(name, f"is {raw!r}", expected, options[0]))
+        return raw
+
+    @overload
+    def path(self, name: str, *, example: str = ...) -> Path: ...
+    @overload
+    def path(self, name: str, *, default: T, example: str = ...) -> Path | T: ...
+    def path(self, name: str, *, default: object = REQUIRED, example: str = "/var/lib/loci") -> object:
+        """A path with `~` expanded. Whether anything is there is the caller's question."""
+        raw = self.text(name, default=default, expected="a path", example=example)
+        return Path(raw).expanduser() if isinstance(raw, str) and raw is not default else raw
+
+    @overload
+    def content(
+        self, name: str, *, secret: bool = ..., expected: str = ..., example: str = ...
+    ) -> str: ...
+    @overload
+    def content(
+        self, name: str, *, default: T, secret: bool = ..., expected: str = ..., example: str = ...
+    ) -> str | T: ...
+    def content(
+        self,
+        name: str,
+        *,
+        default: object = REQUIRED,
+        secret: bool = True,
+        expected: str = "a value, or the path of a file that holds it",
+        example: str = "/var/lib/loci/keys/key",
+    ) -> object:
+        """The value itself, or the text of the file it names (`/...`, `~...` or `./...`).
+
+        With `secret`, a file that its group or others can read is refused.
+        """
+        raw = self.text(name, default=default, expected=expected, example=example)
+        if not isinstance(raw, str) or raw is default or not raw.startswith(("/", "~", "./")):
+            return raw
+        path = Path(raw).expanduser()
+        try:
+            mode = path.stat().st_mode
+            text = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not text"
+            raise SettingsError(_sentence(name, f"names {path}, which cannot be read ({why})", expected, example)) from None
+        if secret and stat.S_IMODE(mode) & 0o077:
+            raise SettingsError(f"{name} names {path}, which others can read; run: chmod 600 {path}")
+        return text
+
+
+def _sentence(name: str, problem: str, expected: str, example: str) -> str:
+    tail = f", for example {name.split(' or ')[0]}={example}" if example else ""
+    return f"{name} {problem}; expected {expected}{tail}"
+
+
+Main = Callable[[Env], Awaitable[None]]
+
+
+def run_service(serve: Main, **commands: Main) -> None:
+    """Runs `python -m services.<name> [command]` on uvloop: `run_service(serve, migrate=migrate)`.
+
+    Exits with 2 and one line on stderr for a SettingsError or an unknown command.
+    """
+    name, *rest = sys.argv[1:] or [""]
+    main = commands.get(name) if name else serve
+    if main is None or rest:
+        choices = "".join(f" [{command}]" for command in commands)
+        _exit_with(f"usage: python -m services.<name>{choices}")
+    else:
+        try:
+            uvloop.run(_awaited(main))
+        except SettingsError as error:
+            _exit_with(str(error))
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            sys.exit(130)
+
+
+async def _awaited(main: Main) -> None:
+    await main(Env.of_process())
+
+
+def _exit_with(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+    sys.exit(2)
