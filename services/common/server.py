@@ -1,0 +1,161 @@
+"""gRPC servers: made alike for every service, with health and reflection, and stopped without dropping calls."""
+
+import asyncio
+import logging
+import random
+import signal
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health
+from grpc_reflection.v1alpha import reflection
+
+from services.common import telemetry
+from services.common.context import Verifier
+from services.common.interceptors import EdgeAuthenticate, Guard
+from services.common.settings import SettingsError
+
+logger = logging.getLogger(__name__)
+
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+MAX_METADATA_BYTES = 64 * 1024
+GRACE_SECONDS = 5.0
+_CONNECTION_AGE_MS = 300_000
+_LONGEST_SOCKET_PATH = 107
+
+# (add_XServicer_to_server, servicer)
+Registration = tuple[Callable[[Any, Any], None], object]
+Hook = Callable[[], Awaitable[object]]
+
+
+class Server:
+    """A grpc.aio server with its health service. `address` is as given, with the port that was bound."""
+
+    def __init__(self, grpc_server: grpc.aio.Server, health_servicer: health.HealthServicer, address: str) -> None:
+        self.grpc_server = grpc_server
+        self.health = health_servicer
+        self.address = address
+
+    async def start(self) -> None:
+        """Accepts calls from now on."""
+        await self.grpc_server.start()
+
+    async def announce_stop(self) -> None:
+        """Health says NOT_SERVING for every service, for good."""
+        await self.health.enter_graceful_shutdown()
+
+    async def stop(self, grace: float = GRACE_SECONDS) -> None:
+        """Refuses new calls, gives those in flight `grace` seconds, then cancels them."""
+        await self.announce_stop()
+        await self.grpc_server.stop(grace)
+
+
+def make_server(
+    address: str,
+    *,
+    servicers: Iterable[Registration],
+    service_names: Sequence[str],
+    audience: str,
+    verifier: Verifier | None = None,
+    edge_authenticate: EdgeAuthenticate | None = None,
+    setting: str = "LOCI_LISTEN",
+) -> Server:
+    """A server on `address` (`unix:///path.sock`, `host:port`; port 0 picks one), bound but not started.
+
+    servicers: pairs of generated add-function and servicer; service_names: their full names, for health and reflection.
+    Callers are known by `verifier` (internal ones; the token must name `audience`) or by `edge_authenticate` (external
+    ones: gets the call's metadata, returns the context with its token, raises Unauthenticated).
+    Raises SettingsError, naming `setting`, where the address cannot be used. Call it inside a running event loop.
+    """
+    guard = Guard(audience, verifier, edge_authenticate)
+    grpc_server = grpc.aio.server(options=_options(address))
+    registrar = guard.registrar(grpc_server)
+    for add, servicer in servicers:
+        add(servicer, registrar)
+    health_servicer = health.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(health_servicer, grpc_server)
+    for name in service_names:
+        # Before the first call is served there is no watcher to tell, so the table may be filled directly.
+        health_servicer._server_status[name] = health_pb2.HealthCheckResponse.SERVING
+    names = (*service_names, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
+    reflection.enable_server_reflection(names, grpc_server)
+    return Server(grpc_server, health_servicer, _bind(grpc_server, address, setting))
+
+
+def _options(address: str) -> list[tuple[str, Any]]:
+    options: list[tuple[str, Any]] = [
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_metadata_size", MAX_METADATA_BYTES),
+        ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
+        ("grpc.keepalive_time_ms", 20_000),
+        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+        # A port in use is an error, never shared with whoever holds it.
+        ("grpc.so_reuseport", 0),
+    ]
+    if not address.startswith("unix:"):
+        # Callers reconnect now and then, and so find new replicas. Calls in flight are not cut.
+        age = int(_CONNECTION_AGE_MS * random.uniform(0.9, 1.1))
+        options.append(("grpc.max_connection_age_ms", age))
+    return options
+
+
+def _bind(grpc_server: grpc.aio.Server, address: str, setting: str) -> str:
+    if address.startswith("unix:") and len(address.removeprefix("unix://").encode()) > _LONGEST_SOCKET_PATH:
+        raise SettingsError(f"{setting} is {address!r}; a socket's path has at most {_LONGEST_SOCKET_PATH} bytes")
+    try:
+        port = grpc_server.add_insecure_port(address)
+    except RuntimeError:
+        raise SettingsError(
+            f"{setting} is {address!r}, where nothing can listen (in use, or not an address of this machine); "
+            f"expected unix:///path.sock or host:port, for example {setting}=0.0.0.0:50051"
+        ) from None
+    return address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
+
+
+async def serve_until_signal(
+    servers: Server | Sequence[Server],
+    *,
+    background: Iterable[Callable[[], Coroutine[Any, Any, object]]] = (),
+    on_drain: Iterable[Hook] = (),
+    on_stop: Iterable[Hook] = (),
+    grace: float = GRACE_SECONDS,
+) -> None:
+    """Starts `servers` and `background` tasks and returns when SIGTERM or SIGINT came and all is stopped.
+
+    In order: health NOT_SERVING; `on_drain` hooks (take no new work); calls in flight get `grace` seconds; background
+    tasks are cancelled; `on_stop` hooks (close pools and channels), each run whatever the others did; spans are sent.
+    A second signal cuts the grace. A background task that ends with an exception stops the process the same way, and
+    its exception is raised here.
+    """
+    servers = [servers] if isinstance(servers, Server) else list(servers)
+    stopping, hurry = asyncio.Event(), asyncio.Event()
+
+    def on_signal() -> None:
+        (hurry if stopping.is_set() else stopping).set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+    tasks = [loop.create_task(make()) for make in background]
+    try:
+        for server in servers:
+            await server.start()
+            logger.info("serving", extra={"address": server.address})
+        await _first_of(stopping.wait(), *tasks)
+    finally:
+        stopping.set()
+        await asyncio.gather(*(server.announce_stop() for server in servers))
+        await _run_hooks(on_drain)
+        await _stop(servers, grace, hurry)
+        failures = await _cancelled(tasks)
+        await _run_hooks(on_stop)
+        await telemetry.shutdown()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+    if failures:
+        raise failures[0]
