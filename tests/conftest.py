@@ -1,0 +1,54 @@
+"""Fixtures that every test may use: a real Postgres, and the table of what was skipped and why.
+
+A test that needs a database asks for `database_url`:
+
+    async def test_blocks(database_url: DatabaseUrl) -> None:
+        pool = await open_pool(database_url("memory"), size=2)
+
+`database_url(service)` is a URL to a database of the test module's own, logged in as that service's role, with
+the roles, schemas and `vector` extension exactly as `loci run` makes them and no tables yet. All services of one
+module share the module's database; a module that migrates it does so once (a module-scoped fixture of its own).
+`fresh_database_url(service)` gives a new database at every call (25 ms). `postgres` is the server itself.
+The server starts at the first use in a session (0.8 s) and is gone, with its folder, at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.postgres import Postgres
+
+pytest_plugins = ["tests.skip_table"]
+
+DatabaseUrl = Callable[[str], str]
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """The session's Postgres: `.url(role, database)`, `.superuser_url(database)`, `.create_database()`."""
+    with Postgres.started() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def database_url(postgres: Postgres) -> Iterator[DatabaseUrl]:
+    """`database_url("memory")`: the module's own database as that service's role."""
+    name = postgres.create_database()
+    yield lambda service: postgres.service_url(service, name)
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def fresh_database_url(postgres: Postgres) -> Iterator[DatabaseUrl]:
+    """`fresh_database_url("memory")`: a new, empty database at every call."""
+    names: list[str] = []
+
+    def make(service: str) -> str:
+        names.append(postgres.create_database())
+        return postgres.service_url(service, names[-1])
+
+    yield make
+    for name in names:
+        postgres.drop_database(name)
