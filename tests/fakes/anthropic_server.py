@@ -1,0 +1,189 @@
+"""A fake Anthropic: the Messages API (whole and streamed) and the models list, as the `anthropic` SDK expects
+them.
+
+    with AnthropicServer().in_thread() as fake:
+        fake.reply(Reply(text="Hi"), Reply(calls=[ToolCall("roll_dice", {"num_sides": 6})]))
+        client = AsyncAnthropic(base_url=fake.base_url, api_key="any")
+
+It refuses what the vendor refuses: no key, unknown models and routes, missing or unknown parameters,
+histories whose tool uses and results do not match, empty text. It caches prompts as the vendor does: what is
+marked is counted as written the first time and as read after that.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from tests.fakes import anthropic_wire as wire
+from tests.fakes.http import Request
+from tests.fakes.script import DEFAULT_REPLY, Reply, Seen, Usage
+from tests.fakes.server import FakeServer, Planned, serve_forever
+
+CHAT_MODELS = (
+    "claude-opus-5-5",
+    "claude-sonnet-5-5",
+    "claude-haiku-5-5",
+    "claude-sonnet-4-6",
+    "claude-haiku-4-5",
+)
+PARAMETERS = frozenset(
+    {"model", "messages", "max_tokens", "system", "tools", "tool_choice", "stream", "stop_sequences"}
+    | {"metadata", "thinking", "output_config", "cache_control", "service_tier", "container"}
+)
+SAMPLING = ("temperature", "top_p", "top_k")
+
+
+class AnthropicServer(FakeServer):
+    """A fake Anthropic server."""
+
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        models: Sequence[str] = CHAT_MODELS,
+        window: int = 200_000,
+        max_output: int = 64_000,
+        record: bool = True,
+    ) -> None:
+        super().__init__(port, record=record)
+        self.chat_models = tuple(models)
+        self.limits = (window, max_output)
+        self._cached: set[int] = set()
+        self._count = 0
+
+    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+        headers = request.headers
+        if not (headers.get("x-api-key") or headers.get("authorization", "").startswith("Bearer ")):
+            return DEFAULT_REPLY, wire.error("authentication", "x-api-key header is required")
+        if "anthropic-version" not in headers:
+            return DEFAULT_REPLY, wire.error("bad_request", "anthropic-version: header is required")
+        match request.method, request.path:
+            case "POST", "/v1/messages":
+                return self._message(body, headers["anthropic-version"])
+            case "GET", "/v1/models":
+                reply = self.script.choose(Seen("", "", "", 0, False, (), {}, "models"))
+                return reply, _fault(reply) or wire.models(self.chat_models, self.limits, request.query)
+            case _:
+                return DEFAULT_REPLY, wire.error("model_not_found", "Not found")
+
+    def _message(self, body: Any, version: str) -> tuple[Reply, Planned]:
+        if (complaint := complain(body, version)) is not None:
+            return DEFAULT_REPLY, wire.error("bad_request", complaint)
+        if body["model"] not in self.chat_models:
+            return DEFAULT_REPLY, wire.error("model_not_found", f"model: {body['model']}")
+        if body["max_tokens"] > self.limits[1]:
+            message = f"max_tokens: {body['max_tokens']} > {self.limits[1]}, which is the maximum allowed"
+            return DEFAULT_REPLY, wire.error("bad_request", message)
+        seen = look(body)
+        reply = self.script.choose(seen)
+        self._count += 1
+        usage = reply.usage or self._count_tokens(body, reply)
+        return reply, _fault(reply) or wire.message(reply, seen, self._count, usage)
+
+    def _count_tokens(self, body: Mapping[str, Any], reply: Reply) -> Usage:
+        """A rough count, with the part before the last cache marker counted as cached."""
+        total = max(1, len(orjson.dumps(body["messages"])) // 4)
+        output = max(1, len(reply.text) // 4 + 8 * len(reply.calls))
+        marked = [block for block in _cacheable(body) if block.get("cache_control")]
+        if not marked:
+            return Usage(total, output)
+        prefix = orjson.dumps([body.get("tools"), body.get("system")])
+        known = hash(prefix) in self._cached
+        self._cached.add(hash(prefix))
+        size = len(prefix) // 4
+        return Usage(total, output, cached=size if known else 0, cache_write=0 if known else size)
+
+
+def _fault(reply: Reply) -> Planned | None:
+    """The scripted error or raw body in place of a proper answer."""
+    if reply.raw_body is not None:
+        return Planned(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode())
+    if reply.error is None:
+        return None
+    planned = wire.error(reply.error, reply.message, reply.status)
+    wait = {"retry-after": f"{reply.retry_after:g}"} if reply.retry_after is not None else {}
+    return Planned(planned.status, {**planned.headers, **wait, **reply.headers}, planned.body)
+
+
+def look(body: Mapping[str, Any]) -> Seen:
+    """What a script sees in a Messages request."""
+    messages = body["messages"]
+    step = 0
+    for message in reversed(messages):
+        results = _of_type(message, "tool_result")
+        if message["role"] == "user" and not results:
+            break
+        step += bool(results)
+    last = messages[-1]
+    results = _of_type(last, "tool_result")
+    role = "tool" if results else last["role"]
+    tools = tuple(tool["name"] for tool in body.get("tools", ()))
+    return Seen(body["model"], role, text_of(results or last), step, bool(body.get("stream")), tools, body)
+
+
+def blocks_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A message's content as blocks."""
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def text_of(source: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
+    """The text of a message, or of tool results."""
+    blocks = blocks_of(source) if isinstance(source, Mapping) else source
+    texts = (block.get("text", block.get("content", "")) for block in blocks)
+    return "".join(text if isinstance(text, str) else text_of(text) for text in texts)
+
+
+def _of_type(message: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [block for block in blocks_of(message) if block["type"] == kind]
+
+
+def _cacheable(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    system = body.get("system")
+    yield from body.get("tools", ())
+    yield from system if isinstance(system, list) else ()
+    for message in body["messages"]:
+        yield from blocks_of(message)
+
+
+def complain(body: Any, version: str) -> str | None:
+    """What the vendor would refuse in a Messages request, or None."""
+    if not isinstance(body, dict):
+        return "The request body is not valid JSON"
+    for name in ("model", "messages", "max_tokens"):
+        if name not in body:
+            return f"{name}: Field required"
+    allowed = PARAMETERS.union(SAMPLING if version < "2026-10-21" else ())
+    if unknown := set(body) - allowed:
+        return f"{min(unknown)}: Extra inputs are not permitted"
+    if not body["messages"]:
+        return "messages: at least one message is required"
+    if sum(1 for block in _cacheable(body) if block.get("cache_control")) > 4:
+        return "A maximum of 4 blocks with cache_control may be provided."
+    return _complain_of_history(body["messages"])
+
+
+def _complain_of_history(messages: list[dict[str, Any]]) -> str | None:
+    if messages[0]["role"] != "user":
+        return 'messages: first message must use the "user" role'
+    uses: set[str] = set()
+    for index, message in enumerate(messages):
+        if message["role"] not in ("user", "assistant"):
+            return f"messages.{index}.role: Input should be 'user' or 'assistant'"
+        blocks = blocks_of(message)
+        if any(block["type"] == "text" and not block["text"] for block in blocks):
+            return f"messages.{index}: text content blocks must be non-empty"
+        results = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
+        if uses - results:
+            return f"messages.{index}: `tool_use` ids without `tool_result` blocks: {sorted(uses - results)}"
+        if results - uses:
+            return f"messages.{index}: unexpected `tool_use_id` in results: {sorted(results - uses)}"
+        if results and any(block["type"] != "tool_result" for block in blocks[: len(results)]):
+            return f"messages.{index}: `tool_result` blocks must come first"
+        uses = {block["id"] for block in blocks if block["type"] == "tool_use"}
+    return f"`tool_use` ids without `tool_result`: {sorted(uses)}" if uses else None
+
+
+if __name__ == "__main__":
+    serve_forever(AnthropicServer)

@@ -1,0 +1,161 @@
+"""A fake OpenAI: Chat Completions (whole and streamed), models and embeddings, as the `openai` SDK expects
+them.
+
+    with OpenAIServer().in_thread() as fake:
+        fake.reply(Reply(text="Hi"), Reply(calls=[ToolCall("roll_dice", {"num_sides": 6})]))
+        client = AsyncOpenAI(base_url=fake.base_url, api_key="any")
+
+It refuses what the vendor refuses: no key, unknown models and routes, histories whose tool calls and results
+do not match, parameters a reasoning model does not take.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.fakes import openai_wire as wire
+from tests.fakes.http import Request
+from tests.fakes.script import DEFAULT_REPLY, Reply, Seen
+from tests.fakes.server import FakeServer, Planned, serve_forever
+
+CHAT_MODELS = ("gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini", "gpt-5", "gpt-5-mini", "o3", "o4-mini")
+EMBEDDING_DIMENSIONS = {
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+}
+ROLES = ("system", "developer", "user", "assistant", "tool")
+_REASONING = re.compile(r"^(o\d|gpt-[5-9])")
+_TOOL_NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
+
+
+class OpenAIServer(FakeServer):
+    """A fake OpenAI server."""
+
+    api_path = "/v1"
+
+    def __init__(self, port: int = 0, *, models: Sequence[str] = CHAT_MODELS, record: bool = True) -> None:
+        super().__init__(port, record=record)
+        self.chat_models = tuple(models)
+        self._count = 0
+
+    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+        if not request.headers.get("authorization", "").startswith("Bearer "):
+            return DEFAULT_REPLY, wire.error("authentication", "You didn't provide an API key.")
+        match request.method, request.path:
+            case "POST", "/v1/chat/completions":
+                return self._chat(body)
+            case "POST", "/v1/embeddings":
+                return self._embeddings(body)
+            case "GET", "/v1/models":
+                reply = self.script.choose(Seen("", "", "", 0, False, (), {}, "models"))
+                names = self.chat_models + tuple(EMBEDDING_DIMENSIONS)
+                return reply, _fault(reply) or wire.models(names)
+            case method, path:
+                return DEFAULT_REPLY, wire.error("bad_request", f"Invalid URL ({method} {path})", 404)
+
+    def _chat(self, body: Any) -> tuple[Reply, Planned]:
+        if (complaint := complain(body)) is not None:
+            return DEFAULT_REPLY, wire.error("bad_request", *complaint)
+        if body["model"] not in self.chat_models:
+            return DEFAULT_REPLY, wire.error(
+                "model_not_found", f"The model `{body['model']}` does not exist."
+            )
+        seen = look(body)
+        reply = self.script.choose(seen)
+        self._count += 1
+        return reply, _fault(reply) or wire.chat(reply, seen, self._count)
+
+    def _embeddings(self, body: Any) -> tuple[Reply, Planned]:
+        if not isinstance(body, dict):
+            return DEFAULT_REPLY, wire.error(
+                "bad_request", "We could not parse the JSON body of your request."
+            )
+        reply = self.script.choose(Seen(body.get("model", ""), "", "", 0, False, (), body, "embeddings"))
+        if fault := _fault(reply):
+            return reply, fault
+        if (size := EMBEDDING_DIMENSIONS.get(body.get("model"))) is None:
+            return DEFAULT_REPLY, wire.error("model_not_found")
+        if not body.get("input") or "" in list(body["input"]):
+            return DEFAULT_REPLY, wire.error("bad_request", "'input' must not be empty.", None, "input")
+        return reply, wire.embeddings(body, size)
+
+
+def _fault(reply: Reply) -> Planned | None:
+    """The scripted error or raw body in place of a proper answer."""
+    if reply.raw_body is not None:
+        return Planned(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode())
+    if reply.error is None:
+        return None
+    planned = wire.error(reply.error, reply.message, reply.status)
+    wait = {"retry-after": f"{reply.retry_after:g}"} if reply.retry_after is not None else {}
+    return Planned(planned.status, {**planned.headers, **wait, **reply.headers}, planned.body)
+
+
+def look(body: Mapping[str, Any]) -> Seen:
+    """What a script sees in a chat request."""
+    messages = body["messages"]
+    step = 0
+    for index, message in reversed(list(enumerate(messages))):
+        if message["role"] == "user":
+            break
+        step += message["role"] == "tool" and messages[index - 1]["role"] == "assistant"
+    tools = tuple(tool["function"]["name"] for tool in body.get("tools", ()))
+    text = text_of(messages[-1].get("content"))
+    return Seen(body["model"], messages[-1]["role"], text, step, bool(body.get("stream")), tools, body)
+
+
+def text_of(content: Any) -> str:
+    """The text in a message's content, a string or a list of parts."""
+    if isinstance(content, str) or content is None:
+        return content or ""
+    return "".join(part.get("text", "") for part in content if isinstance(part, dict))
+
+
+def complain(body: Any) -> tuple[str, int | None, str | None] | None:
+    """What the vendor would refuse in a chat request: (message, status, parameter), or None."""
+    if not isinstance(body, dict) or not isinstance(body.get("model"), str):
+        return "you must provide a model parameter", None, "model"
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        return "Invalid 'messages': empty array.", None, "messages"
+    if text := _complain_of_history(messages):
+        return text, None, "messages"
+    for tool in body.get("tools", ()):
+        if not _TOOL_NAME.match(tool["function"]["name"]):
+            return "Invalid 'tools[0].function.name': string does not match pattern.", None, "tools"
+    if _REASONING.match(body["model"]):
+        if "max_tokens" in body:
+            return (
+                "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+                None,
+                "max_tokens",
+            )
+        if body.get("temperature", 1) != 1:
+            return "Unsupported value: 'temperature' does not support this value.", None, "temperature"
+    return None
+
+
+def _complain_of_history(messages: list[dict[str, Any]]) -> str | None:
+    open_calls: set[str] = set()
+    for index, message in enumerate(messages):
+        role = message.get("role")
+        if role not in ROLES:
+            return f"Invalid value: '{role}' for messages[{index}].role."
+        if role == "tool":
+            if message.get("tool_call_id") not in open_calls:
+                return (
+                    "messages with role 'tool' must be a response to a preceding message with 'tool_calls'."
+                )
+            open_calls.discard(message["tool_call_id"])
+            continue
+        if open_calls:
+            return f"'tool_calls' must be followed by tool messages: {sorted(open_calls)}"
+        if message.get("content") is None and not (role == "assistant" and message.get("tool_calls")):
+            return f"Invalid value for 'content': expected a string, got null at messages[{index}]."
+        open_calls = {call["id"] for call in message.get("tool_calls") or ()}
+    return f"'tool_calls' without response: {sorted(open_calls)}" if open_calls else None
+
+
+if __name__ == "__main__":
+    serve_forever(OpenAIServer)
