@@ -24,6 +24,7 @@ MAX_METADATA_BYTES = 64 * 1024
 GRACE_SECONDS = 5.0
 _CONNECTION_AGE_MS = 300_000
 _LONGEST_SOCKET_PATH = 107
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 # (add_XServicer_to_server, servicer)
 Registration = tuple[Callable[[Any, Any], None], object]
@@ -33,13 +34,22 @@ Hook = Callable[[], Awaitable[object]]
 class Server:
     """A grpc.aio server with its health service. `address` is as given, with the port that was bound."""
 
-    def __init__(self, grpc_server: grpc.aio.Server, health_servicer: health.HealthServicer, address: str) -> None:
+    def __init__(
+        self,
+        grpc_server: grpc.aio.Server,
+        health_servicer: health.HealthServicer,
+        address: str,
+        service_names: Sequence[str],
+    ) -> None:
         self.grpc_server = grpc_server
         self.health = health_servicer
         self.address = address
+        self.service_names = service_names
 
     async def start(self) -> None:
-        """Accepts calls from now on."""
+        """Accepts calls from now on; health says SERVING for the process ("") and for each service."""
+        for name in self.service_names:
+            await self.health.set(name, health_pb2.HealthCheckResponse.SERVING)
         await self.grpc_server.start()
 
     async def announce_stop(self) -> None:
@@ -76,12 +86,9 @@ def make_server(
         add(servicer, registrar)
     health_servicer = health.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, grpc_server)
-    for name in service_names:
-        # Before the first call is served there is no watcher to tell, so the table may be filled directly.
-        health_servicer._server_status[name] = health_pb2.HealthCheckResponse.SERVING
     names = (*service_names, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
     reflection.enable_server_reflection(names, grpc_server)
-    return Server(grpc_server, health_servicer, _bind(grpc_server, address, setting))
+    return Server(grpc_server, health_servicer, _bind(grpc_server, address, setting), service_names)
 
 
 def _options(address: str) -> list[tuple[str, Any]]:
@@ -139,23 +146,53 @@ async def serve_until_signal(
         (hurry if stopping.is_set() else stopping).set()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal)
-    tasks = [loop.create_task(make()) for make in background]
+    tasks = [loop.create_task(_watched(make(), stopping)) for make in background]
     try:
         for server in servers:
             await server.start()
             logger.info("serving", extra={"address": server.address})
-        await _first_of(stopping.wait(), *tasks)
+        await stopping.wait()
     finally:
         stopping.set()
         await asyncio.gather(*(server.announce_stop() for server in servers))
         await _run_hooks(on_drain)
         await _stop(servers, grace, hurry)
-        failures = await _cancelled(tasks)
+        for task in tasks:
+            task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         await _run_hooks(on_stop)
         await telemetry.shutdown()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _SIGNALS:
             loop.remove_signal_handler(number)
-    if failures:
-        raise failures[0]
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
+async def _watched(work: Coroutine[Any, Any, object], stopping: asyncio.Event) -> None:
+    try:
+        await work
+    except Exception:
+        logger.exception("a background task failed; stopping")
+        stopping.set()
+        raise
+
+
+async def _stop(servers: Sequence[Server], grace: float, hurry: asyncio.Event) -> None:
+    calm = asyncio.gather(*(server.stop(grace) for server in servers))
+    impatient = asyncio.create_task(hurry.wait())
+    await asyncio.wait((calm, impatient), return_when=asyncio.FIRST_COMPLETED)
+    impatient.cancel()
+    if not calm.done():
+        await asyncio.gather(*(server.stop(0) for server in servers))
+    await calm
+
+
+async def _run_hooks(hooks: Iterable[Hook]) -> None:
+    for hook in hooks:
+        try:
+            await hook()
+        except Exception:  # noqa: BLE001 - a supervisor: one part that fails to stop must not keep the others up
+            logger.exception("a part failed to stop")

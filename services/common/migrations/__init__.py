@@ -1,0 +1,1 @@
+"""What the `migrations/env.py` files of the services share."""
