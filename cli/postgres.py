@@ -50,7 +50,7 @@ class Launch:
 
 
 def wrap(argv: Sequence[str], death_signal: signal.Signals, user: Account | None = None) -> list[str]:
-    """`argv` through `cli/child.py`: it dies with this process and, if `user` is given, runs as that account."""
+    """`argv` through `cli/child.py`: it dies with this process, and runs as `user` if given."""
     who = f"{user.uid}:{user.gid}" if user else "-"
     return [sys.executable, "-SE", str(CHILD), str(int(death_signal)), str(os.getpid()), who, *argv]
 
@@ -110,7 +110,7 @@ class Cluster:
             )
 
     def _initialise(self, superuser_password: str) -> None:
-        """initdb beside its final place, renamed when complete: a start that was cut off leaves nothing half made."""
+        """initdb beside its final place, renamed when complete: a start cut off leaves nothing half made."""
         fresh = self.data.with_name(f"{self.data.name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
         self._own(fresh)

@@ -21,9 +21,8 @@ async def create_roles(superuser: asyncpg.Connection, passwords: dict[str, str])
     for name in (role(service) for service in SERVICES):
         exists = await superuser.fetchval("SELECT true FROM pg_roles WHERE rolname = $1", name)
         verb = "ALTER" if exists else "CREATE"
-        await superuser.execute(
-            f"{verb} ROLE {name} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION PASSWORD {_quote(passwords[name])}"
-        )
+        rights = "LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION"
+        await superuser.execute(f"{verb} ROLE {name} {rights} PASSWORD {_quote(passwords[name])}")
 
 
 async def create_database(superuser: asyncpg.Connection, name: str = DATABASE) -> bool:
