@@ -7,6 +7,7 @@ replies, and being told when the client goes away. It listens on loopback only.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import cast
 from urllib.parse import parse_qs
 
 LOOPBACK = "127.0.0.1"
@@ -80,8 +81,7 @@ class _Connection(asyncio.Protocol):
         self.gone = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but class
         self._connections.add(self)
         self._worker = asyncio.get_running_loop().create_task(self._work())
 

@@ -74,7 +74,7 @@ class OpenAIServer(FakeServer):
         reply = self.script.choose(Seen(body.get("model", ""), "", "", 0, False, (), body, "embeddings"))
         if fault := _fault(reply):
             return reply, fault
-        if (size := EMBEDDING_DIMENSIONS.get(body.get("model"))) is None:
+        if (size := EMBEDDING_DIMENSIONS.get(str(body.get("model")))) is None:
             return DEFAULT_REPLY, wire.error("model_not_found")
         if not body.get("input") or "" in list(body["input"]):
             return DEFAULT_REPLY, wire.error("bad_request", "'input' must not be empty.", None, "input")

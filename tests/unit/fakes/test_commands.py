@@ -19,7 +19,7 @@ def test_serves_the_script_it_is_given(module: str, tmp_path: Path) -> None:
         assert process.stdout is not None
         base = process.stdout.readline().strip().removesuffix("/v1")
         headers = {"authorization": "Bearer any", "anthropic-version": "2026-10-21"}
-        body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}
+        body: dict[str, object] = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}
         path = "/v1/chat/completions"
         if module == "anthropic_server":
             body, path = {**body, "model": "claude-haiku-4-5", "max_tokens": 5}, "/v1/messages"
