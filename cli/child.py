@@ -1,8 +1,8 @@
 """Become another program that does not outlive its parent.
 
-`python -SE cli/child.py SIGNAL PARENT UID:GID PROGRAM ARG...` asks the kernel (Linux) to send SIGNAL when the
-process PARENT is gone, drops root for UID:GID unless that is `-`, then becomes PROGRAM. It is a program of its
-own because a threaded parent must not run Python between fork and exec.
+`python -SE cli/child.py SIGNAL PARENT UID:GID PROGRAM ARG...` asks the kernel (Linux) to send SIGNAL when
+the process PARENT is gone, drops root for UID:GID unless that is `-`, then becomes PROGRAM. It is a program
+of its own because a threaded parent must not run Python between fork and exec.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import psutil
 
@@ -55,6 +56,11 @@ def wrap(argv: Sequence[str], death_signal: signal.Signals, user: Account | None
     return [sys.executable, "-SE", str(CHILD), str(int(death_signal)), str(os.getpid()), who, *argv]
 
 
+def url(sockets: Path, role: str, password: str, database: str) -> str:
+    """A connection URL through the Unix socket in the folder `sockets`."""
+    return f"postgresql://{role}:{password}@/{database}?host={quote(str(sockets))}"
+
+
 class Cluster:
     """A data directory (`data`), a socket folder (`sockets`) and the account that owns both."""
 
@@ -63,10 +69,6 @@ class Cluster:
         self.sockets = sockets
         self._user = account()
         self._programs = programs(self._user)
-
-    def url(self, role: str, password: str, database: str) -> str:
-        """A connection URL through the Unix socket."""
-        return f"postgresql://{role}:{password}@/{database}?host={self.sockets}"
 
     def prepare(self, superuser_password: str) -> bool:
         """Make what is missing; True when the data directory is new. Raises CliError when it is damaged."""
@@ -96,18 +98,16 @@ class Cluster:
         return len(lines) >= 8 and lines[7].strip() == "ready"
 
     def _check(self) -> None:
-        mark = self.data / "PG_VERSION"
-        advice = f"restore {self.data} from a backup, or move it away to begin anew"
         try:
-            found = mark.read_text(errors="replace").strip()
+            found = (self.data / "PG_VERSION").read_text(errors="replace").strip()
         except OSError as error:
-            raise CliError(
-                f"the data directory is damaged: {mark} cannot be read ({error.strerror}); {advice}"
-            ) from None
+            raise self._damaged(f"PG_VERSION cannot be read, {error.strerror}") from None
         if found != VERSION:
-            raise CliError(
-                f"the data directory is damaged: {mark} says {found[:20]!r}, expected '{VERSION}'; {advice}"
-            )
+            raise self._damaged(f"PG_VERSION says {found[:20]!r}, expected '{VERSION}'")
+
+    def _damaged(self, reason: str) -> CliError:
+        advice = "restore it from a backup, or move it away to begin anew"
+        return CliError(f"the data directory {self.data} is damaged ({reason}): {advice}")
 
     def _initialise(self, superuser_password: str) -> None:
         """initdb beside its final place, renamed when complete: a start cut off leaves nothing half made."""

@@ -7,13 +7,7 @@ from __future__ import annotations
 
 import asyncpg
 
-SERVICES = ("agent", "memory", "llm_gateway", "tool_runner")
-DATABASE = "loci"
-
-
-def role(service: str) -> str:
-    """The role that `service` logs in as; its schema has the service's name."""
-    return f"loci_{service}"
+from cli.names import DATABASE, SERVICES, role
 
 
 async def create_roles(superuser: asyncpg.Connection, passwords: dict[str, str]) -> None:

@@ -6,8 +6,8 @@ A test that needs a database asks for `database_url`:
         pool = await open_pool(database_url("memory"), size=2)
 
 `database_url(service)` is a URL to a database of the test module's own, logged in as that service's role,
-with the roles, schemas and `vector` extension exactly as `loci run` makes them, and no tables yet. All services
-of one module share the module's database; a module migrates it once, in a module-scoped fixture of its own.
+with the roles, schemas and `vector` extension exactly as `loci run` makes them, and no tables yet. All
+services of a module share its database; the module migrates it once, in a module-scoped fixture of its own.
 `fresh_database_url(service)` gives a new database at every call (25 ms). `postgres` is the server itself.
 The server starts at the first use in a session (0.8 s) and is gone, with its folder, at the end.
 """

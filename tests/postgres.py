@@ -19,8 +19,9 @@ from typing import Any
 
 import asyncpg
 
-from cli.postgres import SUPERUSER, Cluster
-from cli.roles import SERVICES, create_database, create_roles, create_schemas, role
+from cli.names import SERVICES, role
+from cli.postgres import SUPERUSER, Cluster, url
+from cli.roles import create_database, create_roles, create_schemas
 
 TEMPLATE = "template_loci"
 
@@ -51,7 +52,7 @@ class Postgres:
 
     def url(self, name: str, database: str) -> str:
         """A URL for the role `name`."""
-        return self.cluster.url(name, self.passwords[name], database)
+        return url(self.cluster.sockets, name, self.passwords[name], database)
 
     def service_url(self, service: str, database: str) -> str:
         """A URL for the role of `service` ("agent", "memory", "llm_gateway", "tool_runner")."""

@@ -7,7 +7,8 @@ import stat
 import asyncpg
 import pytest
 
-from cli.roles import SERVICES, role
+from cli.names import SERVICES, role
+from cli.postgres import url
 from tests.conftest import DatabaseUrl
 from tests.postgres import Postgres
 
@@ -40,7 +41,9 @@ async def test_no_service_reads_anothers_schema(database_url: DatabaseUrl) -> No
 async def test_a_wrong_password_is_refused(postgres: Postgres, password: str) -> None:
     for name in ("postgres", role("agent")):
         with pytest.raises(asyncpg.InvalidPasswordError):
-            await asyncpg.connect(postgres.cluster.url(name, password, "postgres"), password=password)
+            await asyncpg.connect(
+                url(postgres.cluster.sockets, name, password, "postgres"), password=password
+            )
 
 
 @pytest.mark.parametrize("database", ["postgres", "template1"])

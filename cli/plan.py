@@ -1,0 +1,73 @@
+"""Which processes one machine runs, where each listens and what each is told: no more than concerns it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cli.home import Home
+from cli.names import SERVICES
+from cli.postgres import Cluster, Launch, wrap
+from cli.process import Program
+from cli.secrets import ENCRYPTION_KEY, PUBLIC_KEYS, SIGNING_KEY
+from cli.settings import RunSettings
+
+ROOT = Path(__file__).resolve().parent.parent
+# Secrets in the user's environment, and the processes that may know them.
+PRIVATE = {
+    "LETTA_SERVER_PASSWORD": {"gateway", "agent"},
+    "LOCI_CONTEXT_SIGNING_KEY": {"gateway", "agent"},
+    "LOCI_ENCRYPTION_KEY": {"agent", "llm_gateway", "tool_runner"},
+    "OPENAI_API_KEY": {"llm_gateway"},
+    "ANTHROPIC_API_KEY": {"llm_gateway"},
+}
+
+
+def python(*arguments: str) -> list[str]:
+    """A command line for this interpreter; -P keeps the working directory off its path."""
+    return [sys.executable, "-P", *arguments]
+
+
+def environment(settings: RunSettings, home: Home, name: str, database_url: str = "") -> dict[str, str]:
+    """The environment of the service or gateway `name`; `agent` still lacks its external address."""
+    secrets = home.secrets
+    defaults = {
+        "LOCI_CONTEXT_SIGNING_KEY": str(secrets / SIGNING_KEY),
+        "LOCI_CONTEXT_PUBLIC_KEYS": str(secrets / PUBLIC_KEYS),
+        "LOCI_ENCRYPTION_KEY": str(secrets / ENCRYPTION_KEY),
+    }
+    ours = {
+        "LOCI_HOME": str(home.root),
+        "LOCI_HOST": settings.host,
+        "LOCI_PORT": str(settings.port),
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'gen'}",
+        **{f"LOCI_{service.upper()}_ADDR": f"unix://{home.socket(service)}" for service in SERVICES},
+    }
+    merged = defaults | dict(settings.environment) | ours
+    for variable in [variable for variable in merged if variable.endswith("DATABASE_URL")]:
+        del merged[variable]
+    if name in SERVICES:
+        merged["LOCI_LISTEN"] = f"unix://{home.socket(name)}"
+        merged["LOCI_DATABASE_URL"] = database_url
+    else:
+        merged.pop("LOCI_DATABASE_DIRECT_URL", None)
+    return {key: value for key, value in merged.items() if name in PRIVATE.get(key, {name})}
+
+
+def postgres_program(cluster: Cluster) -> Program:
+    """The embedded Postgres. SIGINT is its fast shutdown; cut short, the next start would recover."""
+    plain = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+    return Program("postgres", cluster.launch, plain, stop_signal=signal.SIGINT, grace=30.0)
+
+
+def python_program(name: str, module: str, variables: dict[str, str]) -> Program:
+    """A service or the gateway."""
+
+    @contextmanager
+    def launch() -> Iterator[Launch]:
+        yield Launch(wrap(python("-m", module), signal.SIGKILL))
+
+    return Program(name, launch, variables)

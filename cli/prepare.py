@@ -1,0 +1,81 @@
+"""`python -m cli.prepare`: keys, roles and migrations, in a process that ends and takes its imports with it.
+
+Reads one JSON object from stdin: `secrets` (folder), `superuser` (URLs of the databases `postgres`, `loci`;
+absent with an external Postgres), `passwords` (role -> password), `services` (service -> URL for migrations).
+Ends with status 0, or with one line on stderr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from cli.errors import CliError
+from cli.home import write_secret
+from cli.roles import create_database, create_roles, create_schemas
+from cli.secrets import PUBLIC_KEYS, SIGNING_KEY, make_encryption_key
+from services.common.database import wait_for_database
+from services.common.keys import new_private_key, public_keys_of
+from services.common.migrate import migrate
+from services.common.settings import SettingsError
+
+
+def make_keys(folder: Path) -> None:
+    """The Ed25519 key that signs call contexts, its public half, and the key of secrets at rest."""
+    signing = folder / SIGNING_KEY
+    if not signing.exists():
+        write_secret(signing, new_private_key())
+    try:
+        public = public_keys_of(signing.read_text().strip())
+    except ValueError:
+        raise CliError(
+            f"{signing} is damaged: expected an Ed25519 key in PEM; remove it for a new one"
+        ) from None
+    write_secret(folder / PUBLIC_KEYS, public)
+    make_encryption_key(folder)
+
+
+async def make_database(urls: dict[str, str], passwords: dict[str, str]) -> None:
+    """Roles, database, extension and schemas of the embedded Postgres; idempotent."""
+    await wait_for_database(urls["postgres"])
+    superuser = await asyncpg.connect(urls["postgres"])
+    await create_roles(superuser, passwords)
+    await create_database(superuser)
+    await superuser.close()
+    inside = await asyncpg.connect(urls["loci"])
+    await create_schemas(inside)
+    await inside.close()
+
+
+async def prepare(task: dict[str, Any]) -> None:
+    """Everything in order. Raises CliError or SettingsError."""
+    make_keys(Path(task["secrets"]))
+    if "superuser" in task:
+        await make_database(task["superuser"], task["passwords"])
+    for service, url in task["services"].items():
+        try:
+            await wait_for_database(url)
+            await migrate(url, f"services.{service}")  # one after the other: Alembic's context is global
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            raise CliError(f"the migration of {service} failed: {error}") from None
+
+
+def main() -> None:
+    """Exit 0, or 1 or 2 with one line."""
+    try:
+        asyncio.run(prepare(json.load(sys.stdin)))
+    except SettingsError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    except (CliError, OSError, asyncpg.PostgresError) as error:
+        print(error, file=sys.stderr)
+        sys.exit(getattr(error, "code", 1))
+
+
+if __name__ == "__main__":
+    main()

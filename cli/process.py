@@ -1,0 +1,132 @@
+"""One process under the supervisor: started by exec, kept alive, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+
+from cli.errors import CliError
+from cli.logfile import LogFile
+from cli.postgres import Launch
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds before a dead process is started again
+STEADY = 10.0  # seconds after which a process counts as well
+ATTEMPTS = 5
+WRONG_SETTING = 2  # the exit status that no repetition mends
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to run. `grace`: seconds between the request to stop and SIGKILL."""
+
+    name: str
+    launch: Callable[[], AbstractContextManager[Launch]]
+    environment: Mapping[str, str]
+    stop_signal: signal.Signals = signal.SIGTERM
+    grace: float = 8.0
+
+
+class Kept:
+    """A program that is started again whenever it ends, until `stop`."""
+
+    def __init__(self, program: Program, log: LogFile, all_up: asyncio.Event) -> None:
+        self._program = program
+        self._log = log
+        self._all_up = all_up
+        self._stopping = asyncio.Event()
+        self._process: asyncio.subprocess.Process | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the program."""
+        return self._program.name
+
+    @property
+    def pid(self) -> int | None:
+        """Of the running process."""
+        return self._process.pid if self._process and self._process.returncode is None else None
+
+    @property
+    def last_word(self) -> str:
+        """The last line the process wrote."""
+        return self._log.last_word()
+
+    def start(self) -> asyncio.Task[None]:
+        """Keep it running in the background. The task raises CliError when it cannot be brought up."""
+        self.task = asyncio.create_task(self._keep(), name=self.name)
+        return self.task
+
+    async def stop(self) -> None:
+        """Ask it to end, insist after its grace, and leave nothing of its process group behind."""
+        self._stopping.set()
+        if self.pid is not None:
+            self._signal(self._program.stop_signal)
+        if self.task is not None:
+            done, _ = await asyncio.wait({self.task}, timeout=self._program.grace)
+            if not done:
+                self._signal(signal.SIGKILL)
+            with suppress(CliError):
+                await self.task
+        self._log.close()
+
+    async def _keep(self) -> None:
+        pause, failures = FIRST_PAUSE, 0
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            status = await self._run_once()
+            if self._stopping.is_set():
+                return
+            if time.monotonic() - began > STEADY:
+                pause, failures = FIRST_PAUSE, 0
+            failures += 1
+            if not self._all_up.is_set() and (status == WRONG_SETTING or failures == ATTEMPTS):
+                raise CliError(f"{self.name} does not start: {self.last_word}", code=max(status, 1))
+            print(f"{self.name} {_ending(status)}; starting it again", file=sys.stderr, flush=True)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _run_once(self) -> int:
+        with self._program.launch() as launch:
+            self._process = await asyncio.create_subprocess_exec(
+                *launch.argv,
+                pass_fds=launch.descriptors,
+                env=dict(self._program.environment),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for the supervisor, which stops the others in order
+                cwd="/",
+            )
+        if self._stopping.is_set():  # asked to stop while it was being made
+            self._signal(self._program.stop_signal)
+        reader = asyncio.create_task(self._read(self._process))
+        status = await self._process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        await asyncio.wait({reader}, timeout=1)  # a stray grandchild may hold the pipe open
+        reader.cancel()
+        return status
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        while chunk := await process.stdout.read(65536):
+            self._log.write(chunk)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"ended with status {status}"

@@ -1,0 +1,54 @@
+"""What `loci run` says when everything is up: where it is and what to try next."""
+
+from __future__ import annotations
+
+from cli.home import Home
+from cli.settings import RunSettings
+
+PROVIDER_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+
+
+def ready_text(settings: RunSettings, home: Home, grpc_port: int | None) -> str:
+    """Several lines, no trailing newline."""
+    host = "localhost" if settings.host in {"127.0.0.1", "0.0.0.0", "::", "::1"} else settings.host
+    base = f"http://{host}:{settings.port}"
+    return f"""\
+Loci is ready at {base}
+  gRPC   {_grpc(host, settings, grpc_port)}
+  data   {home.root} (logs in {home.logs})
+  model  {_model(settings)}
+
+Try next, in another terminal:
+  curl {base}/v1/health/
+  {_chat(settings, base)}
+or from Python (pip install letta-client):
+  from letta_client import Letta
+  client = Letta(base_url="{base}"{_sdk_key(settings)})
+  agent = client.agents.create(memory_blocks=[{{"label": "human", "value": ""}}])
+  reply = client.agents.messages.create(agent.id, input="My name is Ada.")
+  print(reply.messages[-1].content, client.agents.blocks.retrieve("human", agent_id=agent.id).value)
+
+Ctrl-C stops everything; what agents remember stays."""
+
+
+def _grpc(host: str, settings: RunSettings, grpc_port: int | None) -> str:
+    if grpc_port is None:
+        return f"off: port {settings.grpc_port} is in use (set LOCI_GRPC_PORT to a free one)"
+    return f"{host}:{grpc_port}"
+
+
+def _model(settings: RunSettings) -> str:
+    chosen = settings.environment.get("LOCI_DEFAULT_MODEL") or "loci/demo"
+    keys = [key for key in PROVIDER_KEYS if settings.environment.get(key)]
+    if keys:
+        return f"{chosen} by default; {' and '.join(keys)} found"
+    return f"{chosen} by default, a rule-based demo; set {' or '.join(PROVIDER_KEYS)} for a real one"
+
+
+def _chat(settings: RunSettings, base: str) -> str:
+    port = "" if base == "http://localhost:8283" else f"LOCI_BASE_URL={base} "
+    return f"{port}.venv/bin/loci chat"
+
+
+def _sdk_key(settings: RunSettings) -> str:
+    return ', api_key="<LETTA_SERVER_PASSWORD>"' if settings.environment.get("LETTA_SERVER_PASSWORD") else ""
