@@ -1,38 +1,35 @@
 """Channels to other services: one per peer for the life of a process, made alike.
 
-Every call carries the current call context and `traceparent`, and is bounded by the time that is left for the call
-being served, unless it sets its own timeout. These are added by thin wrappers, not by grpc.aio's interceptors, which
-cost a task per call.
+Every call carries the current call context and `traceparent`, and is bounded by the time that is left for the
+call being served, unless it sets its own timeout. These are added by thin wrappers, not by grpc.aio's
+interceptors, which cost a task per call.
 """
 
 import asyncio
 import time
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import grpc
 import orjson
 from opentelemetry.trace import Span
 
 from services.common import context as call_context
-from services.common import telemetry
+from services.common import limits, telemetry
 from services.common.errors import LociError, Unavailable, from_rpc
-from services.common.server import MAX_MESSAGE_BYTES, MAX_METADATA_BYTES
-
-Response = TypeVar("Response", covariant=True)
 
 _OPTIONS: list[tuple[str, Any]] = [
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_metadata_size", MAX_METADATA_BYTES),
-    ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
+    ("grpc.max_receive_message_length", limits.MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", limits.MAX_MESSAGE_BYTES),
+    ("grpc.max_metadata_size", limits.MAX_METADATA_BYTES),
+    ("grpc.absolute_max_metadata_size", limits.MAX_METADATA_BYTES),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # Also the time that one attempt to connect may take.
     ("grpc.min_reconnect_backoff_ms", 2_000),
     ("grpc.dns_min_time_between_resolutions_ms", 5_000),
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_time_ms", limits.KEEPALIVE_MS),
+    ("grpc.keepalive_timeout_ms", limits.KEEPALIVE_TIMEOUT_MS),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     # Peers are our own; a proxy meant for the outside world must not come between.
@@ -46,18 +43,11 @@ def make_channel(address: str) -> grpc.aio.Channel:
     return _Channel(grpc.aio.insecure_channel(address, options=_OPTIONS))
 
 
-class Rpc(Protocol[Response]):
-    """A unary method of a stub."""
-
-    def __call__(self, request: Any, *, timeout: float | None, wait_for_ready: bool | None) -> Any:
-        """Starts the call."""
-
-
 async def call_idempotent(rpc: Any, request: Any, *, timeout: float) -> Any:
-    """Calls a unary RPC that may safely run twice: waits for a connection, repeats on UNAVAILABLE, within `timeout`.
+    """Calls a unary RPC that may run twice: waits for a connection and repeats on UNAVAILABLE.
 
-    timeout: seconds for all tries together; less where less is left for the call being served. Returns the response.
-    Raises LociError.
+    timeout: seconds for all tries together; less where less is left for the call being served. Returns the
+    response. Raises LociError.
     """
     left = call_context.time_remaining()
     end = time.monotonic() + (timeout if left is None else min(timeout, left))
@@ -146,6 +136,9 @@ class _Channel(grpc.aio.Channel):
         return self
 
     async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
     ) -> None:
         await self._inner.close()

@@ -1,9 +1,9 @@
 """For whom a call is made: the signed call context, and where code finds the current one.
 
-An edge (the gateway, the agent service's external listener) or the agent's worker signs a CallContext with Ed25519.
-It travels as gRPC metadata `loci-context-bin`, a serialized loci.common.v1.SignedCallContext. Each server verifies it
-(`interceptors.py`) and makes it current for the handler; calls made meanwhile carry the same token on (`channel.py`).
-Stores take the tenant from `current()`, never from a request.
+An edge (the gateway, the agent service's external listener) or the agent's worker signs a CallContext with
+Ed25519. It travels as gRPC metadata `loci-context-bin`, a serialized loci.common.v1.SignedCallContext. Each
+server verifies it (`interceptors.py`) and makes it current for the handler; calls made meanwhile carry the
+same token on (`channel.py`). Stores take the tenant from `current()`, never from a request.
 """
 
 import time
@@ -81,7 +81,7 @@ class Signer:
 
 
 class Verifier:
-    """Checks tokens against public keys by key id; a token's signature is checked once, then cached until it expires."""
+    """Checks tokens against public keys by key id. A token's signature is checked once, then remembered."""
 
     def __init__(self, public_keys: Mapping[str, Ed25519PublicKey]) -> None:
         self._public_keys = dict(public_keys)
@@ -133,9 +133,9 @@ def _encode(context: CallContext, expires_at: float) -> bytes:
         run_id="" if context.run_id is None else str(context.run_id),
         ancestor_run_ids=[str(run_id) for run_id in context.ancestors],
     )
-    message.expire_time.FromNanoseconds(int(expires_at * 1e9))
+    message.expire_time.FromMicroseconds(round(expires_at * 1e6))
     if context.deadline is not None:
-        message.deadline.FromNanoseconds(int(context.deadline * 1e9))
+        message.deadline.FromMicroseconds(round(context.deadline * 1e6))
     return message.SerializeToString()
 
 
@@ -148,8 +148,8 @@ def _decode(body: bytes, token: bytes) -> CallContext:
         audience=tuple(message.audience),
         run_id=UUID(message.run_id) if message.run_id else None,
         ancestors=tuple(UUID(run_id) for run_id in message.ancestor_run_ids),
-        deadline=message.deadline.ToNanoseconds() / 1e9 if message.HasField("deadline") else None,
-        expires_at=message.expire_time.ToNanoseconds() / 1e9,
+        deadline=message.deadline.ToMicroseconds() / 1e6 if message.HasField("deadline") else None,
+        expires_at=message.expire_time.ToMicroseconds() / 1e6,
         token=token,
     )
 
@@ -166,7 +166,7 @@ _scope: ContextVar[_Scope | None] = ContextVar("loci_call", default=None)
 
 
 def current() -> CallContext:
-    """The verified context of the call being served. Raises Unauthenticated (CONTEXT_MISSING) outside of one."""
+    """The verified context of the call being served; outside of one, Unauthenticated (CONTEXT_MISSING)."""
     context = current_or_none()
     if context is None:
         raise Unauthenticated("there is no call context", reason="CONTEXT_MISSING")
@@ -180,7 +180,7 @@ def current_or_none() -> CallContext | None:
 
 
 def current_token() -> bytes:
-    """The token that outgoing calls carry; empty outside of a call. Renewed where `use_context` was given a signer."""
+    """The token that outgoing calls carry, renewed where `use_context` got a signer; empty without a call."""
     scope = _scope.get()
     if scope is None:
         return b""
@@ -190,7 +190,7 @@ def current_token() -> bytes:
 
 
 def time_remaining() -> float | None:
-    """Seconds left for the call being served, or for its chain of runs where that ends sooner; None without end."""
+    """Seconds left for the call being served, or for its chain of runs if that ends sooner; None: no end."""
     scope = _scope.get()
     if scope is None:
         return None
@@ -203,7 +203,7 @@ def time_remaining() -> float | None:
 
 
 def enter_call(context: CallContext, seconds: float | None) -> None:
-    """Makes `context` current for the rest of this asyncio task, which `seconds` bounds. For the server's interceptor."""
+    """Makes `context` current for the rest of this asyncio task, which `seconds` bounds. For interceptors."""
     deadline = None if seconds is None else time.monotonic() + seconds
     _scope.set(_Scope(context, deadline, None))
 
@@ -212,9 +212,9 @@ def enter_call(context: CallContext, seconds: float | None) -> None:
 def use_context(context: CallContext, *, signer: Signer | None = None) -> Iterator[CallContext]:
     """Makes `context` current in this block, for work that no call bounds: background workers, edges.
 
-    The deadline of a call being served is left behind; only `context.deadline` holds. A task that shall outlive the
-    call that starts it is created inside such a block. With `signer`, `context` may be unsigned, and its token is
-    renewed whenever less than a minute of it is left, so that a block may last for hours.
+    The deadline of a call being served is left behind; only `context.deadline` holds. A task that shall
+    outlive the call that starts it is created inside such a block. With `signer`, `context` may be unsigned,
+    and its token is renewed whenever less than a minute of it is left, so that a block may last for hours.
     """
     reset = _scope.set(_Scope(context, None, signer))
     try:

@@ -1,7 +1,7 @@
 """Postgres for the turn path: asyncpg pools, a counter of statements, and waiting for a database to come up.
 
-All SQL names its schema; nothing sets session state (`SET LOCAL` only), so a connection needs no reset when it is
-returned, which saves a round trip each time, and PgBouncer in transaction mode may stand between.
+All SQL names its schema; nothing sets session state (`SET LOCAL` only), so a connection needs no reset when
+it is returned, which saves a round trip each time, and PgBouncer in transaction mode may stand between.
 """
 
 import asyncio
@@ -39,8 +39,9 @@ Init = Callable[[Any], Awaitable[object]]
 class StatementCounter:
     """Counts what pools opened with it send, for benches and tests.
 
-    statements: without BEGIN, COMMIT, ROLLBACK and savepoints. transactions: explicit blocks, and statements outside
-    of one. texts: the statements' SQL in order, kept only with `keep_texts`. Counts lag by one turn of the event loop.
+    statements: without BEGIN, COMMIT, ROLLBACK and savepoints. transactions: explicit blocks, and statements
+    outside of one. texts: the statements' SQL in order, kept only with `keep_texts`. Counts lag by one turn
+    of the event loop.
     """
 
     def __init__(self, *, keep_texts: bool = False) -> None:
@@ -103,12 +104,12 @@ async def open_pool(
     counter: StatementCounter | None = None,
     init: Init | None = None,
 ) -> asyncpg.Pool:
-    """A pool of at most `size` connections; `idle` are opened at once, further ones close after 5 idle minutes.
+    """A pool of at most `size` connections; `idle` open at once, further ones close after 5 idle minutes.
 
-    jsonb and json are Python data by orjson (give `orjson.Fragment(text)` for JSON that is already serialized), uuid is
-    `uuid.UUID`. With `pgbouncer` no prepared statement is kept (transaction mode) and `jit` must be off for the role.
-    init: a coroutine function run on each new connection, for further codecs. Raises what `wait_for_database` explains;
-    call that first.
+    jsonb and json are Python data by orjson (give `orjson.Fragment(text)` for JSON that is already
+    serialized), uuid is `uuid.UUID`. With `pgbouncer` no prepared statement is kept (transaction mode) and
+    `jit` must be off for the role. init: a coroutine function run on each new connection, for further codecs.
+    Raises what `wait_for_database` explains; call that first.
     """
 
     async def prepare(connection: asyncpg.Connection) -> None:
@@ -153,7 +154,7 @@ async def set_codecs(connection: asyncpg.Connection) -> None:
 
 
 async def wait_for_database(url: str, *, timeout: float = 30.0, setting: str = "LOCI_DATABASE_URL") -> None:
-    """Returns when the database answers. Raises SettingsError, naming `setting`, when it does not or refuses us."""
+    """Returns when the database answers; SettingsError, naming `setting`, when it does not or refuses us."""
     end = time.monotonic() + timeout
     pause = 0.05
     while True:

@@ -1,4 +1,4 @@
-"""SQLAlchemy engines, for lists and administration. Importing this module costs 24 MB; the turn path does without."""
+"""SQLAlchemy engines, for lists and administration. Importing it costs 24 MB; the turn path does without."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from services.common.database import Connection, StatementCounter, connect_optio
 def make_engine(
     url: str, *, size: int = 5, pgbouncer: bool = False, counter: StatementCounter | None = None
 ) -> AsyncEngine:
-    """An engine on the same kind of URL as `database.open_pool`, for at most `size` connections; connects on first use.
+    """An engine of at most `size` connections, with the URL of `database.open_pool`; connects on first use.
 
     jsonb is Python data by orjson. `await engine.dispose()` closes it.
     """

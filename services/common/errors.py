@@ -1,7 +1,7 @@
-"""Errors as the services raise and see them: one class per gRPC status, with `google.rpc.ErrorInfo` on the wire.
+"""Errors as services raise and see them: one class per gRPC status, with `google.rpc.ErrorInfo` on the wire.
 
-A handler raises a LociError; the server's interceptor sends it as status + ErrorInfo. A caller turns what it caught
-into a LociError again with `from_rpc`. Reasons are listed in protos/loci/common/v1/error.proto.
+A handler raises a LociError; the server's interceptor sends it as status + ErrorInfo. A caller turns what it
+caught into a LociError again with `from_rpc`. Reasons are listed in protos/loci/common/v1/error.proto.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,8 +22,8 @@ _LONGEST_VALUE = 500
 class LociError(Exception):
     """A failure that has a meaning for the caller. Raise a subclass.
 
-    reason: UPPER_SNAKE, stable, what programs branch on; message: a sentence for people; metadata: short texts that
-    go with the reason; details: further google.rpc messages (packed in Any once received).
+    reason: UPPER_SNAKE, stable, what programs branch on; message: a sentence for people; metadata: short
+    texts that go with the reason; details: further google.rpc messages (packed in Any once received).
     """
 
     code: ClassVar[grpc.StatusCode] = grpc.StatusCode.UNKNOWN

@@ -16,8 +16,8 @@ _counter = 0
 def uuid7() -> UUID:
     """A new UUIDv7; each is greater than the one before in this process, also when the clock goes back.
 
-    RFC 9562 section 6.2, method 1: 48 bits of milliseconds, a 42-bit counter that starts at random with its top bit
-    clear, 32 random bits.
+    RFC 9562 section 6.2, method 1: 48 bits of milliseconds, a 42-bit counter that starts at random with its
+    top bit clear, 32 random bits.
     """
     global _last_ms, _counter
     random = int.from_bytes(os.urandom(10), "big")

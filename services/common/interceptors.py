@@ -1,14 +1,14 @@
 """What happens around every handler of a Loci service, from the outside in: telemetry, errors, call context.
 
-Handlers are wrapped once, when their servicer is registered, which costs less per call than grpc.aio's interceptors.
-What is not registered through `Guard.registrar` (health, reflection) is not guarded.
+Handlers are wrapped once, when their servicer is registered, which costs less per call than grpc.aio's
+interceptors. What is not registered through `Guard.registrar` (health, reflection) is not guarded.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import grpc
 from opentelemetry.trace import Span
@@ -31,7 +31,8 @@ logger = logging.getLogger(__name__)
 
 Metadata = Sequence[tuple[str, str | bytes]]
 EdgeAuthenticate = Callable[[Metadata], Awaitable[CallContext]]
-_Context = grpc.aio.ServicerContext[Any, Any]
+_Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+_Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 # The statuses that OpenTelemetry's conventions count as the server's failure: UNKNOWN, DEADLINE_EXCEEDED,
 # UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS.
 _SERVER_FAULTS = frozenset({2, 4, 12, 13, 14, 15})
@@ -41,7 +42,10 @@ class Guard:
     """Wraps handlers so that none runs without a verified context and every failure becomes a status."""
 
     def __init__(
-        self, audience: str, verifier: Verifier | None = None, edge_authenticate: EdgeAuthenticate | None = None
+        self,
+        audience: str,
+        verifier: Verifier | None = None,
+        edge_authenticate: EdgeAuthenticate | None = None,
     ) -> None:
         if (verifier is None) == (edge_authenticate is None):
             raise ValueError("give either a verifier (internal callers) or edge_authenticate (external ones)")
@@ -53,14 +57,17 @@ class Guard:
         """What a generated `add_XServicer_to_server` is given instead of `server`."""
         return Registrar(self, server)
 
-    def wrap(self, handler: grpc.RpcMethodHandler[Any, Any], method: str) -> grpc.RpcMethodHandler[Any, Any]:
+    def wrap(self, handler: _Handler, method: str) -> _Handler:
         """`handler` with everything around it; `method` is "package.Service/Method"."""
         behaviour: Any = (
             handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
         )
-        guarded = self._stream(behaviour, method) if handler.response_streaming else self._single(behaviour, method)
+        guarded = (
+            self._stream(behaviour, method) if handler.response_streaming else self._single(behaviour, method)
+        )
         make = _MAKERS[handler.request_streaming, handler.response_streaming]
-        return make(guarded, handler.request_deserializer, handler.response_serializer)
+        wrapped: _Handler = make(guarded, handler.request_deserializer, handler.response_serializer)
+        return wrapped
 
     def _single(self, behaviour: Callable[[Any, _Context], Awaitable[Any]], method: str) -> Any:
         async def handle(request: Any, context: _Context) -> Any:
@@ -79,8 +86,8 @@ class Guard:
         return handle
 
     def _stream(self, behaviour: Callable[[Any, _Context], AsyncGenerator[Any, None]], method: str) -> Any:
-        # A coroutine that writes, not a generator: when the caller goes away during a write, `aclosing` ends the
-        # handler at once and in this task; a generator would wait for the garbage collector.
+        # A coroutine that writes, not a generator: when the caller goes away during a write, `aclosing` ends
+        # the handler at once and in this task; a generator would wait for the garbage collector.
         async def handle(request: Any, context: _Context) -> None:
             metadata: Any = context.invocation_metadata()
             span = telemetry.begin_served(method, _first(metadata, telemetry.METADATA_KEY))
@@ -125,9 +132,7 @@ class Registrar:
         self._guard = guard
         self._server = server
 
-    def add_registered_method_handlers(
-        self, service: str, handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]]
-    ) -> None:
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, _Handler]) -> None:
         """Registers the guarded handlers of a service."""
         guarded = {name: self._guard.wrap(handler, f"{service}/{name}") for name, handler in handlers.items()}
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, guarded),))
@@ -164,8 +169,8 @@ def _as_loci_error(error: BaseException, method: str) -> LociError:
 
 
 def _cancelled_from_outside() -> bool:
-    # gRPC cancels the handler's task when its caller has gone. A CancelledError that came out of something awaited
-    # instead must be answered, or the caller would wait for ever.
+    # gRPC cancels the handler's task when its caller has gone. A CancelledError that came out of something
+    # awaited instead must be answered, or the caller would wait for ever.
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 

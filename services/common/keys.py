@@ -1,8 +1,8 @@
 """The Ed25519 keys of call contexts as operators hold them, and the signer and verifier made from settings.
 
 LOCI_CONTEXT_SIGNING_KEY: PEM, or base64 of the 32 raw bytes, or the path of a 0600 file with either.
-LOCI_CONTEXT_PUBLIC_KEYS: JSON {"<key id>": "<base64 of the 32 raw bytes>"}, or the path of a file with it. Two entries
-at once let a key be replaced without a pause.
+LOCI_CONTEXT_PUBLIC_KEYS: JSON {"<key id>": "<base64 of the 32 raw bytes>"}, or the path of a file with it.
+Two entries at once let a key be replaced without a pause.
 """
 
 import base64
@@ -23,7 +23,9 @@ PUBLIC_KEYS = "LOCI_CONTEXT_PUBLIC_KEYS"
 
 def signer_from(env: Env) -> Signer:
     """The signer of LOCI_CONTEXT_SIGNING_KEY. Raises SettingsError."""
-    text = env.content(SIGNING_KEY, expected="an Ed25519 private key in PEM, or the path of a 0600 file with it")
+    text = env.content(
+        SIGNING_KEY, expected="an Ed25519 private key in PEM, or the path of a 0600 file with it"
+    )
     try:
         private_key = load_private_key(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Logs: one JSON object per line on stderr, with the ids of the trace, run and tenant. Never what users wrote."""
+"""Logs: one JSON object a line on stderr, with the ids of trace, run and tenant. Never what users wrote."""
 
 import logging
 import sys

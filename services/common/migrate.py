@@ -1,4 +1,4 @@
-"""Migrations: each service has its own Alembic history in `services/<name>/migrations` and its own schema `<name>`.
+"""Migrations: each service has an Alembic history in `services/<name>/migrations` and a schema `<name>`.
 
 When the database is up to date, one query says so and neither Alembic nor SQLAlchemy is imported.
 """
@@ -21,10 +21,10 @@ VERSION_TABLE = "alembic_version"
 
 
 async def migrate(url: str, package: str) -> bool:
-    """Brings the schema of `package` ("services.memory": schema `memory`) to its newest revision; whether it had to.
+    """Brings `package`'s schema ("services.memory": `memory`) to its newest revision; whether it had to.
 
-    url: a direct connection, not through PgBouncer. Replicas may do this at the same time; one works, the others wait.
-    Raises SettingsError where the database is newer than this code.
+    url: a direct connection, not through PgBouncer. Replicas may do this at the same time; one works, the
+    others wait. Raises SettingsError where the database is newer than this code.
     """
     schema = package.rpartition(".")[2]
     folder = migrations_folder(package)
@@ -59,7 +59,7 @@ def migrations_folder(package: str) -> Path:
 
 
 def read_revisions(versions: Path) -> dict[str, str | None]:
-    """revision -> down_revision of every file in `versions`, read as text. Raises ValueError for a file without."""
+    """revision -> down_revision of every file in `versions`, read as text; ValueError for one without."""
     revisions: dict[str, str | None] = {}
     for path in sorted(versions.glob("[!_]*.py")):
         values = _assigned(path)
@@ -70,7 +70,7 @@ def read_revisions(versions: Path) -> dict[str, str | None]:
 
 
 def head_of(revisions: dict[str, str | None]) -> str:
-    """The one revision that no other builds on. Raises ValueError for none or several: a history is a line."""
+    """The one revision that no other builds on; ValueError for none or several: a history is a line."""
     heads = set(revisions) - set(revisions.values())
     if len(heads) != 1:
         raise ValueError(f"a migration history has one newest revision; found {sorted(heads)}")
@@ -81,9 +81,9 @@ def _assigned(path: Path) -> dict[str, str | None]:
     values: dict[str, str | None] = {}
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if isinstance(target, ast.Name) and isinstance(node, ast.Assign | ast.AnnAssign):
-            if isinstance(node.value, ast.Constant) and (node.value.value is None or isinstance(node.value.value, str)):
-                values[target.id] = node.value.value
+        value = getattr(getattr(node, "value", None), "value", ...)
+        if isinstance(target, ast.Name) and (value is None or isinstance(value, str)):
+            values[target.id] = value
     return values
 
 
@@ -96,18 +96,18 @@ async def _is_at(
         return False
     if present is not None and present not in revisions:
         raise SettingsError(
-            f"the database's schema {schema} is at revision {present}, which this version of Loci does not know "
-            f"(its newest is {head}); run the newer version, or restore a backup"
+            f"the database's schema {schema} is at revision {present}, which this version of Loci does not "
+            f"know (its newest is {head}); run the newer version, or restore a backup"
         )
     return bool(present == head)
 
 
 @asynccontextmanager
 async def _only_one(connection: asyncpg.Connection, name: str) -> AsyncIterator[None]:
-    # Asked again and again rather than waited for: a session that waits holds a snapshot, and CREATE INDEX CONCURRENTLY
-    # in the session that works would wait for it.
+    # Asked again and again rather than waited for: a session that waits holds a snapshot, and CREATE INDEX
+    # CONCURRENTLY in the session that works would wait for it. It is the database that tells.
     key = zlib.crc32(name.encode())
-    while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", key):
+    while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", key):  # noqa: ASYNC110
         await asyncio.sleep(0.1)
     try:
         yield

@@ -1,4 +1,4 @@
-"""gRPC servers: made alike for every service, with health and reflection, and stopped without dropping calls."""
+"""gRPC servers: alike for every service, with health and reflection, and stopped without dropping calls."""
 
 import asyncio
 import logging
@@ -12,15 +12,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection
 
-from services.common import telemetry
+from services.common import limits, telemetry
 from services.common.context import Verifier
 from services.common.interceptors import EdgeAuthenticate, Guard
 from services.common.settings import SettingsError
 
 logger = logging.getLogger(__name__)
 
-MAX_MESSAGE_BYTES = 32 * 1024 * 1024
-MAX_METADATA_BYTES = 64 * 1024
 GRACE_SECONDS = 5.0
 _CONNECTION_AGE_MS = 300_000
 _LONGEST_SOCKET_PATH = 107
@@ -74,10 +72,11 @@ def make_server(
 ) -> Server:
     """A server on `address` (`unix:///path.sock`, `host:port`; port 0 picks one), bound but not started.
 
-    servicers: pairs of generated add-function and servicer; service_names: their full names, for health and reflection.
-    Callers are known by `verifier` (internal ones; the token must name `audience`) or by `edge_authenticate` (external
-    ones: gets the call's metadata, returns the context with its token, raises Unauthenticated).
-    Raises SettingsError, naming `setting`, where the address cannot be used. Call it inside a running event loop.
+    servicers: pairs of generated add-function and servicer; service_names: their full names, for health and
+    reflection. Callers are known by `verifier` (internal ones; the token must name `audience`) or by
+    `edge_authenticate` (external ones: gets the call's metadata, returns the context with its token, raises
+    Unauthenticated). Raises SettingsError, naming `setting`, where the address cannot be used. Call it inside
+    a running event loop.
     """
     guard = Guard(audience, verifier, edge_authenticate)
     grpc_server = grpc.aio.server(options=_options(address))
@@ -86,21 +85,25 @@ def make_server(
         add(servicer, registrar)
     health_servicer = health.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, grpc_server)
-    names = (*service_names, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
+    names = (
+        *service_names,
+        health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
+        reflection.SERVICE_NAME,
+    )
     reflection.enable_server_reflection(names, grpc_server)
     return Server(grpc_server, health_servicer, _bind(grpc_server, address, setting), service_names)
 
 
 def _options(address: str) -> list[tuple[str, Any]]:
     options: list[tuple[str, Any]] = [
-        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-        ("grpc.max_metadata_size", MAX_METADATA_BYTES),
-        ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
-        ("grpc.keepalive_time_ms", 20_000),
-        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.max_receive_message_length", limits.MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", limits.MAX_MESSAGE_BYTES),
+        ("grpc.max_metadata_size", limits.MAX_METADATA_BYTES),
+        ("grpc.absolute_max_metadata_size", limits.MAX_METADATA_BYTES),
+        ("grpc.keepalive_time_ms", limits.KEEPALIVE_MS),
+        ("grpc.keepalive_timeout_ms", limits.KEEPALIVE_TIMEOUT_MS),
         ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", limits.LEAST_PING_INTERVAL_MS),
         # A port in use is an error, never shared with whoever holds it.
         ("grpc.so_reuseport", 0),
     ]
@@ -113,12 +116,14 @@ def _options(address: str) -> list[tuple[str, Any]]:
 
 def _bind(grpc_server: grpc.aio.Server, address: str, setting: str) -> str:
     if address.startswith("unix:") and len(address.removeprefix("unix://").encode()) > _LONGEST_SOCKET_PATH:
-        raise SettingsError(f"{setting} is {address!r}; a socket's path has at most {_LONGEST_SOCKET_PATH} bytes")
+        raise SettingsError(
+            f"{setting} is {address!r}; a socket's path has at most {_LONGEST_SOCKET_PATH} bytes"
+        )
     try:
         port = grpc_server.add_insecure_port(address)
     except RuntimeError:
         raise SettingsError(
-            f"{setting} is {address!r}, where nothing can listen (in use, or not an address of this machine); "
+            f"{setting} is {address!r}, where nothing can listen (in use, or not this machine's address); "
             f"expected unix:///path.sock or host:port, for example {setting}=0.0.0.0:50051"
         ) from None
     return address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
@@ -134,10 +139,10 @@ async def serve_until_signal(
 ) -> None:
     """Starts `servers` and `background` tasks and returns when SIGTERM or SIGINT came and all is stopped.
 
-    In order: health NOT_SERVING; `on_drain` hooks (take no new work); calls in flight get `grace` seconds; background
-    tasks are cancelled; `on_stop` hooks (close pools and channels), each run whatever the others did; spans are sent.
-    A second signal cuts the grace. A background task that ends with an exception stops the process the same way, and
-    its exception is raised here.
+    In order: health NOT_SERVING; `on_drain` hooks (take no new work); calls in flight get `grace` seconds;
+    background tasks are cancelled; `on_stop` hooks (close pools and channels), each run whatever the others
+    did; spans are sent. A second signal cuts the grace. A background task that ends with an exception stops
+    the process the same way, and its exception is raised here.
     """
     servers = [servers] if isinstance(servers, Server) else list(servers)
     stopping, hurry = asyncio.Event(), asyncio.Event()
@@ -194,5 +199,5 @@ async def _run_hooks(hooks: Iterable[Hook]) -> None:
     for hook in hooks:
         try:
             await hook()
-        except Exception:  # noqa: BLE001 - a supervisor: one part that fails to stop must not keep the others up
+        except Exception:  # a supervisor: one part that fails to stop must not keep the others up
             logger.exception("a part failed to stop")

@@ -1,7 +1,7 @@
 """Settings from the environment, and the frame in which a service's `__main__` runs.
 
-Only `__main__.py` files read the environment, through `Env`. A setting that is missing or wrong ends the process with
-one line that names the variable, says what is expected and gives an example.
+Only `__main__.py` files read the environment, through `Env`. A setting that is missing or wrong ends the
+process with one line that names the variable, says what is expected and gives an example.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class SettingsError(Exception):
-    """A setting that is missing or wrong. Its text is one line for the operator and never holds a secret's value."""
+    """A setting that is missing or wrong. Its text is one line for the operator and shows no secret."""
 
 
 class _Required:
@@ -46,7 +46,9 @@ class Env:
     @overload
     def text(self, name: str, *others: str, expected: str = ..., example: str = ...) -> str: ...
     @overload
-    def text(self, name: str, *others: str, default: T, expected: str = ..., example: str = ...) -> str | T: ...
+    def text(
+        self, name: str, *others: str, default: T, expected: str = ..., example: str = ...
+    ) -> str | T: ...
     def text(
         self,
         name: str,
@@ -55,7 +57,7 @@ class Env:
         expected: str = "a text",
         example: str = "",
     ) -> object:
-        """The first of `name` and `others` that is set: `env.text("LOCI_MEMORY_DATABASE_URL", "LOCI_DATABASE_URL")`."""
+        """The first that is set: `env.text("LOCI_MEMORY_DATABASE_URL", "LOCI_DATABASE_URL")`."""
         for candidate in (name, *others):
             if value := self._values.get(candidate, "").strip():
                 return value
@@ -70,7 +72,13 @@ class Env:
         self, name: str, *, default: T, least: int = ..., most: int | None = ..., example: str = ...
     ) -> int | T: ...
     def integer(
-        self, name: str, *, default: object = REQUIRED, least: int = 0, most: int | None = None, example: str = "10"
+        self,
+        name: str,
+        *,
+        default: object = REQUIRED,
+        least: int = 0,
+        most: int | None = None,
+        example: str = "10",
     ) -> object:
         """A whole number in [least, most]."""
         expected = f"a whole number of at least {least}" + ("" if most is None else f" and at most {most}")
@@ -137,9 +145,7 @@ class Env:
         return Path(raw).expanduser() if isinstance(raw, str) and raw is not default else raw
 
     @overload
-    def content(
-        self, name: str, *, secret: bool = ..., expected: str = ..., example: str = ...
-    ) -> str: ...
+    def content(self, name: str, *, secret: bool = ..., expected: str = ..., example: str = ...) -> str: ...
     @overload
     def content(
         self, name: str, *, default: T, secret: bool = ..., expected: str = ..., example: str = ...
@@ -166,7 +172,9 @@ class Env:
             text = path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "not text"
-            raise SettingsError(_sentence(name, f"names {path}, which cannot be read ({why})", expected, example)) from None
+            raise SettingsError(
+                _sentence(name, f"names {path}, which cannot be read ({why})", expected, example)
+            ) from None
         if secret and stat.S_IMODE(mode) & 0o077:
             raise SettingsError(f"{name} names {path}, which others can read; run: chmod 600 {path}")
         return text

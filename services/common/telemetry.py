@@ -1,7 +1,7 @@
 """Traces: W3C `traceparent` in gRPC metadata both ways, one span per RPC, and spans of one's own with `span`.
 
-With an OTLP endpoint in the settings spans are recorded and sent in the background. Without one nothing is recorded
-and the SDK is not even imported; trace ids still travel, for logs and error messages.
+With an OTLP endpoint in the settings spans are recorded and sent in the background. Without one nothing is
+recorded and the SDK is not even imported; trace ids still travel, for logs and error messages.
 """
 
 import asyncio
@@ -45,7 +45,9 @@ def setup(service_name: str, env: Env) -> Tracer:
     Once per process, before anything is served. Raises SettingsError.
     """
     levels = ("debug", "info", "warning", "error")
-    log_to_stderr(service_name, env.choice("LOCI_LOG_LEVEL", levels, default="info").upper(), current_trace_id)
+    log_to_stderr(
+        service_name, env.choice("LOCI_LOG_LEVEL", levels, default="info").upper(), current_trace_id
+    )
     endpoint = env.text(ENDPOINT, default="")
     if not endpoint:
         return trace.get_tracer("loci")
@@ -56,7 +58,7 @@ def setup(service_name: str, env: Env) -> Tracer:
 
 
 def install(provider: "TracerProvider | None") -> Tracer:
-    """Records the spans of this process with `provider`; with None, none. Tests give one that keeps them in memory."""
+    """Records this process's spans with `provider`; None: no longer. Tests give one that keeps them."""
     global _provider, _tracer
     _provider = provider
     _tracer = None if provider is None else provider.get_tracer("loci")
@@ -76,9 +78,10 @@ def recording() -> bool:
 
 @contextmanager
 def span(name: str, kind: SpanKind = SpanKind.INTERNAL, **attributes: Any) -> Iterator[Span]:
-    """A span around this block, child of the current one: `with span("chat", **{"gen_ai.request.model": handle}):`.
+    """A span around this block, child of the current one: `with span("embed", **{"loci.inputs": 3}):`.
 
-    An exception marks it as failed, by its class's name: messages may hold what users wrote. Works in async code.
+    An exception marks it as failed, by its class's name: messages may hold what users wrote. Works in async
+    code.
     """
     if _tracer is None:
         yield trace.get_current_span()
