@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ KEY = Ed25519PrivateKey.generate()
 SIGNER = Signer(KEY, "test")
 VERIFIER = Verifier({"test": KEY.public_key()})
 CALLER = CallContext(UUID(int=1), UUID(int=2), "user", ("echo",))
+
+_numbers = itertools.count()
 
 Answer = Callable[[bytes], Awaitable[bytes]]
 
@@ -93,10 +96,11 @@ def echo_server(address: str, servicer: Echo | None = None, **options: Any) -> S
 
 @asynccontextmanager
 async def echo(
-    folder: Path, servicer: Echo | None = None, *, name: str = "echo", **options: Any
+    folder: Path, servicer: Echo | None = None, **options: Any
 ) -> AsyncIterator[tuple[EchoStub, grpc.aio.Channel]]:
     """A started echo server on a Unix socket in `folder`, and a stub and channel to it."""
-    address = f"unix://{folder}/{name}.sock"
+    # Each its own path: gRPC removes a stopped server's socket a moment later, whoever listens there by then.
+    address = f"unix://{folder}/{next(_numbers)}.sock"
     server = echo_server(address, servicer, **options)
     await server.start()
     channel = make_channel(address)
