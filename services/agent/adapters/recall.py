@@ -1,0 +1,89 @@
+"""The port Recall: conversation_search over the agent's stored messages, by Postgres full text."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import asyncpg
+import orjson
+
+from services.agent.adapters.rows import message_from_row
+from services.agent.messages import Call, Message, Return, Role, text_of
+from services.agent.ports import CallSite
+
+DEFAULT_LIMIT = 5
+MOST = 50
+_ROLES: tuple[Role, ...] = ("assistant", "user", "tool")
+_SHOWN_CHARACTERS = 2_000
+
+# $1 organization, $2 agent, $3 query, $4 roles, $5 from, $6 to, $7 limit, $8 run that is going on
+# Any word counts: models ask in phrases, and ranking puts the messages with most of them first.
+_SEARCH = """
+WITH wanted AS (
+    SELECT nullif(replace(plainto_tsquery('english', $3)::text, '&', '|'), '')::tsquery AS stems,
+           nullif(replace(plainto_tsquery('simple', $3)::text, '&', '|'), '')::tsquery AS words
+)
+SELECT m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.seq, m.created_at
+FROM agent.messages m, wanted
+WHERE m.organization_id = $1 AND m.agent_id = $2 AND m.role = ANY($4) AND m.run_id IS DISTINCT FROM $8
+    AND ($5::timestamptz IS NULL OR m.created_at >= $5) AND ($6::timestamptz IS NULL OR m.created_at <= $6)
+    AND ($3 = '' OR m.search @@ wanted.stems OR m.search @@ wanted.words)
+ORDER BY CASE WHEN $3 = '' THEN 0 ELSE
+         coalesce(ts_rank_cd(m.search, wanted.stems), 0) + coalesce(ts_rank_cd(m.search, wanted.words), 0) END DESC,
+         m.created_at DESC
+LIMIT $7
+"""
+
+
+class PostgresRecall:
+    """Search over messages."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def search(self, call: Call, site: CallSite) -> Return:
+        """See ports.Recall.search. Arguments: query, roles, limit, start_date, end_date; all optional."""
+        try:
+            arguments = _arguments(orjson.loads(call.arguments), ZoneInfo(site.settings.timezone))
+        except ValueError as error:
+            return Return(call.id, call.name, f"Nothing was searched: {error}", is_error=True)
+        rows = await self._pool.fetch(_SEARCH, site.organization_id, site.agent_id, *arguments, site.run_id)
+        found = [_shown(message_from_row(row), ZoneInfo(site.settings.timezone)) for row in rows]
+        if not found:
+            return Return(call.id, call.name, "No messages were found.")
+        return Return(call.id, call.name, orjson.dumps(found).decode())
+
+
+def _arguments(given: Mapping[str, Any], timezone: ZoneInfo) -> tuple[Any, ...]:
+    query, roles, limit = given.get("query") or "", given.get("roles") or list(_ROLES), given.get("limit") or DEFAULT_LIMIT
+    if not isinstance(query, str):
+        raise ValueError("query must be a text")
+    if not isinstance(roles, list) or not set(roles) <= set(_ROLES):
+        raise ValueError(f"roles must be a list of {', '.join(_ROLES)}")
+    if not isinstance(limit, int) or not 1 <= limit <= MOST:
+        raise ValueError(f"limit must be a whole number from 1 to {MOST}")
+    return (
+        query.replace("\0", ""),
+        roles,
+        _time(given.get("start_date"), "start_date", timezone, end=False),
+        _time(given.get("end_date"), "end_date", timezone, end=True),
+        limit,
+    )
+
+
+def _time(text: Any, name: str, timezone: ZoneInfo, *, end: bool) -> datetime | None:
+    if text in (None, ""):
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an ISO 8601 date or time, for example 2026-01-31T09:00") from None
+    if end and len(text) == len("2026-01-31"):
+        time = time.replace(hour=23, minute=59, second=59, microsecond=999_999)
+    return time if time.tzinfo else time.replace(tzinfo=timezone)
+
+
+def _shown(message: Message, timezone: ZoneInfo) -> dict[str, str]:
+    time = message.created_at.astimezone(timezone).isoformat(timespec="seconds")
+    return {"timestamp": time, "role": message.role, "content": text_of(message)[:_SHOWN_CHARACTERS]}

@@ -1,0 +1,200 @@
+"""Rows of the turn path <-> values of the loop."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from services.agent.events import Ended, Event, RunView, first_sequence, show
+from services.agent.fact_log import failure_from_json, failure_to_json, to_row, usage_to_json
+from services.agent.messages import Message, parts_from_json, parts_to_json, text_of
+from services.agent.ports import Commit, Prompt
+from services.agent.turn import (
+    Fact,
+    Failure,
+    ModelFailed,
+    ModelReplied,
+    RunEnded,
+    RunStatus,
+    Settings,
+    StopReason,
+    ToolsReturned,
+    Turn,
+    Usage,
+    status_of,
+    step_id,
+)
+
+# Postgres keeps at most 1 MB in a tsvector; what is longer is found by its beginning.
+SEARCHED_CHARACTERS = 100_000
+
+
+def message_from_row(row: Mapping[str, Any]) -> Message:
+    """A message of the log."""
+    return Message(
+        id=row["id"],
+        role=row["role"],
+        parts=parts_from_json(row["content"]),
+        created_at=row["created_at"],
+        run_id=row["run_id"],
+        step_id=row["step_id"],
+        name=row["name"],
+        otid=row["otid"],
+        sender_id=row["sender_id"],
+        seq=row["seq"],
+    )
+
+
+def message_to_row(message: Message, place: int, fact: int) -> dict[str, Any]:
+    """Parameters of one message; `place` counts from 0 within the statement, `fact` from 1."""
+    return {
+        "place": place,
+        "fact": fact,
+        "id": message.id,
+        "role": message.role,
+        "content": parts_to_json(message.parts),
+        "name": message.name,
+        "otid": message.otid,
+        "sender_id": message.sender_id,
+        "step_id": message.step_id,
+        "search": text_of(message)[:SEARCHED_CHARACTERS],
+        "created_at": message.created_at,
+    }
+
+
+def settings_from_row(row: Mapping[str, Any], max_steps: int) -> Settings:
+    """The settings a run begins with."""
+    return Settings(
+        agent_version=row["version"],
+        model=row["model"],
+        embedding=row["embedding"],
+        system=row["system"],
+        context_window_limit=row["context_window_limit"],
+        max_steps=max_steps,
+        tool_ids=tuple(row["tool_ids"]),
+        timezone=row["timezone"],
+        model_settings=row["model_settings"],
+        response_format=row["response_format"],
+    )
+
+
+def fact_rows(commit: Commit) -> list[dict[str, Any]]:
+    """Parameters of the facts."""
+    rows = []
+    for place, (fact, sequence) in enumerate(zip(commit.facts, commit.sequences, strict=True), start=1):
+        kind, schema_version, body = to_row(fact)
+        rows.append(
+            {"place": place, "kind": kind, "schema_version": schema_version, "sequence": sequence, "body": body}
+        )
+    return rows
+
+
+def message_rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
+    """Parameters of the messages that the facts bring."""
+    found = [
+        (fact.message, number)
+        for number, fact in enumerate(facts, start=1)
+        if isinstance(fact, ModelReplied | ToolsReturned) and fact.message.parts
+    ]
+    return [message_to_row(message, place, number) for place, (message, number) in enumerate(found)]
+
+
+def step_rows(commit: Commit) -> list[dict[str, Any]]:
+    """Parameters of the step that the facts begin or end; none when they touch no step."""
+    turn = commit.turn
+    steps = [fact.step for fact in commit.facts if isinstance(fact, ModelReplied | ModelFailed | ToolsReturned)]
+    step = steps[0] if steps else turn.step
+    if step == 0:
+        return []
+    return [_step_row(commit.facts, turn, step, commit.prompt, commit.trace_id)]
+
+
+def _step_row(facts: Iterable[Fact], turn: Turn, step: int, prompt: Prompt | None, trace_id: str) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "id": step_id(turn.run_id, step),
+        "number": step,
+        "status": "success",
+        "stop_reason": None,
+        "model_handle": turn.settings.model,
+        "attempts": 1,
+        "context_window_limit": turn.settings.context_window_limit,
+        "usage": {},
+        "error": None,
+        "prompt_hash": None if prompt is None else prompt.hash.hex(),
+        "block_versions": {} if prompt is None else prompt.block_versions,
+        "trace_id": trace_id or None,
+    }
+    for fact in facts:
+        match fact:
+            case ModelReplied():
+                row |= {"attempts": fact.attempt, "usage": usage_to_json(fact.usage)}
+                row["status"] = "pending" if turn.pending else "success"
+            case ModelFailed():
+                row |= {"attempts": fact.attempt, "status": "failed", "error": failure_to_json(fact.failure)}
+            case RunEnded(stop_reason=stop_reason):
+                row["stop_reason"] = stop_reason.value
+                if stop_reason is StopReason.CANCELLED:
+                    row["status"] = "cancelled"
+    return row
+
+
+def ended_columns(turn: Turn) -> tuple[str | None, str | None, dict[str, Any] | None]:
+    """Stop reason, status and error of the run's row; nulls while it goes on."""
+    if turn.ended is None:
+        return None, None, None
+    failure = turn.ended.failure
+    return (
+        turn.ended.stop_reason.value,
+        status_of(turn.ended.stop_reason).value,
+        None if failure is None else failure_to_json(failure),
+    )
+
+
+def usage_column(turn: Turn) -> dict[str, int]:
+    """Usage of the run's row."""
+    column = usage_to_json(turn.usage) | {"step_count": turn.step}
+    return column if turn.context_tokens is None else column | {"context_tokens": turn.context_tokens}
+
+
+def usage_from_column(column: Mapping[str, Any]) -> tuple[Usage, int, int | None]:
+    """Usage, steps and tokens in the window from the run's row."""
+    figures = dict(column)
+    steps, context_tokens = figures.pop("step_count", 0), figures.pop("context_tokens", None)
+    return Usage(**figures), steps, context_tokens
+
+
+def run_view(row: Mapping[str, Any]) -> RunView:
+    """A run as its readers see it."""
+    return RunView(
+        row["id"],
+        row["agent_id"],
+        row["conversation_id"],
+        RunStatus(row["status"]),
+        row["fence"],
+        row["created_at"],
+        stop_reason=None if row["stop_reason"] is None else StopReason(row["stop_reason"]),
+        background=row["background"],
+        started_at=row["started_at"],
+        first_token_at=row["first_token_at"],
+        completed_at=row["completed_at"],
+    )
+
+
+def replay(
+    run: Mapping[str, Any], facts: Iterable[Mapping[str, Any]], messages: Iterable[Mapping[str, Any]]
+) -> list[Event]:
+    """The events of a run's stored facts; a run that was withdrawn from the line has none but its end."""
+    by_fact = {row["fact"]: row for row in messages}
+    events: list[Event] = []
+    for fact in facts:
+        if fact["kind"] in ("model_replied", "tools_returned") and fact["number"] in by_fact:
+            events += show(message_from_row(by_fact[fact["number"]]), fact["sequence"])
+        elif fact["kind"] == "run_ended":
+            failure = fact["body"]["failure"]
+            events.append(_ended(run, fact["sequence"], None if failure is None else failure_from_json(failure)))
+    if run["completed_at"] is not None and not (events and isinstance(events[-1], Ended)):
+        events.append(_ended(run, first_sequence(run["fence"] + 1), None))
+    return events
+
+
+def _ended(run: Mapping[str, Any], sequence: int, failure: Failure | None) -> Ended:
+    usage, steps, context_tokens = usage_from_column(run["usage"])
+    return Ended(sequence, run_view(run), failure, usage, steps, context_tokens)

@@ -1,0 +1,343 @@
+"""The statements of the turn path. Each is one round trip; asyncpg prepares them once per connection."""
+
+LEASE = "interval '2.5 seconds'"
+
+# Who has the conversation's turn: the row lock orders all who ask.
+# $1 organization, $2 conversation, $3 run, $4 number of input messages
+CLAIM_HEAD = """
+WITH head AS (
+    UPDATE agent.conversation_heads h
+    SET active_run_id = coalesce(old.active_run_id, $3),
+        next_seq = h.next_seq + CASE WHEN old.active_run_id IS NULL THEN $4 ELSE 0 END,
+        waiting = h.waiting + CASE WHEN old.active_run_id IS NULL THEN 0 ELSE 1 END
+    FROM (SELECT active_run_id FROM agent.conversation_heads
+          WHERE organization_id = $1 AND conversation_id = $2 FOR UPDATE) old
+    WHERE h.organization_id = $1 AND h.conversation_id = $2
+    RETURNING old.active_run_id, h.waiting, h.log_id, h.next_seq - $4 AS first_seq, h.prompt_versions
+)
+SELECT head.*, a.id AS agent_id, a.version, a.model, a.embedding, a.system, a.context_window_limit, a.tool_ids,
+       a.timezone, a.model_settings, a.response_format
+FROM head
+JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $2 AND c.deleted_at IS NULL
+JOIN agent.agents a ON a.organization_id = $1 AND a.id = c.agent_id AND a.deleted_at IS NULL
+"""
+
+_MESSAGES = """jsonb_to_recordset($%d::jsonb) AS m(
+        place int, id uuid, role text, content jsonb, name text, otid text, sender_id text, search text,
+        step_id uuid, fact int, created_at timestamptz)"""
+
+_INSERT_MESSAGES = """
+    INSERT INTO agent.messages (organization_id, log_id, seq, id, agent_id, conversation_id, run_id, step_id, fact, role,
+                                content, name, otid, sender_id, search, created_at)
+"""
+
+_MESSAGE_VALUES = """m.role, m.content, m.name, m.otid, m.sender_id,
+           to_tsvector('english', m.search) || to_tsvector('simple', m.search), m.created_at"""
+
+# $1 organization, $2 run, $3 agent, $4 conversation, $5 user, $6 worker, $7 time limit in seconds, $8 ancestors,
+# $9 request hash, $10 keys, $11 settings, $12 messages, $13 log, $14 first seq, $15 schema version, $16 created at
+START = f"""
+WITH run AS (
+    INSERT INTO agent.runs (organization_id, id, agent_id, conversation_id, user_id, status, worker_id, home_id, fence,
+                            facts, deadline, ancestors, request_hash, created_at, started_at)
+    VALUES ($1, $2, $3, $4, $5, 'running', $6, $6, 1, 1, now() + make_interval(secs => $7), $8, $9, $16, $16)
+    ON CONFLICT DO NOTHING RETURNING id
+), keys AS (
+    INSERT INTO agent.run_keys (organization_id, key, run_id)
+    SELECT $1, key, run.id FROM run, unnest($10::text[]) AS key ON CONFLICT DO NOTHING RETURNING key
+), fact AS (
+    INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
+    SELECT $1, run.id, 1, 'user_spoke', $15, 1, 0, $11::jsonb FROM run
+), said AS (
+    {_INSERT_MESSAGES}
+    SELECT $1, $13, $14 + m.place, m.id, $3, $4, run.id, NULL, 1, {_MESSAGE_VALUES}
+    FROM run, {_MESSAGES % 12}
+)
+SELECT (SELECT count(*) FROM run) AS runs, (SELECT count(*) FROM keys) AS keys
+"""
+
+# $1..$5 as START, $6 home, $7 time limit, $8 ancestors, $9 request hash, $10 keys, $11 input, $12 created at
+ENTER_LINE = """
+WITH run AS (
+    INSERT INTO agent.runs (organization_id, id, agent_id, conversation_id, user_id, status, home_id, deadline,
+                            ancestors, request_hash, created_at)
+    VALUES ($1, $2, $3, $4, $5, 'created', $6, now() + make_interval(secs => $7), $8, $9, $12)
+    ON CONFLICT DO NOTHING RETURNING id
+), keys AS (
+    INSERT INTO agent.run_keys (organization_id, key, run_id)
+    SELECT $1, key, run.id FROM run, unnest($10::text[]) AS key ON CONFLICT DO NOTHING RETURNING key
+), line AS (
+    INSERT INTO agent.conversation_line (organization_id, conversation_id, run_id, input)
+    SELECT $1, $4, run.id, $11::jsonb FROM run
+)
+SELECT (SELECT count(*) FROM run) AS runs, (SELECT count(*) FROM keys) AS keys
+"""
+
+# A run whose turn has come puts its input into the log. $1 organization, $2 conversation, $3 run, $4 number of messages
+BEGIN_HEAD = """
+WITH head AS (
+    UPDATE agent.conversation_heads SET next_seq = next_seq + $4
+    WHERE organization_id = $1 AND conversation_id = $2 AND active_run_id = $3
+    RETURNING log_id, next_seq - $4 AS first_seq, prompt_versions
+), gone AS (
+    DELETE FROM agent.conversation_line WHERE organization_id = $1 AND conversation_id = $2 AND run_id = $3
+)
+SELECT head.*, a.id AS agent_id, a.version, a.model, a.embedding, a.system, a.context_window_limit, a.tool_ids,
+       a.timezone, a.model_settings, a.response_format
+FROM head
+JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $2 AND c.deleted_at IS NULL
+JOIN agent.agents a ON a.organization_id = $1 AND a.id = c.agent_id AND a.deleted_at IS NULL
+"""
+
+# $1 organization, $2 run, $3 fence, $4 settings, $5 messages, $6 log, $7 first seq, $8 schema version
+BEGIN_RUN = f"""
+WITH run AS (
+    UPDATE agent.runs SET facts = 1 WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
+        AND facts = 0
+    RETURNING id, agent_id, conversation_id
+), fact AS (
+    INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
+    SELECT $1, run.id, 1, 'user_spoke', $8, $3, 0, $4::jsonb FROM run
+), said AS (
+    {_INSERT_MESSAGES}
+    SELECT $1, $6, $7 + m.place, m.id, run.agent_id, run.conversation_id, run.id, NULL, 1, {_MESSAGE_VALUES}
+    FROM run, {_MESSAGES % 5}
+)
+SELECT id FROM run
+"""
+
+# The messages of a conversation from the beginning of its window on, newest first.
+# $1 organization, $2 conversation, $3 most
+WINDOW = """
+SELECT m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.fact, m.seq, m.created_at
+FROM agent.conversation_heads h
+JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = $2 AND s.ordinal >= h.window_ordinal
+JOIN agent.messages m ON m.organization_id = $1 AND m.log_id = s.log_id
+    AND m.seq >= CASE WHEN s.ordinal = h.window_ordinal THEN greatest(h.window_seq, s.from_seq) ELSE s.from_seq END
+    AND (s.to_seq IS NULL OR m.seq <= s.to_seq)
+WHERE h.organization_id = $1 AND h.conversation_id = $2
+ORDER BY s.ordinal DESC, m.seq DESC
+LIMIT $3
+"""
+
+# Facts, their messages and steps, under the fence: zero rows means that another owner has the run.
+# $1 organization, $2 run, $3 fence, $4 conversation, $5 agent, $6 facts, $7 messages, $8 number of messages, $9 steps,
+# $10 prompt hash, $11 prompt text, $12 prompt versions, $13 stop reason, $14 status, $15 usage, $16 error,
+# $17 first token at, $18 number of facts
+COMMIT = f"""
+WITH run AS (
+    UPDATE agent.runs
+    SET facts = facts + $18, usage = coalesce($15::jsonb, usage), first_token_at = coalesce(first_token_at, $17),
+        status = coalesce($14, status), stop_reason = $13, error = $16::jsonb,
+        completed_at = CASE WHEN $14::text IS NULL THEN NULL ELSE clock_timestamp() END
+    WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
+    RETURNING cancel_requested, facts - $18 AS before, started_at, completed_at
+), head AS (
+    UPDATE agent.conversation_heads h
+    SET next_seq = h.next_seq + $8, prompt_hash = coalesce($10, h.prompt_hash),
+        prompt_versions = coalesce($12::jsonb, h.prompt_versions),
+        active_run_id = CASE WHEN $14::text IS NOT NULL AND h.waiting = 0 THEN NULL ELSE h.active_run_id END
+    FROM run WHERE h.organization_id = $1 AND h.conversation_id = $4
+    RETURNING h.log_id, h.next_seq - $8 AS first_seq, h.waiting
+), stored AS (
+    INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
+    SELECT $1, $2, run.before + f.place, f.kind, f.schema_version, $3, f.sequence, f.body
+    FROM run, jsonb_to_recordset($6::jsonb) AS f(place int, kind text, schema_version int, sequence bigint, body jsonb)
+), said AS (
+    {_INSERT_MESSAGES}
+    SELECT $1, head.log_id, head.first_seq + m.place, m.id, $5, $4, $2, m.step_id, run.before + m.fact, {_MESSAGE_VALUES}
+    FROM run, head, {_MESSAGES % 7}
+), prompt AS (
+    INSERT INTO agent.compiled_prompts (organization_id, agent_id, hash, text)
+    SELECT $1, $5, $10, $11 FROM run WHERE $11::text IS NOT NULL ON CONFLICT DO NOTHING
+), step AS (
+    INSERT INTO agent.steps (organization_id, id, run_id, agent_id, number, status, stop_reason, model_handle, attempts,
+                             context_window_limit, usage, error, prompt_hash, block_versions, trace_id, created_at,
+                             completed_at)
+    SELECT $1, s.id, $2, $5, s.number, s.status, s.stop_reason, s.model_handle, s.attempts, s.context_window_limit,
+           s.usage, s.error, decode(s.prompt_hash, 'hex'), s.block_versions, s.trace_id, clock_timestamp(),
+           CASE WHEN s.status = 'pending' THEN NULL ELSE clock_timestamp() END
+    FROM run, jsonb_to_recordset($9::jsonb) AS s(
+        id uuid, number int, status text, stop_reason text, model_handle text, attempts int, context_window_limit int,
+        usage jsonb, error jsonb, prompt_hash text, block_versions jsonb, trace_id text)
+    ON CONFLICT (organization_id, id) DO UPDATE
+    SET status = excluded.status, stop_reason = excluded.stop_reason, completed_at = excluded.completed_at
+)
+SELECT run.cancel_requested, run.started_at, run.completed_at, head.waiting FROM run LEFT JOIN head ON true
+"""
+
+# The next in line gets the turn: its home drives it if it is alive, anyone otherwise. $1 organization, $2 conversation
+PROMOTE = f"""
+WITH next AS (
+    SELECT l.run_id, r.home_id,
+           EXISTS (SELECT FROM agent.workers w WHERE w.id = r.home_id AND w.beat_at > clock_timestamp() - {LEASE}) AS alive
+    FROM agent.conversation_line l
+    JOIN agent.runs r ON r.organization_id = $1 AND r.id = l.run_id
+    WHERE l.organization_id = $1 AND l.conversation_id = $2
+    ORDER BY l.front DESC, l.entered_at LIMIT 1
+), head AS (
+    UPDATE agent.conversation_heads
+    SET active_run_id = (SELECT run_id FROM next), waiting = greatest(waiting - 1, 0)
+    WHERE organization_id = $1 AND conversation_id = $2
+), run AS (
+    UPDATE agent.runs r
+    SET status = 'running', started_at = clock_timestamp(), worker_id = CASE WHEN next.alive THEN next.home_id END
+    FROM next WHERE r.organization_id = $1 AND r.id = next.run_id
+), queued AS (
+    INSERT INTO agent.run_queue (organization_id, run_id) SELECT $1, run_id FROM next WHERE NOT alive
+    ON CONFLICT DO NOTHING
+), ready AS (
+    INSERT INTO agent.ready_tenants (organization_id) SELECT $1 FROM next WHERE NOT alive ON CONFLICT DO NOTHING
+)
+SELECT run_id, CASE WHEN alive THEN home_id END AS home_id FROM next
+"""
+
+FIND_BY_KEYS = """
+SELECT run_id FROM agent.run_keys WHERE organization_id = $1 AND key = ANY($2::text[])
+UNION ALL SELECT id FROM agent.runs WHERE organization_id = $1 AND id = $3 LIMIT 1
+"""
+
+FIND_BY_HASH = """
+SELECT id FROM agent.runs
+WHERE organization_id = $1 AND request_hash = $2 AND created_at > now() - interval '10 minutes'
+ORDER BY created_at DESC LIMIT 1
+"""
+
+RUN_COLUMNS = """organization_id, id, agent_id, conversation_id, user_id, status, fence, facts, cancel_requested, deadline,
+    ancestors, created_at"""
+
+FACTS = """
+SELECT number, kind, schema_version, sequence, body FROM agent.facts
+WHERE organization_id = $1 AND run_id = $2 ORDER BY number
+"""
+
+RUN = """
+SELECT id, agent_id, conversation_id, status, stop_reason, background, fence, facts, usage, error, created_at, started_at,
+       first_token_at, completed_at
+FROM agent.runs WHERE organization_id = $1 AND id = $2
+"""
+
+RUN_MESSAGES = """
+SELECT id, role, content, name, otid, sender_id, run_id, step_id, fact, seq, created_at FROM agent.messages
+WHERE organization_id = $1 AND run_id = $2 ORDER BY fact, seq
+"""
+
+RUN_PROMPT = """
+SELECT p.hash, p.text, s.block_versions FROM agent.steps s
+JOIN agent.compiled_prompts p ON p.organization_id = $1 AND p.agent_id = s.agent_id AND p.hash = s.prompt_hash
+WHERE s.organization_id = $1 AND s.run_id = $2 ORDER BY s.number LIMIT 1
+"""
+
+# Workers ---------------------------------------------------------------------------------------------------------
+
+REGISTER = "INSERT INTO agent.workers (id) VALUES ($1)"
+
+# One statement every half second: the beat, and all that a replica must notice. $1 worker
+TICK = f"""
+WITH beat AS (
+    UPDATE agent.workers SET beat_at = clock_timestamp() WHERE id = $1 RETURNING id
+)
+SELECT EXISTS (SELECT FROM beat) AS alive,
+       ARRAY(SELECT r.id FROM agent.runs r WHERE r.worker_id = $1 AND r.status = 'running') AS mine,
+       ARRAY(SELECT r.id FROM agent.runs r WHERE r.worker_id = $1 AND r.status = 'running' AND r.cancel_requested)
+           AS cancelled,
+       EXISTS (SELECT FROM agent.workers WHERE beat_at < clock_timestamp() - {LEASE}) AS lost,
+       EXISTS (SELECT FROM agent.ready_tenants) AS ready
+"""
+
+# Runs of replicas that stopped beating go to the queue.
+REAP = f"""
+WITH dead AS (
+    SELECT id FROM agent.workers WHERE beat_at < clock_timestamp() - {LEASE} FOR UPDATE SKIP LOCKED
+), orphan AS (
+    UPDATE agent.runs SET worker_id = NULL WHERE worker_id IN (SELECT id FROM dead) AND status = 'running'
+    RETURNING organization_id, id
+), queued AS (
+    INSERT INTO agent.run_queue (organization_id, run_id) SELECT organization_id, id FROM orphan ON CONFLICT DO NOTHING
+), ready AS (
+    INSERT INTO agent.ready_tenants (organization_id) SELECT DISTINCT organization_id FROM orphan ON CONFLICT DO NOTHING
+), gone AS (
+    DELETE FROM agent.workers WHERE id IN (SELECT id FROM dead)
+)
+SELECT count(*) FROM orphan
+"""
+
+# A replica that stops hands its runs over. $1 worker
+RESIGN = """
+WITH orphan AS (
+    UPDATE agent.runs SET worker_id = NULL WHERE worker_id = $1 AND status = 'running' RETURNING organization_id, id
+), queued AS (
+    INSERT INTO agent.run_queue (organization_id, run_id) SELECT organization_id, id FROM orphan ON CONFLICT DO NOTHING
+), ready AS (
+    INSERT INTO agent.ready_tenants (organization_id) SELECT DISTINCT organization_id FROM orphan ON CONFLICT DO NOTHING
+)
+DELETE FROM agent.workers WHERE id = $1
+"""
+
+# First a tenant, the one served longest ago ...
+CHOOSE_TENANT = """
+UPDATE agent.ready_tenants SET served_at = clock_timestamp() WHERE organization_id = (
+    SELECT organization_id FROM agent.ready_tenants ORDER BY served_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+RETURNING organization_id
+"""
+
+# ... then its oldest runs. $1 organization, $2 most, $3 worker
+CLAIM_QUEUED = f"""
+WITH picked AS (
+    SELECT run_id FROM agent.run_queue WHERE organization_id = $1
+    ORDER BY entered_at LIMIT $2 FOR UPDATE SKIP LOCKED
+), taken AS (
+    DELETE FROM agent.run_queue q USING picked WHERE q.organization_id = $1 AND q.run_id = picked.run_id
+    RETURNING q.run_id
+)
+UPDATE agent.runs r SET worker_id = $3, fence = r.fence + 1
+FROM taken WHERE r.organization_id = $1 AND r.id = taken.run_id AND r.status = 'running'
+RETURNING r.{RUN_COLUMNS.replace(", ", ", r.")}
+"""
+
+# A tenant without rows is no longer ready. The second statement repairs what a race may have left. $1 organization
+TENANT_DONE = """
+DELETE FROM agent.ready_tenants WHERE organization_id = $1
+    AND NOT EXISTS (SELECT FROM agent.run_queue WHERE organization_id = $1)
+"""
+REPAIR_READY = """
+INSERT INTO agent.ready_tenants (organization_id)
+SELECT DISTINCT organization_id FROM agent.run_queue ON CONFLICT DO NOTHING
+"""
+
+# A run of this replica that nobody drives. $1 run, $2 worker
+RECLAIM = f"""
+UPDATE agent.runs SET fence = fence + 1 WHERE id = $1 AND worker_id = $2 AND status = 'running' RETURNING {RUN_COLUMNS}
+"""
+
+# $1 organization, $2 run, $3 fence
+DROP_RUN = """
+UPDATE agent.runs SET status = 'cancelled', stop_reason = 'cancelled', completed_at = clock_timestamp()
+WHERE organization_id = $1 AND id = $2 AND fence = $3
+"""
+
+# Cancel ----------------------------------------------------------------------------------------------------------
+
+# $1 organization, $2 runs
+CANCEL_RUNNING = """
+UPDATE agent.runs SET cancel_requested = true
+WHERE organization_id = $1 AND id = ANY($2::uuid[]) AND status = 'running'
+RETURNING id, worker_id
+"""
+
+# A run still in line leaves it. $1 organization, $2 conversation, $3 run
+LOCK_HEAD = "SELECT 1 FROM agent.conversation_heads WHERE organization_id = $1 AND conversation_id = $2 FOR UPDATE"
+CANCEL_WAITING = """
+WITH gone AS (
+    DELETE FROM agent.conversation_line l USING agent.runs r
+    WHERE l.organization_id = $1 AND l.conversation_id = $2 AND l.run_id = $3
+        AND r.organization_id = $1 AND r.id = $3 AND r.status = 'created'
+    RETURNING l.run_id
+), head AS (
+    UPDATE agent.conversation_heads SET waiting = waiting - 1
+    WHERE organization_id = $1 AND conversation_id = $2 AND EXISTS (SELECT FROM gone)
+)
+UPDATE agent.runs SET status = 'cancelled', stop_reason = 'cancelled', completed_at = clock_timestamp()
+WHERE organization_id = $1 AND id = (SELECT run_id FROM gone)
+RETURNING id
+"""

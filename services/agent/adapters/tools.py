@@ -1,0 +1,94 @@
+"""The port Tools over gRPC to the tool runner."""
+
+import asyncio
+from collections.abc import Sequence
+from uuid import UUID
+
+import grpc
+import orjson
+
+from loci.tool.v1 import (
+    execution_service_pb2,
+    execution_service_pb2_grpc,
+    tool_pb2,
+    tool_service_pb2,
+    tool_service_pb2_grpc,
+)
+from services.agent.messages import Call, Return
+from services.agent.ports import CallSite, ToolInfo
+from services.common.channel import call_idempotent
+from services.common.errors import NotFound
+from services.common.ids import from_public, to_public
+
+PATIENCE_SECONDS = 30.0
+# An execution has its own time limit; this one only bounds a runner that never answers.
+EXECUTION_SECONDS = 600.0
+CANCEL_SECONDS = 2.0
+
+
+class GrpcTools:
+    """The catalogue and the sandboxes behind the tool runner.
+
+    Tools that ship with a release do not change while it runs, so their descriptions are kept; a tenant's own tools
+    are asked for at each turn, so that a user's change holds at once on every replica.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._catalogue = tool_service_pb2_grpc.ToolServiceStub(channel)
+        self._execution = execution_service_pb2_grpc.ExecutionServiceStub(channel)
+        self._shipped: dict[UUID, ToolInfo] = {}
+
+    async def describe(self, tool_ids: Sequence[UUID]) -> tuple[ToolInfo, ...]:
+        """See ports.Tools.describe."""
+        unknown = [tool_id for tool_id in tool_ids if tool_id not in self._shipped]
+        found = dict(self._shipped)
+        if unknown:
+            request = tool_service_pb2.BatchGetToolsRequest(tool_ids=[to_public("tool", tool_id) for tool_id in unknown])
+            response = await call_idempotent(self._catalogue.BatchGetTools, request, timeout=PATIENCE_SECONDS)
+            for tool in map(_info, response.tools):
+                found[tool.id] = tool
+                if tool.tool_type.startswith("letta_"):
+                    self._shipped[tool.id] = tool
+        return tuple(found[tool_id] for tool_id in tool_ids if tool_id in found)
+
+    async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> Return:
+        """See ports.Tools.execute. The same key attaches to the same execution, so a lost call is made again."""
+        request = execution_service_pb2.ExecuteToolRequest(
+            call_key=call.key,
+            tool_id=to_public("tool", tool.id),
+            arguments_json=call.arguments,
+            agent_id=to_public("agent", site.agent_id),
+        )
+        response = await call_idempotent(self._execution.ExecuteTool, request, timeout=EXECUTION_SECONDS)
+        receipt = response.receipt
+        succeeded = receipt.outcome == execution_service_pb2.OUTCOME_SUCCESS
+        return Return(
+            call.id,
+            call.name,
+            receipt.tool_return,
+            not succeeded,
+            tuple(receipt.stdout.splitlines()),
+            tuple(receipt.stderr.splitlines()),
+        )
+
+    async def cancel(self, call_key: str) -> None:
+        """See ports.Tools.cancel."""
+        request = execution_service_pb2.CancelExecutionRequest(call_key=call_key)
+        try:
+            await asyncio.shield(call_idempotent(self._execution.CancelExecution, request, timeout=CANCEL_SECONDS))
+        except NotFound:
+            # A memory tool, or a call that was never begun.
+            return
+
+
+def _info(tool: tool_pb2.Tool) -> ToolInfo:
+    schema = orjson.loads(tool.json_schema_json)
+    return ToolInfo(
+        id=from_public("tool", tool.id),
+        name=tool.name,
+        tool_type=tool_pb2.ToolType.Name(tool.tool_type).removeprefix("TOOL_TYPE_").lower(),
+        description=schema.get("description") or tool.description,
+        parameters=schema.get("parameters") or {"type": "object", "properties": {}},
+        parallel=tool.enable_parallel_execution,
+        return_char_limit=tool.return_char_limit,
+    )

@@ -1,0 +1,140 @@
+"""Events of a turn -> protobuf, and requests for a turn <- protobuf."""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import assert_never
+from uuid import UUID
+
+from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2, run_pb2
+from services.agent.adapters.journal import TurnRequest
+from services.agent.convert.messages import delta_to_proto, messages_from_proto, shown_to_proto, timestamp
+from services.agent.events import Abandoned, Delta, Ended, Event, RunView, Shown
+from services.agent.turn import Failure, Usage
+from services.common.context import CallContext
+from services.common.errors import InvalidArgument
+from services.common.ids import from_public, to_public, uuid7
+
+DEFAULT_MAX_STEPS = 50
+MOST_STEPS = 1_000
+
+
+def turn_request(
+    wire: message_service_pb2.TurnRequest, context: CallContext, *, longest_seconds: float
+) -> TurnRequest:
+    """A request for a turn. Raises InvalidArgument."""
+    agent_id = from_public("agent", wire.agent_id)
+    run_id = from_public("run", wire.run_id) if wire.run_id else uuid7()
+    max_steps = wire.max_steps if wire.HasField("max_steps") else DEFAULT_MAX_STEPS
+    if not 1 <= max_steps <= MOST_STEPS:
+        raise InvalidArgument(f"max_steps must be from 1 to {MOST_STEPS}, not {max_steps}", reason="MESSAGE_INVALID")
+    seconds = wire.timeout.ToTimedelta().total_seconds() if wire.HasField("timeout") else longest_seconds
+    return TurnRequest(
+        organization_id=context.organization_id,
+        user_id=context.user_id,
+        agent_id=agent_id,
+        conversation_id=from_public("conv", wire.conversation_id) if wire.conversation_id else agent_id,
+        run_id=run_id,
+        messages=messages_from_proto(wire.messages, run_id, datetime.now(UTC)),
+        max_steps=max_steps,
+        seconds=min(seconds, longest_seconds),
+        keys=_keys(wire.messages, wire.retry.idempotency_key, agent_id),
+        request_hash=wire.retry.request_hash or None,
+        is_retry=wire.retry.is_retry,
+        ancestors=(*context.ancestors, context.run_id) if context.run_id is not None else context.ancestors,
+    )
+
+
+def event_to_proto(event: Event, run_id: UUID) -> message_service_pb2.TurnEvent:
+    """An event as readers see it."""
+    wire = message_service_pb2.TurnEvent(sequence=event.sequence)
+    match event:
+        case Shown():
+            wire.message.CopyFrom(shown_to_proto(event))
+        case Delta():
+            wire.delta.CopyFrom(delta_to_proto(event, run_id))
+        case Abandoned():
+            wire.attempt_abandoned.step_id = to_public("step", event.step_id)
+            wire.attempt_abandoned.attempt = event.attempt
+            if event.message_id is not None:
+                wire.attempt_abandoned.message_id = to_public("message", event.message_id)
+        case Ended():
+            wire.end.CopyFrom(end_to_proto(event))
+        case _:
+            assert_never(event)
+    return wire
+
+
+def attached(run_id: UUID, *, started: bool) -> message_service_pb2.TurnEvent:
+    """The first event of a stream."""
+    run = message_service_pb2.RunAttached(run_id=to_public("run", run_id), started=started)
+    return message_service_pb2.TurnEvent(attached=run)
+
+
+def end_to_proto(event: Ended) -> message_service_pb2.TurnEnd:
+    """How a turn ended."""
+    run = run_to_proto(event.run)
+    end = message_service_pb2.TurnEnd(
+        run=run, stop_reason=run.stop_reason, usage=usage_to_proto(event.usage, event.steps, event.context_tokens)
+    )
+    if event.failure is not None:
+        end.error.CopyFrom(_failure(event.failure))
+    return end
+
+
+def run_to_proto(run: RunView) -> run_pb2.Run:
+    """A run as clients see it."""
+    wire = run_pb2.Run(
+        id=to_public("run", run.id),
+        agent_id=to_public("agent", run.agent_id),
+        conversation_id="" if run.conversation_id == run.agent_id else to_public("conv", run.conversation_id),
+        status=run_pb2.RunStatus.Value(f"RUN_STATUS_{run.status.name}"),
+        background=run.background,
+        created_at=timestamp(run.created_at),
+        fence=run.fence,
+    )
+    if run.stop_reason is not None:
+        wire.stop_reason = agent_pb2.StopReason.Value(f"STOP_REASON_{run.stop_reason.name}")
+    if run.started_at is not None:
+        wire.started_at.FromDatetime(run.started_at)
+    if run.first_token_at is not None:
+        wire.ttft_ns = _nanoseconds(run.created_at, run.first_token_at)
+    if run.completed_at is not None:
+        wire.completed_at.FromDatetime(run.completed_at)
+        wire.total_duration_ns = _nanoseconds(run.created_at, run.completed_at)
+    return wire
+
+
+def usage_to_proto(usage: Usage, steps: int, context_tokens: int | None) -> message_service_pb2.TurnUsage:
+    """Tokens of a run."""
+    return message_service_pb2.TurnUsage(
+        completion_tokens=usage.completion_tokens,
+        prompt_tokens=usage.prompt_tokens,
+        total_tokens=usage.prompt_tokens + usage.completion_tokens,
+        step_count=steps,
+        cached_input_tokens=usage.cached_input_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        context_tokens=context_tokens,
+    )
+
+
+def _failure(failure: Failure) -> message_service_pb2.TurnError:
+    return message_service_pb2.TurnError(
+        error_type=failure.error_type, message=failure.message, detail=failure.detail, reason=failure.reason
+    )
+
+
+def _keys(messages: Sequence[message_pb2.InputMessage], idempotency_key: str, agent_id: UUID) -> tuple[str, ...]:
+    keys = []
+    otids = [message.otid for message in messages if message.HasField("otid")]
+    if otids and len(otids) == len(messages):
+        digest = hashlib.sha256("|".join(otids).encode()).hexdigest()
+        keys.append(f"otids:{agent_id}:{digest}")
+    if idempotency_key:
+        keys.append(f"idempotency:{hashlib.sha256(idempotency_key.encode()).hexdigest()}")
+    return tuple(keys)
+
+
+def _nanoseconds(start: datetime, end: datetime) -> int:
+    return max(0, int((end - start).total_seconds() * 1e9))

@@ -1,0 +1,110 @@
+"""What readers of a run are shown, in the order of `sequence`. Pure.
+
+`sequence` is (fence - 1) * 1,000,000 + n: it rises strictly, across owners too, and is never used twice.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from services.agent.messages import Message, Part, pieces
+from services.agent.turn import (
+    Fact,
+    Failure,
+    ModelReplied,
+    RunEnded,
+    RunStatus,
+    StopReason,
+    ToolsReturned,
+    Usage,
+)
+
+SEQUENCES_PER_OWNER = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A part of a piece that may yet come to nothing."""
+
+    sequence: int
+    message_id: UUID
+    step_id: UUID
+    otid: str
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A piece of a message that is now durable."""
+
+    sequence: int
+    message: Message
+    otid: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """The deltas of a message are void; of the whole step when `message_id` is None."""
+
+    sequence: int
+    step_id: UUID
+    message_id: UUID | None
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run as its readers see it."""
+
+    id: UUID
+    agent_id: UUID
+    conversation_id: UUID
+    status: RunStatus
+    fence: int
+    created_at: datetime
+    stop_reason: StopReason | None = None
+    background: bool = False
+    started_at: datetime | None = None
+    first_token_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The run is over."""
+
+    sequence: int
+    run: RunView
+    failure: Failure | None
+    usage: Usage
+    steps: int
+    context_tokens: int | None
+    # The run of the same conversation whose turn it now is, with the replica that shall drive it.
+    successor: tuple[UUID, UUID | None] | None = None
+
+
+Event = Delta | Shown | Abandoned | Ended
+
+
+def first_sequence(fence: int) -> int:
+    """The first position of a run's owner."""
+    return (fence - 1) * SEQUENCES_PER_OWNER + 1
+
+
+def frames(fact: Fact) -> int:
+    """How many events a fact is shown as; the input is not shown."""
+    match fact:
+        case ModelReplied(message=message) | ToolsReturned(message=message):
+            return len(pieces(message))
+        case RunEnded():
+            return 1
+        case _:
+            return 0
+
+
+def show(message: Message, sequence: int) -> list[Shown]:
+    """The events of a durable message, the first of them at `sequence`."""
+    return [
+        Shown(sequence + number, message, otid, parts) for number, (otid, parts) in enumerate(pieces(message))
+    ]

@@ -1,0 +1,25 @@
+"""From an error of a model call to what the run says of it. Pure."""
+
+from services.agent.turn import Failure, StopReason
+from services.common.errors import LociError
+
+# ErrorInfo.reason -> (stop reason, the reference's error_type)
+_FAILURES = {
+    "LLM_AUTHENTICATION": (StopReason.LLM_API_ERROR, "llm_authentication"),
+    "LLM_RATE_LIMIT": (StopReason.LLM_API_ERROR, "llm_rate_limit"),
+    "LLM_TIMEOUT": (StopReason.LLM_API_ERROR, "llm_timeout"),
+    "LLM_BAD_REQUEST": (StopReason.LLM_API_ERROR, "llm_bad_request"),
+    "LLM_CONTEXT_OVERFLOW": (StopReason.LLM_API_ERROR, "llm_bad_request"),
+    "LLM_EMPTY_RESPONSE": (StopReason.INVALID_LLM_RESPONSE, "llm_empty_response"),
+    "LLM_STREAM_INCOMPLETE": (StopReason.INVALID_LLM_RESPONSE, "stream_incomplete"),
+    "MODEL_NOT_FOUND": (StopReason.LLM_API_ERROR, "llm_not_found"),
+}
+
+
+def failure_of(error: LociError) -> Failure:
+    """What the run says of a failed model call."""
+    of_the_model = error.reason.startswith(("LLM_", "MODEL_"))
+    unlisted = (StopReason.LLM_API_ERROR, "llm_error") if of_the_model else (StopReason.ERROR, "internal_error")
+    stop_reason, error_type = _FAILURES.get(error.reason, unlisted)
+    detail = ", ".join(f"{name}={value}" for name, value in sorted(error.metadata.items()))
+    return Failure(stop_reason, error_type, error.message, detail, error.reason)

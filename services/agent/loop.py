@@ -1,0 +1,79 @@
+"""The loop: performs what `decide` says, stores what came of it, shows it. One driver for blocking and streaming."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from services.agent.events import Abandoned, Delta, Event
+from services.agent.turn import CANCELLED, Action, Fact, Failure, Finish, RunEnded, Turn, decide, evolve
+
+T = TypeVar("T")
+
+
+class Effects(Protocol):
+    """What the loop does to the world, for one run under one fence."""
+
+    # Resolved with the reason when the run shall stop.
+    interruption: asyncio.Future[Failure]
+
+    def perform(self, turn: Turn, action: Action) -> AsyncGenerator[Delta | Abandoned | Fact]:
+        """Carries an action out: what can be shown already, then the one fact that came of it."""
+        ...
+
+    async def interrupt(self, action: Action) -> None:
+        """Stops what goes on elsewhere for an action that was interrupted."""
+        ...
+
+    async def commit(self, turn: Turn, facts: tuple[Fact, ...]) -> tuple[bool, list[Event]]:
+        """Stores facts in one transaction; then whether a cancel was asked for, and what to show. Raises Fenced."""
+        ...
+
+
+async def run(turn: Turn, effects: Effects) -> AsyncGenerator[Event]:
+    """Drives a turn to its end. Nothing but deltas is yielded before it is durable. Raises Fenced."""
+    while turn.ended is None:
+        action, fact = decide(turn), None
+        happenings = effects.perform(turn, action)
+        if turn.interruption is None:
+            happenings = until(effects.interruption, happenings)
+        async for happened in happenings:
+            if isinstance(happened, Delta | Abandoned):
+                yield happened
+            else:
+                fact = happened
+        if fact is None:
+            await effects.interrupt(action)
+            turn = replace(turn, interruption=effects.interruption.result())
+            continue
+        turn, events = await settle(turn, fact, effects)
+        for event in events:
+            yield event
+
+
+async def settle(turn: Turn, fact: Fact, effects: Effects) -> tuple[Turn, list[Event]]:
+    """Stores a fact, together with the end of the run when it leads to that."""
+    facts: tuple[Fact, ...] = (fact,)
+    turn = evolve(turn, fact)
+    if turn.ended is None and isinstance(action := decide(turn), Finish):
+        facts += (RunEnded(action.stop_reason, action.failure),)
+        turn = evolve(turn, facts[-1])
+    cancel_requested, events = await effects.commit(turn, facts)
+    return (replace(turn, interruption=CANCELLED) if cancel_requested else turn), events
+
+
+async def until(stop: asyncio.Future[Failure], items: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """The items up to the moment when `stop` is done; the rest is closed, not awaited."""
+    async with aclosing(items) as source:
+        while not stop.done():
+            item = asyncio.ensure_future(anext(source, None))
+            try:
+                await asyncio.wait((item, stop), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not item.done():
+                    item.cancel()
+                    await asyncio.wait((item,))
+            if item.cancelled() or (value := item.result()) is None:
+                return
+            yield value

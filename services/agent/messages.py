@@ -1,0 +1,195 @@
+"""Messages as they are stored: a role and parts. Pure.
+
+One stored message may be shown to clients as several (see `pieces`): each run of neighbouring parts of one kind is one
+piece, numbered from 0. A piece's otid is the message's UUID with its low 7 bits replaced by that number.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import groupby
+from typing import Any, Literal, assert_never
+from uuid import UUID, uuid5
+
+Role = Literal["system", "user", "assistant", "tool"]
+# An otid has 7 bits for the piece's number.
+MAX_PIECES = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Plain text."""
+
+    text: str
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture: base64 `data` with its `media_type`, or a `url`."""
+
+    data: str = ""
+    url: str = ""
+    media_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """Thoughts in the clear, with the provider's signature where it demands one back."""
+
+    text: str
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RedactedReasoning:
+    """Thoughts that only the provider can read."""
+
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call. `key` is ours and unique in the tenant; `id` is the provider's, display data."""
+
+    key: str
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """The answer to the call with the provider's id `call_id`."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+    stdout: tuple[str, ...] = ()
+    stderr: tuple[str, ...] = ()
+
+
+Part = Text | Image | Reasoning | RedactedReasoning | Call | Return
+Kind = Literal["content", "reasoning", "redacted", "call", "return"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A stored message. `seq` is its place in its log, 0 while it has none."""
+
+    id: UUID
+    role: Role
+    parts: tuple[Part, ...]
+    created_at: datetime
+    run_id: UUID | None = None
+    step_id: UUID | None = None
+    name: str | None = None
+    otid: str | None = None
+    sender_id: str | None = None
+    seq: int = field(default=0, compare=False)
+
+
+def calls_of(message: Message) -> tuple[Call, ...]:
+    """The tool calls in a message, in order."""
+    return tuple(part for part in message.parts if isinstance(part, Call))
+
+
+def text_of(message: Message) -> str:
+    """All that people would search for in a message, joined by newlines."""
+    return "\n".join(filter(None, map(_searchable, message.parts)))
+
+
+def without_nul(part: Part) -> Part:
+    """The part without NUL characters, which Postgres cannot store; the reference strips them too."""
+    changes = {name: value.replace("\0", "") for name in part.__slots__ if "\0" in (value := getattr(part, name) or "")}
+    return replace(part, **changes) if changes else part
+
+
+def kind_of(part: Part) -> Kind:
+    """What decides whether two neighbouring parts are one piece."""
+    match part:
+        case Text() | Image():
+            return "content"
+        case Reasoning():
+            return "reasoning"
+        case RedactedReasoning():
+            return "redacted"
+        case Call():
+            return "call"
+        case Return():
+            return "return"
+    assert_never(part)
+
+
+def pieces(message: Message) -> list[tuple[str, tuple[Part, ...]]]:
+    """The pieces a client sees, each with its otid. The client's own otid is kept on what it sent."""
+    groups = [tuple(group) for _, group in groupby(message.parts, key=kind_of)]
+    if message.otid is not None and len(groups) == 1:
+        return [(message.otid, groups[0])]
+    return [(piece_otid(message.id, number), group) for number, group in enumerate(groups)]
+
+
+def piece_otid(message_id: UUID, number: int) -> str:
+    """The otid of a message's piece; see LETTA V1 API, offline threading ids."""
+    return str(UUID(int=(message_id.int & ~0x7F) | min(number, MAX_PIECES - 1)))
+
+
+def system_message_id(conversation_id: UUID) -> UUID:
+    """The id under which a conversation's compiled prompt is shown; no row has it."""
+    return uuid5(conversation_id, "system")
+
+
+def parts_to_json(parts: Iterable[Part]) -> list[dict[str, Any]]:
+    """The stored form of parts; fields that say nothing are left out."""
+    return [_part_to_json(part) for part in parts]
+
+
+def parts_from_json(stored: Iterable[dict[str, Any]]) -> tuple[Part, ...]:
+    """Parts from their stored form. Raises KeyError for a kind that this release does not know."""
+    return tuple(_part_from_json(part) for part in stored)
+
+
+_TYPES: dict[str, type[Part]] = {
+    "text": Text,
+    "image": Image,
+    "reasoning": Reasoning,
+    "redacted_reasoning": RedactedReasoning,
+    "tool_call": Call,
+    "tool_return": Return,
+}
+_NAMES = {part_type: name for name, part_type in _TYPES.items()}
+
+
+def _part_to_json(part: Part) -> dict[str, Any]:
+    values = {name: getattr(part, name) for name in part.__slots__}
+    return {"type": _NAMES[type(part)]} | {name: value for name, value in values.items() if value not in ("", False, ())}
+
+
+def _part_from_json(stored: dict[str, Any]) -> Part:
+    part_type = _TYPES[stored["type"]]
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items() if name != "type"}
+    return part_type(**dict.fromkeys(_required(part_type), "") | given)
+
+
+def _required(part_type: type[Part]) -> tuple[str, ...]:
+    required: dict[type[Part], tuple[str, ...]] = {
+        Text: ("text",),
+        Image: (),
+        Reasoning: ("text",),
+        RedactedReasoning: ("data",),
+        Call: ("key", "id", "name", "arguments"),
+        Return: ("call_id", "name", "text"),
+    }
+    return required[part_type]
+
+
+def _searchable(part: Part) -> str:
+    match part:
+        case Text(text=text) | Return(text=text):
+            return text
+        case Call(name=name, arguments=arguments):
+            return f"{name} {arguments}"
+        case Image() | Reasoning() | RedactedReasoning():
+            return ""
+    assert_never(part)

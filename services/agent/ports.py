@@ -1,0 +1,217 @@
+"""What the loop needs from outside, as Protocols over plain values. Adapters implement them (adapters/)."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from services.agent.messages import Call, Message, Part, Return
+from services.agent.turn import Fact, Settings, Turn, Usage
+
+# The model -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInfo:
+    """A tool as the loop sees it. `parameters` is the JSON Schema of its arguments."""
+
+    id: UUID
+    name: str
+    tool_type: str
+    description: str
+    parameters: dict[str, Any]
+    parallel: bool = False
+    return_char_limit: int = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One model call. `stream` asks for deltas; the answer is the same."""
+
+    settings: Settings
+    prompt: str
+    history: Sequence[Message]
+    tools: Sequence[ToolInfo]
+    agent_id: UUID
+    step_id: UUID
+    stream: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartDelta:
+    """More of part number `index` of the reply: text for content and reasoning; argument text for a call."""
+
+    index: int
+    kind: str
+    text: str
+    call_id: str = ""
+    call_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The whole reply. Calls have no key yet."""
+
+    parts: tuple[Part, ...]
+    usage: Usage
+    finish: str
+
+
+class PeerLost(Exception):
+    """The peer went away in the middle; the call may be made again."""
+
+
+class Models(Protocol):
+    """Chat models."""
+
+    def generate(self, request: ModelRequest) -> AsyncIterator[PartDelta | Reply]:
+        """Deltas, then the reply. Raises PeerLost, or LociError when the call failed for good.
+
+        Closing the iterator closes the provider's call.
+        """
+        ...
+
+
+# Memory ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """A block as the prompt shows it."""
+
+    id: UUID
+    version: int
+    label: str
+    value: str
+    limit: int
+    description: str = ""
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryView:
+    """An agent's memory as the prompt shows it."""
+
+    blocks: tuple[BlockView, ...] = ()
+    passage_count: int = 0
+    passage_tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """Where a tool call is made."""
+
+    organization_id: UUID
+    agent_id: UUID
+    conversation_id: UUID
+    run_id: UUID
+    step_id: UUID
+    settings: Settings
+
+
+class Memory(Protocol):
+    """The agent's memory."""
+
+    async def view(self, agent_id: UUID) -> MemoryView:
+        """What the prompt shows. Waits for a service that is being restarted; raises LociError after that."""
+        ...
+
+    async def apply(self, call: Call, site: CallSite) -> Return:
+        """Runs a memory tool exactly once under the call's key."""
+        ...
+
+
+class Tools(Protocol):
+    """The catalogue and the sandboxes."""
+
+    async def describe(self, tool_ids: Sequence[UUID]) -> tuple[ToolInfo, ...]:
+        """The tools that exist, in order."""
+        ...
+
+    async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> Return:
+        """Runs a tool in a sandbox at most once under the call's key. Waits for a service that is being restarted."""
+        ...
+
+    async def cancel(self, call_key: str) -> None:
+        """Kills the execution of a call, if there is one."""
+        ...
+
+
+class Recall(Protocol):
+    """Search over the agent's own messages."""
+
+    async def search(self, call: Call, site: CallSite) -> Return:
+        """Runs conversation_search."""
+        ...
+
+
+# The journal: runs, their facts and the log of messages ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A run that this replica drives under `fence`, with what is known of it and of its conversation."""
+
+    organization_id: UUID
+    user_id: UUID
+    run_id: UUID
+    agent_id: UUID
+    conversation_id: UUID
+    fence: int
+    facts: int
+    turn: Turn
+    # Until its deadline.
+    seconds_left: float
+    created_at: datetime
+    ancestors: tuple[UUID, ...] = ()
+    cancel_requested: bool = False
+    # Of the prompt compiled last, to see whether it still holds.
+    prompt_versions: dict[str, Any] | None = None
+    # The prompt that this run began with, when an owner before had compiled it.
+    prompt: "Prompt | None" = None
+    recalled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A compiled system prompt: SHA-256 of the text, and the versions it was made from."""
+
+    hash: bytes
+    text: str
+    versions: dict[str, Any]
+    block_versions: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Facts to store in one transaction. `sequences` holds the first frame's position for each fact."""
+
+    facts: tuple[Fact, ...]
+    sequences: tuple[int, ...]
+    turn: Turn
+    prompt: Prompt | None
+    first_token_at: datetime | None = None
+    trace_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What came of a commit. `successor` is the run whose turn it now is, with the replica that shall drive it."""
+
+    cancel_requested: bool
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    successor: tuple[UUID, UUID | None] | None = None
+
+
+class Fenced(Exception):
+    """Another owner has the run: drop everything, say nothing."""
+
+
+class Journal(Protocol):
+    """The run's log."""
+
+    async def commit(self, owned: Owned, commit: Commit) -> Stored:
+        """Stores facts, their messages and steps in one transaction. Raises Fenced."""
+        ...

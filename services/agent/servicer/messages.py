@@ -1,0 +1,93 @@
+"""MessageService and the live half of RunService."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+from uuid import UUID
+
+import grpc
+
+from loci.agent.v1 import message_service_pb2 as wire
+from loci.agent.v1 import message_service_pb2_grpc
+from loci.agent.v1 import run_service_pb2
+from services.agent.convert.turns import attached, event_to_proto, turn_request
+from services.agent.events import Delta
+from services.agent.reading import Reader
+from services.agent.worker import Worker
+from services.common.context import current
+from services.common.ids import from_public
+
+# A request that still waits in line is withdrawn this long after its client is gone.
+WITHDRAW_SECONDS = 10.0
+
+
+class TurnServicer(message_service_pb2_grpc.MessageServiceServicer):
+    """Turns. ListMessages is in messages_list.py."""
+
+    def __init__(self, worker: Worker, reader: Reader, *, longest_seconds: float) -> None:
+        self._worker = worker
+        self._reader = reader
+        self._longest_seconds = longest_seconds
+        self._withdrawals: set[asyncio.Task[None]] = set()
+
+    async def SendMessages(
+        self, request: wire.SendMessagesRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> wire.SendMessagesResponse:
+        """One turn, answered when it has ended."""
+        response = wire.SendMessagesResponse()
+        async with aclosing(self._turn(request.turn, stream_tokens=False)) as events:
+            async for event in events:
+                match event.WhichOneof("event"):
+                    case "message":
+                        response.messages.append(event.message)
+                    case "end":
+                        response.end.CopyFrom(event.end)
+        return response
+
+    async def StreamMessages(
+        self, request: wire.StreamMessagesRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> AsyncIterator[wire.StreamMessagesResponse]:
+        """One turn as a stream of events."""
+        async with aclosing(self._turn(request.turn, stream_tokens=request.stream_tokens)) as events:
+            async for event in events:
+                yield wire.StreamMessagesResponse(event=event)
+
+    async def StreamRun(
+        self, request: run_service_pb2.StreamRunRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> AsyncIterator[run_service_pb2.StreamRunResponse]:
+        """The events of a run from a position on."""
+        run_id = from_public("run", request.run_id)
+        yield run_service_pb2.StreamRunResponse(event=attached(run_id, started=False))
+        follow = self._reader.follow(current().organization_id, run_id, after=request.after_sequence)
+        async with aclosing(follow) as events:
+            async for event in events:
+                if request.stream_tokens or not isinstance(event, Delta):
+                    yield run_service_pb2.StreamRunResponse(event=event_to_proto(event, run_id))
+
+    async def _turn(self, turn: wire.TurnRequest, *, stream_tokens: bool) -> AsyncGenerator[wire.TurnEvent]:
+        caller = current()
+        request = turn_request(turn, caller, longest_seconds=self._longest_seconds)
+        accepted, subscription = await self._worker.accept(request, stream=stream_tokens)
+        yield attached(accepted.run_id, started=accepted.started)
+        follow = self._reader.follow(caller.organization_id, accepted.run_id, subscription=subscription)
+        begun = subscription is not None
+        try:
+            async with aclosing(follow) as events:
+                async for event in events:
+                    begun = True
+                    if stream_tokens or not isinstance(event, Delta):
+                        yield event_to_proto(event, accepted.run_id)
+        finally:
+            if not begun and accepted.started:
+                self._withdraw_later(caller.organization_id, request.conversation_id, accepted.run_id)
+
+    def _withdraw_later(self, organization_id: UUID, conversation_id: UUID, run_id: UUID) -> None:
+        async def withdraw() -> None:
+            await asyncio.sleep(WITHDRAW_SECONDS)
+            await self._worker.withdraw(organization_id, conversation_id, run_id)
+
+        task = asyncio.create_task(withdraw())
+        self._withdrawals.add(task)
+        task.add_done_callback(self._withdrawals.discard)
+
