@@ -101,6 +101,14 @@ class _Ended:
         self._span = span
 
     def __call__(self, call: Any) -> None:
+        # The call is done, so its code is there without waiting: one step runs the coroutine to its end.
+        try:
+            call.code().send(None)
+        except StopIteration as ended:
+            code: grpc.StatusCode = ended.value
+            self._span.set_attribute("rpc.grpc.status_code", code.value[0])
+            if code is not grpc.StatusCode.OK:
+                telemetry.mark_failed(self._span, code.name)
         self._span.end()
 
 

@@ -1,5 +1,6 @@
 """Logs: one JSON object a line on stderr, with the ids of trace, run and tenant. Never what users wrote."""
 
+import json
 import logging
 import sys
 from collections.abc import Callable
@@ -41,7 +42,10 @@ class JsonFormatter(logging.Formatter):
         fields.update((key, value) for key, value in vars(record).items() if key not in _PLAIN)
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(fields, default=str, option=orjson.OPT_NON_STR_KEYS).decode(errors="replace")
+        try:
+            return orjson.dumps(fields, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        except TypeError:  # lone surrogates and huge integers, which the standard library takes
+            return json.dumps(fields, default=str)
 
 
 def log_to_stderr(service_name: str, level: str, trace_id: Callable[[], str]) -> None:

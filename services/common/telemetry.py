@@ -77,7 +77,7 @@ def recording() -> bool:
 
 
 @contextmanager
-def span(name: str, kind: SpanKind = SpanKind.INTERNAL, **attributes: Any) -> Iterator[Span]:
+def span(name: str, /, **attributes: Any) -> Iterator[Span]:
     """A span around this block, child of the current one: `with span("embed", **{"loci.inputs": 3}):`.
 
     An exception marks it as failed, by its class's name: messages may hold what users wrote. Works in async
@@ -86,7 +86,7 @@ def span(name: str, kind: SpanKind = SpanKind.INTERNAL, **attributes: Any) -> It
     if _tracer is None:
         yield trace.get_current_span()
         return
-    current = _tracer.start_span(name, kind=kind, attributes=attributes)
+    current = _tracer.start_span(name, attributes=attributes)
     token = otel_context.attach(trace.set_span_in_context(current))
     try:
         yield current
