@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,7 +25,8 @@ class LogFile:
 
     def write(self, chunk: bytes) -> None:
         """Take what came from the process, in pieces of any size."""
-        self._file.write(chunk)
+        with suppress(OSError):  # a full disk is no reason to lose the process, too
+            self._file.write(chunk)
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         self._rest = self._rest[-65536:]
         for line in lines:
@@ -39,8 +41,9 @@ class LogFile:
         self._file.close()
 
     def last_word(self) -> str:
-        """The last thing the process said: of a traceback or of JSON the message."""
-        for line in reversed(self.tail):
+        """Why it ended, as far as it said: Postgres' last FATAL, else its last line (of JSON the message)."""
+        fatal = [line for line in self.tail if "FATAL:" in line or "PANIC:" in line]
+        for line in reversed(fatal or self.tail):
             if line:
                 return _parse(line).get("message") or line
         return "it said nothing"

@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
 from cli.errors import CliError
@@ -94,31 +94,44 @@ class Kept:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _run_once(self) -> int:
-        with self._program.launch() as launch:
-            self._process = await asyncio.create_subprocess_exec(
+        with self._program.launch() as launch, self._logging() as output:
+            process = await asyncio.create_subprocess_exec(
                 *launch.argv,
                 pass_fds=launch.descriptors,
                 env=dict(self._program.environment),
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,  # Ctrl-C is for the supervisor, which stops the others in order
                 cwd="/",
             )
-        if self._stopping.is_set():  # asked to stop while it was being made
-            self._signal(self._program.stop_signal)
-        reader = asyncio.create_task(self._read(self._process))
-        status = await self._process.wait()
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        await asyncio.wait({reader}, timeout=1)  # a stray grandchild may hold the pipe open
-        reader.cancel()
-        return status
+            self._process = process
+            if self._stopping.is_set():  # asked to stop while it was being made
+                self._signal(self._program.stop_signal)
+            status = await process.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            return status
 
-    async def _read(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None
-        while chunk := await process.stdout.read(65536):
-            self._log.write(chunk)
+    @contextmanager
+    def _logging(self) -> Iterator[int]:
+        """A pipe into the log. Our own: with asyncio's, `wait` would wait for grandchildren, too."""
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(reading, self._read, reading)
+        try:
+            yield writing
+        finally:
+            os.close(writing)
+            self._read(reading)
+            loop.remove_reader(reading)
+            os.close(reading)
+
+    def _read(self, reading: int) -> None:
+        with suppress(BlockingIOError):
+            while chunk := os.read(reading, 65536):
+                self._log.write(chunk)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.returncode is None:

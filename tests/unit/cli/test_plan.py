@@ -1,0 +1,78 @@
+"""What each process is told, and what it is not."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from cli import ports
+from cli.errors import CliError
+from cli.home import Home
+from cli.names import SERVICES
+from cli.plan import environment
+from cli.ready import ready_text
+from cli.settings import RunSettings
+
+SECRETS = {
+    "LETTA_SERVER_PASSWORD": "pw",
+    "OPENAI_API_KEY": "sk-1",
+    "ANTHROPIC_API_KEY": "sk-2",
+    "LOCI_DATABASE_URL": "postgresql://x",
+    "LOCI_MEMORY_DATABASE_URL": "postgresql://m",
+}
+HOME = Home(Path("/h"))
+
+
+def told(name: str) -> dict[str, str]:
+    settings = RunSettings.from_environment({**SECRETS, "PATH": "/bin"})
+    return environment(settings, HOME, name, settings.databases.get(name, ""))
+
+
+@pytest.mark.parametrize(
+    ("variable", "who"),
+    [
+        ("LETTA_SERVER_PASSWORD", {"gateway", "agent"}),
+        ("LOCI_CONTEXT_SIGNING_KEY", {"gateway", "agent"}),
+        ("OPENAI_API_KEY", {"llm_gateway"}),
+        ("ANTHROPIC_API_KEY", {"llm_gateway"}),
+        ("LOCI_DATABASE_URL", set(SERVICES)),
+        ("LOCI_MEMORY_DATABASE_URL", set()),
+        ("LOCI_CONTEXT_PUBLIC_KEYS", {"gateway", *SERVICES, "helper"}),
+        ("PATH", {"gateway", *SERVICES, "helper"}),
+    ],
+)
+def test_who_knows_what(variable: str, who: set[str]) -> None:
+    assert {name for name in ("gateway", *SERVICES, "helper") if variable in told(name)} == who
+
+
+def test_each_service_has_its_own_database_and_socket() -> None:
+    assert told("memory")["LOCI_DATABASE_URL"] == "postgresql://m"
+    assert told("agent")["LOCI_DATABASE_URL"] == "postgresql://x"
+    assert told("agent")["LOCI_LISTEN"] == told("gateway")["LOCI_AGENT_ADDR"] == "unix:///h/run/agent.sock"
+
+
+def test_a_port_in_use_is_an_error_unless_it_was_only_our_choice() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as free:
+        port, other = str(taken.getsockname()[1]), str(free.getsockname()[1])
+        free.close()
+        with pytest.raises(CliError, match=f"port {port} is in use; set LOCI_PORT"):
+            ports.choose(RunSettings.from_environment({"LOCI_PORT": port}))
+        with pytest.raises(CliError, match=f"port {port} is in use; set LOCI_GRPC_PORT"):
+            ports.choose(RunSettings.from_environment({"LOCI_PORT": other, "LOCI_GRPC_PORT": port}))
+
+
+def test_an_address_of_another_machine_is_named() -> None:
+    settings = RunSettings.from_environment({"LOCI_HOST": "203.0.113.7", "LETTA_SERVER_PASSWORD": "x"})
+    with pytest.raises(CliError, match=r"203\.0\.113\.7 port 8283 cannot be used"):
+        ports.choose(settings)
+
+
+def test_the_ready_text_says_what_is_missing_and_never_a_secret() -> None:
+    settings = RunSettings.from_environment(SECRETS)
+    text = ready_text(settings, HOME, None)
+    assert "off: port 8284 is in use" in text
+    assert "OPENAI_API_KEY and ANTHROPIC_API_KEY found" in text
+    assert not any(secret in text for secret in ("sk-1", "sk-2", '"pw"', "postgresql"))
+    assert "rule-based demo" in ready_text(RunSettings.from_environment({}), HOME, 8284)
