@@ -1,4 +1,4 @@
-"""Events of the runs that this replica drives, to the readers in this process. Bounded: a reader that lags is cut."""
+"""Events of the runs that this replica drives, for readers in this process. A reader that lags is cut."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,7 +1,8 @@
 """What the model is shown of the history: always sendable, never larger than the window. Pure.
 
-Whatever is stored (a call whose run was cancelled, a return whose call is out of the window, an empty message), what
-`sendable` gives can be sent to every provider: each call is answered by exactly one return, directly after it.
+Whatever is stored (a call whose run was cancelled, a return whose call is out of the window, an empty message),
+what `sendable` gives can be sent to every provider: each call is answered by exactly one return, directly after
+it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,13 +37,13 @@ def sendable(history: Iterable[Message]) -> list[Message]:
 def fit(history: Sequence[Message], *, window: int, fixed: int) -> list[Message]:
     """The newest messages that fit into `window` tokens beside `fixed` tokens of prompt and tools.
 
-    The newest message always stays. A call is never parted from its return. What was left out is said in a marker.
+    The newest message always stays. A call is never parted from its return. A marker says what was left out.
     """
     room = int(window * FILL) - fixed
     kept: list[Message] = []
     for message in reversed(history):
         room -= estimate(message)
-        if room < 0 and kept and not kept[-1].role == "tool":
+        if room < 0 and kept and kept[-1].role != "tool":
             break
         kept.append(message)
     kept.reverse()
@@ -76,9 +77,7 @@ def _answers(later: Sequence[Message]) -> dict[str, Return]:
 
 
 def _returns(message: Message, calls: Sequence[Call], answers: dict[str, Return]) -> Message:
-    returns = tuple(
-        answers.get(call.id) or Return(call.id, call.name, UNANSWERED, is_error=True) for call in calls
-    )
+    returns = tuple(answers.get(call.id) or Return(call.id, call.name, UNANSWERED, is_error=True) for call in calls)
     return replace(message, id=UUID(int=message.id.int ^ 1), role="tool", parts=returns)
 
 

@@ -28,9 +28,7 @@ class Runners(Protocol):
     def recall(self) -> Recall: ...
 
 
-async def run_calls(
-    calls: Sequence[Call], site: CallSite, tools: Sequence[ToolInfo], runners: Runners
-) -> list[Return]:
+async def run_calls(calls: Sequence[Call], site: CallSite, tools: Sequence[ToolInfo], runners: Runners) -> list[Return]:
     """The returns of the calls, in their order. Neighbours that may run in parallel do."""
     by_name = {tool.name: tool for tool in tools}
     returns: list[Return] = []
@@ -83,5 +81,10 @@ def _cut(returned: Return, limit: int) -> Return:
         return returned
     marker = f"... [cut: {len(returned.text) - limit} of {len(returned.text)} characters are not shown]"
     return Return(
-        returned.call_id, returned.name, returned.text[:limit] + marker, returned.is_error, returned.stdout, returned.stderr
+        returned.call_id,
+        returned.name,
+        returned.text[:limit] + marker,
+        returned.is_error,
+        returned.stdout,
+        returned.stderr,
     )

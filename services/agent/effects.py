@@ -13,6 +13,7 @@ import orjson
 from services.agent import dispatch
 from services.agent.context import estimate_text, fit, sendable
 from services.agent.events import Abandoned, Delta, Ended, Event, RunView, first_sequence, frames, show
+from services.agent.failures import failure_of
 from services.agent.messages import Call, Message, Part, Reasoning, Text, kind_of, piece_otid, without_nul
 from services.agent.ports import (
     CallSite,
@@ -20,8 +21,8 @@ from services.agent.ports import (
     Journal,
     Memory,
     MemoryView,
-    Models,
     ModelRequest,
+    Models,
     Owned,
     PartDelta,
     PeerLost,
@@ -49,7 +50,6 @@ from services.agent.turn import (
     status_of,
     step_id,
 )
-from services.agent.failures import failure_of
 from services.common.errors import LociError, Unavailable
 from services.common.ids import uuid7
 from services.common.telemetry import current_trace_id, span
@@ -93,7 +93,7 @@ class RunEffects:
         self._prompt = owned.prompt
         self._first_token_at: datetime | None = None
 
-    # What the loop asks for ----------------------------------------------------------------------------------------
+    # What the loop asks for ------------------------------------------------------------------------------
 
     async def perform(self, turn: Turn, action: Action) -> AsyncGenerator[Delta | Abandoned | Fact]:
         """See loop.Effects.perform."""
@@ -103,7 +103,7 @@ class RunEffects:
                     async for happened in happenings:
                         yield happened
             case RunTools():
-                with span("tool calls", **{"loci.step": action.step, "loci.calls": len(action.calls)}):
+                with span("tool calls", step=action.step, calls=len(action.calls)):
                     yield await self._run_tools(turn, action)
             case Finish():
                 yield RunEnded(action.stop_reason, action.failure)
@@ -150,7 +150,7 @@ class RunEffects:
         )
         return Ended(sequence, view, fact.failure, turn.usage, turn.step, turn.context_tokens, stored.successor)
 
-    # The model -------------------------------------------------------------------------------------------------
+    # The model -------------------------------------------------------------------------------------------
 
     async def _call_model(self, turn: Turn, action: CallModel) -> AsyncGenerator[Delta | Abandoned | Fact]:
         step = step_id(turn.run_id, action.step)
@@ -182,7 +182,9 @@ class RunEffects:
         view, tools = await asyncio.gather(self._view, self._tools)
         if self._prompt is None:
             self._prompt = self._compile(turn, view)
-        fixed = estimate_text(self._prompt.text) + estimate_text(orjson.dumps([tool.parameters for tool in tools]).decode())
+        fixed = estimate_text(self._prompt.text) + estimate_text(
+            orjson.dumps([tool.parameters for tool in tools]).decode()
+        )
         history = fit(sendable(turn.history), window=turn.settings.context_window_limit, fixed=fixed)
         return ModelRequest(
             turn.settings, self._prompt.text, history, tools, self._owned.agent_id, step, stream=self._stream
@@ -215,13 +217,11 @@ class RunEffects:
         if self._first_token_at is None:
             self._first_token_at = datetime.now(UTC)
 
-    # Tools -----------------------------------------------------------------------------------------------------
+    # Tools -----------------------------------------------------------------------------------------------
 
     async def _run_tools(self, turn: Turn, action: RunTools) -> ToolsReturned:
         owned, step = self._owned, step_id(turn.run_id, action.step)
-        site = CallSite(
-            owned.organization_id, owned.agent_id, owned.conversation_id, owned.run_id, step, turn.settings
-        )
+        site = CallSite(owned.organization_id, owned.agent_id, owned.conversation_id, owned.run_id, step, turn.settings)
         returns = await dispatch.run_calls(action.calls, site, await self._tools, self._ports)
         parts = tuple(map(without_nul, returns))
         message = Message(uuid7(), "tool", parts, datetime.now(UTC), turn.run_id, step)
@@ -260,4 +260,3 @@ def _shown(part: PartDelta) -> Part:
             return Call("", part.call_id, part.call_name, part.text)
         case _:
             return Text(part.text)
-

@@ -105,6 +105,4 @@ def frames(fact: Fact) -> int:
 
 def show(message: Message, sequence: int) -> list[Shown]:
     """The events of a durable message, the first of them at `sequence`."""
-    return [
-        Shown(sequence + number, message, otid, parts) for number, (otid, parts) in enumerate(pieces(message))
-    ]
+    return [Shown(sequence + number, message, otid, parts) for number, (otid, parts) in enumerate(pieces(message))]

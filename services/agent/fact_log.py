@@ -1,7 +1,7 @@
 """Facts as they are stored: a kind, a schema version and a body. Pure.
 
-Messages are rows of their own and are not repeated in the body; the reader hands them back by fact number. Facts of
-the previous release must stay readable: `from_row` judges by `schema_version`.
+Messages are rows of their own and are not repeated in the body; the reader hands them back by fact number.
+Facts of the previous release must stay readable: `from_row` judges by `schema_version`.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,12 @@ def to_row(fact: Fact) -> tuple[str, int, dict[str, Any]]:
         case UserSpoke():
             return "user_spoke", SCHEMA_VERSION, {"settings": settings_to_json(fact.settings)}
         case ModelReplied():
-            body = {"step": fact.step, "attempt": fact.attempt, "usage": usage_to_json(fact.usage), "finish": fact.finish}
+            body = {
+                "step": fact.step,
+                "attempt": fact.attempt,
+                "usage": usage_to_json(fact.usage),
+                "finish": fact.finish,
+            }
             body["message_id"] = str(fact.message.id)
             body["at"] = fact.message.created_at.isoformat()
             return "model_replied", SCHEMA_VERSION, body
@@ -42,10 +47,14 @@ def to_row(fact: Fact) -> tuple[str, int, dict[str, Any]]:
         case ToolsReturned():
             return "tools_returned", SCHEMA_VERSION, {"step": fact.step}
         case RunEnded():
-            return "run_ended", SCHEMA_VERSION, {
-                "stop_reason": fact.stop_reason.value,
-                "failure": None if fact.failure is None else failure_to_json(fact.failure),
-            }
+            return (
+                "run_ended",
+                SCHEMA_VERSION,
+                {
+                    "stop_reason": fact.stop_reason.value,
+                    "failure": None if fact.failure is None else failure_to_json(fact.failure),
+                },
+            )
     assert_never(fact)
 
 
@@ -58,7 +67,11 @@ def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Seq
             return UserSpoke(settings_from_json(body["settings"]), tuple(messages))
         case "model_replied":
             return ModelReplied(
-                body["step"], body["attempt"], messages[0] if messages else _silence(body), Usage(**body["usage"]), body["finish"]
+                body["step"],
+                body["attempt"],
+                messages[0] if messages else _silence(body),
+                Usage(**body["usage"]),
+                body["finish"],
             )
         case "model_failed":
             return ModelFailed(body["step"], body["attempt"], failure_from_json(body["failure"]))

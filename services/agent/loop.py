@@ -1,4 +1,4 @@
-"""The loop: performs what `decide` says, stores what came of it, shows it. One driver for blocking and streaming."""
+"""The loop: performs what `decide` says, stores what came of it, shows it. Blocking and streaming are the same."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -27,7 +27,7 @@ class Effects(Protocol):
         ...
 
     async def commit(self, turn: Turn, facts: tuple[Fact, ...]) -> tuple[bool, list[Event]]:
-        """Stores facts in one transaction; then whether a cancel was asked for, and what to show. Raises Fenced."""
+        """Stores facts in one transaction; says whether to cancel, and what to show. Raises Fenced."""
         ...
 
 

@@ -1,11 +1,11 @@
 """Messages as they are stored: a role and parts. Pure.
 
-One stored message may be shown to clients as several (see `pieces`): each run of neighbouring parts of one kind is one
-piece, numbered from 0. A piece's otid is the message's UUID with its low 7 bits replaced by that number.
+One stored message may be shown to clients as several (see `pieces`): each run of neighbouring parts of one kind
+is one piece, numbered from 0. A piece's otid is the message's UUID with its low 7 bits replaced by that number.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any, Literal, assert_never
@@ -102,7 +102,8 @@ def text_of(message: Message) -> str:
 
 def without_nul(part: Part) -> Part:
     """The part without NUL characters, which Postgres cannot store; the reference strips them too."""
-    changes = {name: value.replace("\0", "") for name in part.__slots__ if "\0" in (value := getattr(part, name) or "")}
+    values: dict[str, Any] = {name: getattr(part, name) for name in part.__slots__}
+    changes = {name: _clean(value) for name, value in values.items() if _clean(value) != value}
     return replace(part, **changes) if changes else part
 
 
@@ -159,29 +160,30 @@ _TYPES: dict[str, type[Part]] = {
     "tool_return": Return,
 }
 _NAMES = {part_type: name for name, part_type in _TYPES.items()}
+_REQUIRED: dict[type[Part], tuple[str, ...]] = {
+    part_type: tuple(each.name for each in fields(part_type) if each.default is MISSING) for part_type in _NAMES
+}
 
 
 def _part_to_json(part: Part) -> dict[str, Any]:
     values = {name: getattr(part, name) for name in part.__slots__}
-    return {"type": _NAMES[type(part)]} | {name: value for name, value in values.items() if value not in ("", False, ())}
+    said = {name: value for name, value in values.items() if value not in ("", False, ())}
+    return {"type": _NAMES[type(part)]} | said
 
 
 def _part_from_json(stored: dict[str, Any]) -> Part:
     part_type = _TYPES[stored["type"]]
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items() if name != "type"}
-    return part_type(**dict.fromkeys(_required(part_type), "") | given)
+    values: dict[str, Any] = dict.fromkeys(_REQUIRED[part_type], "")
+    for name, value in stored.items():
+        if name != "type":
+            values[name] = tuple(value) if isinstance(value, list) else value
+    return part_type(**values)
 
 
-def _required(part_type: type[Part]) -> tuple[str, ...]:
-    required: dict[type[Part], tuple[str, ...]] = {
-        Text: ("text",),
-        Image: (),
-        Reasoning: ("text",),
-        RedactedReasoning: ("data",),
-        Call: ("key", "id", "name", "arguments"),
-        Return: ("call_id", "name", "text"),
-    }
-    return required[part_type]
+def _clean(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_clean, value))
+    return value.replace("\0", "") if isinstance(value, str) else value
 
 
 def _searchable(part: Part) -> str:

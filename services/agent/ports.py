@@ -1,6 +1,6 @@
 """What the loop needs from outside, as Protocols over plain values. Adapters implement them (adapters/)."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -9,7 +9,7 @@ from uuid import UUID
 from services.agent.messages import Call, Message, Part, Return
 from services.agent.turn import Fact, Settings, Turn, Usage
 
-# The model -------------------------------------------------------------------------------------------------------
+# The model ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class PeerLost(Exception):
 class Models(Protocol):
     """Chat models."""
 
-    def generate(self, request: ModelRequest) -> AsyncIterator[PartDelta | Reply]:
+    def generate(self, request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
         """Deltas, then the reply. Raises PeerLost, or LociError when the call failed for good.
 
         Closing the iterator closes the provider's call.
@@ -73,7 +73,7 @@ class Models(Protocol):
         ...
 
 
-# Memory ----------------------------------------------------------------------------------------------------------
+# Memory -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Tools(Protocol):
         ...
 
     async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> Return:
-        """Runs a tool in a sandbox at most once under the call's key. Waits for a service that is being restarted."""
+        """Runs a tool in a sandbox at most once under the call's key. Waits for a runner that is restarted."""
         ...
 
     async def cancel(self, call_key: str) -> None:
@@ -146,7 +146,7 @@ class Recall(Protocol):
         ...
 
 
-# The journal: runs, their facts and the log of messages ----------------------------------------------------------
+# The journal: runs, their facts and the log of messages -----------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What came of a commit. `successor` is the run whose turn it now is, with the replica that shall drive it."""
+    """What came of a commit. `successor` is the run whose turn it now is, and the replica to drive it."""
 
     cancel_requested: bool
     started_at: datetime | None = None

@@ -1,7 +1,7 @@
 """The system prompt: the agent's instructions with its memory rendered into them. Pure.
 
-Compiled at the start of a turn when the versions it was made from have changed, so that providers can cache the
-prefix. The format is that of the reference API (memory blocks, then memory metadata), in Loci's own words.
+Compiled at the start of a turn when the versions it was made from have changed, so that providers can cache
+the prefix. The format is that of the reference API (memory blocks, then memory metadata), in Loci's own words.
 """
 
 import hashlib
@@ -15,7 +15,9 @@ from services.agent.ports import BlockView, MemoryView, Prompt
 from services.agent.turn import Settings
 
 MARKER = "{CORE_MEMORY}"
-_BLOCKS_PREAMBLE = "These blocks are your core memory. They are always in view, and you change them with your memory tools."
+_BLOCKS_PREAMBLE = (
+    "These blocks are your core memory. They are always in view, and you change them with your memory tools."
+)
 
 
 def versions_of(settings: Settings, memory: MemoryView) -> dict[str, Any]:
@@ -40,8 +42,8 @@ def compile_prompt(
 ) -> Prompt:
     """The prompt for a turn that begins at `now`.
 
-    `last` is the `versions` of the conversation's latest prompt: when it was made from the same versions, its time and
-    count of earlier messages are used again, and the text comes out equal to the byte.
+    `last` is the `versions` of the conversation's latest prompt: when it was made from the same versions, its time
+    and count of earlier messages are used again, and the text comes out equal to the byte.
     """
     versions = versions_of(settings, memory)
     stamp = {"compiled_at": now.isoformat(timespec="seconds"), "recalled": recalled}
@@ -96,8 +98,10 @@ def _metadata(
         " (use tools to access them)",
     ]
     if memory.passage_count:
-        lines.append(f"- {memory.passage_count} total memories you created are stored in archival memory"
-                     " (use tools to access them)")
+        lines.append(
+            f"- {memory.passage_count} total memories you created are stored in archival memory"
+            " (use tools to access them)"
+        )
     if memory.passage_tags:
         lines.append(f"- Available archival memory tags: {', '.join(memory.passage_tags)}")
     return "\n".join([*lines, "</memory_metadata>"])

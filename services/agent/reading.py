@@ -21,9 +21,9 @@ class Reader:
     async def follow(
         self, organization_id: UUID, run_id: UUID, *, after: int = 0, subscription: Subscription | None = None
     ) -> AsyncGenerator[Event]:
-        """The events of a run after a position, until it ends. `subscription` is the first reader's, who missed nothing.
+        """The events of a run after a position, until it ends.
 
-        Raises NotFound (RUN_NOT_FOUND), Unavailable (READER_LAGS).
+        `subscription` is the first reader's, who missed nothing. Raises NotFound (RUN_NOT_FOUND), Unavailable (READER_LAGS).
         """
         seen = after
         while True:

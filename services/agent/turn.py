@@ -3,16 +3,16 @@
     decide(turn) -> Action      what to do now
     evolve(turn, fact) -> Turn  what is known after a fact
 
-A run is the fold of its facts. Whoever owns it performs the action that `decide` names, stores the fact that came of
-it, and goes on with the evolved turn; the loop is in loop.py. After a crash the next owner folds the stored facts and
-asks `decide` again: nothing else is needed to go on.
+A run is the fold of its facts. Whoever owns it performs the action that `decide` names, stores the fact that came
+of it, and goes on with the evolved turn; the loop is in loop.py. After a crash the next owner folds the stored
+facts and asks `decide` again: nothing else is needed to go on.
 
     UserSpoke -> CallModel -> ModelReplied -+-> RunTools -> ToolsReturned -> CallModel ...
                      |                      `-> Finish(end_turn)
                      `------> ModelFailed ----> Finish(llm_api_error ...)
 
-An interruption (cancel, deadline) is not a fact but a flag read with each stored fact; it turns the next action into
-Finish.
+An interruption (cancel, deadline) is not a fact but a flag read with each stored fact; it turns the next action
+into Finish.
 """
 
 from dataclasses import dataclass, field, replace
@@ -86,7 +86,7 @@ class Failure:
     reason: str = ""
 
 
-# Facts -----------------------------------------------------------------------------------------------------------
+# Facts ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class RunEnded:
 
 Fact = UserSpoke | ModelReplied | ModelFailed | ToolsReturned | RunEnded
 
-# Actions ---------------------------------------------------------------------------------------------------------
+# Actions -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +164,15 @@ class Finish:
 
 Action = CallModel | RunTools | Finish
 
-# The turn --------------------------------------------------------------------------------------------------------
+# The turn ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What is known of a run.
 
-    `history` is the window before the run and all that the run added, oldest first. `attempt` counts owners of the
-    current step: 1 unless one was lost.
+    `history` is the window before the run and all that the run added, oldest first. `attempt` counts owners of
+    the current step: 1 unless one was lost.
     """
 
     run_id: UUID

@@ -1,7 +1,8 @@
 """The replica as owner of runs: it drives them, beats its lease, takes over what others lost.
 
-The lease belongs to the replica: one row, beaten every half second, expired after 2.5 s of database time. A run names
-its worker and a fence that each claim raises; a driver whose fence is old learns it at its next commit and drops all.
+The lease belongs to the replica: one row, beaten every half second, expired after 2.5 s of database time. A run
+names its worker and a fence that each claim raises; a driver whose fence is old learns it at its next commit and
+drops all.
 """
 
 import asyncio
@@ -60,10 +61,10 @@ class Worker:
         await asyncio.gather(*drivers, *self._background, *filter(None, (self._beats,)), return_exceptions=True)
         await self._journal.resign()
 
-    # Requests ----------------------------------------------------------------------------------------------------
+    # Requests --------------------------------------------------------------------------------------------
 
     async def accept(self, request: TurnRequest, *, stream: bool) -> tuple[Accepted, Subscription | None]:
-        """Stores a request and, when its turn has come at once, drives it. The first reader misses no event."""
+        """Stores a request and drives it if its turn has come. The first reader misses no event."""
         context = self._context(request.organization_id, request.user_id, request.run_id, request.ancestors)
         with use_context(context, signer=self._signer):
             view = asyncio.ensure_future(self._ports.memory.view(request.agent_id))
@@ -93,7 +94,7 @@ class Worker:
         if not self._hub.is_read(run_id):
             await self._journal.withdraw(organization_id, conversation_id, run_id)
 
-    # Driving -----------------------------------------------------------------------------------------------------
+    # Driving ---------------------------------------------------------------------------------------------
 
     def _drive(self, owned: Owned, view: "asyncio.Future[MemoryView] | None" = None, *, stream: bool = True) -> None:
         context = self._context(owned.organization_id, owned.user_id, owned.run_id, owned.ancestors)
@@ -119,7 +120,7 @@ class Worker:
         )
         turn = replace(owned.turn, interruption=CANCELLED) if owned.cancel_requested else owned.turn
         try:
-            with span("run", **{"loci.run_id": str(owned.run_id), "loci.agent_id": str(owned.agent_id)}):
+            with span("run", run_id=str(owned.run_id), agent_id=str(owned.agent_id)):
                 async with aclosing(loop.run(turn, effects)) as events:
                     async for event in events:
                         self._hub.publish(owned.run_id, event)
@@ -127,7 +128,7 @@ class Worker:
                             self._succeed(*event.successor)
         except Fenced:
             _log.warning("run %s has another owner", owned.run_id)
-        except Exception:
+        except Exception:  # noqa: BLE001
             # The supervisor of runs: whatever happened, the run is taken up again at the next beat.
             _log.exception("run %s was dropped", owned.run_id)
         finally:
@@ -150,12 +151,10 @@ class Worker:
         elif home_id is None:
             self._wake.set()
 
-    def _context(
-        self, organization_id: UUID, user_id: UUID, run_id: UUID, ancestors: tuple[UUID, ...]
-    ) -> CallContext:
+    def _context(self, organization_id: UUID, user_id: UUID, run_id: UUID, ancestors: tuple[UUID, ...]) -> CallContext:
         return CallContext(organization_id, user_id, "agent", AUDIENCE, run_id=run_id, ancestors=ancestors)
 
-    # The lease ---------------------------------------------------------------------------------------------------
+    # The lease -------------------------------------------------------------------------------------------
 
     async def _beat(self) -> None:
         beats = 0
@@ -165,7 +164,7 @@ class Worker:
                 beats += 1
                 if beats % 20 == 0:
                     await self._journal.repair_queue()
-            except Exception:
+            except Exception:  # noqa: BLE001
                 # The supervisor of the lease: a database that is away comes back.
                 _log.exception("a beat failed")
             self._wake.clear()

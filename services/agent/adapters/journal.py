@@ -36,7 +36,7 @@ LONGEST_LINE = 32
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """A request for a turn. `keys` are the otids' digest and the idempotency key; equal keys are one request."""
+    """A request for a turn. `keys`: the otids' digest and the idempotency key; equal keys are one request."""
 
     organization_id: UUID
     user_id: UUID
@@ -54,7 +54,7 @@ class TurnRequest:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What became of a request. `owned` is set when its turn has come at once; `started` is False for a retry."""
+    """What became of a request. `owned` is set when its turn came at once; `started` is False for a retry."""
 
     run_id: UUID
     started: bool
@@ -76,7 +76,8 @@ class PostgresJournal:
     async def accept(self, request: TurnRequest) -> Accepted:
         """Stores a request, or finds the run of the request it repeats.
 
-        Raises NotFound (AGENT_NOT_FOUND), ResourceExhausted (CONVERSATION_LINE_FULL), Aborted (CONVERSATION_BUSY).
+        Raises NotFound (AGENT_NOT_FOUND), ResourceExhausted (CONVERSATION_LINE_FULL), Aborted
+        (CONVERSATION_BUSY).
         """
         if request.is_retry and request.request_hash is not None:
             run_id = await self._pool.fetchval(sql.FIND_BY_HASH, request.organization_id, request.request_hash)
@@ -129,8 +130,8 @@ class PostgresJournal:
             if self._reject_when_busy:
                 active = head["active_run_id"]
                 raise Aborted(
-                    "Cannot send a new message: another request is currently being processed for this conversation. "
-                    f"Please wait for it to complete. (run_id=run-{active})",
+                    "Cannot send a new message: another request is currently being processed for this "
+                    f"conversation. Please wait for it to complete. (run_id=run-{active})",
                     reason="CONVERSATION_BUSY",
                     metadata={"run_id": f"run-{active}"},
                 )
@@ -151,7 +152,10 @@ class PostgresJournal:
             list(request.ancestors),
             request.request_hash,
             list(request.keys),
-            {"max_steps": request.max_steps, "messages": [_message_to_line(message) for message in request.messages]},
+            {
+                "max_steps": request.max_steps,
+                "messages": [_message_to_line(message) for message in request.messages],
+            },
             datetime.now(UTC),
         )
         _check_first(entered, request)
@@ -190,11 +194,14 @@ class PostgresJournal:
                 return replace(stored, successor=await _promote(connection, owned))
             return stored
 
-    # Readers -----------------------------------------------------------------------------------------------------
+    # Readers -------------------------------------------------------------------------------------------
 
     async def events(self, organization_id: UUID, run_id: UUID, after: int) -> list[Event]:
         """What a run's stored facts are shown as, from a position on. Raises NotFound (RUN_NOT_FOUND)."""
-        async with self._pool.acquire() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
+        async with (
+            self._pool.acquire() as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
             run = await connection.fetchrow(sql.RUN, organization_id, run_id)
             if run is None:
                 raise NotFound(f"there is no run run-{run_id}", reason="RUN_NOT_FOUND")
@@ -202,7 +209,7 @@ class PostgresJournal:
             facts = await connection.fetch(sql.FACTS, organization_id, run_id)
         return [event for event in replay(run, facts, messages) if event.sequence > after]
 
-    # Workers -----------------------------------------------------------------------------------------------------
+    # Workers -------------------------------------------------------------------------------------------
 
     async def register(self) -> None:
         """Begins this replica's lease."""
@@ -251,10 +258,10 @@ class PostgresJournal:
                 await connection.execute(sql.DROP_RUN, run["organization_id"], run["id"], run["fence"])
             return owned
 
-    # Cancel ------------------------------------------------------------------------------------------------------
+    # Cancel --------------------------------------------------------------------------------------------
 
     async def cancel(self, organization_id: UUID, runs: Sequence[tuple[UUID, UUID]]) -> list[UUID]:
-        """Asks runs, given with their conversations, to stop. Those still in line end at once. The ids it reached."""
+        """Asks runs, given with their conversations, to stop; those in line end at once. The ids it reached."""
         run_ids = [run_id for run_id, _ in runs]
         reached = {row["id"] for row in await self._pool.fetch(sql.CANCEL_RUNNING, organization_id, run_ids)}
         for run_id, conversation_id in runs:
@@ -278,9 +285,7 @@ async def _promote(connection: Any, owned: Owned) -> tuple[UUID, UUID | None] | 
 async def _begin(connection: Any, run: Mapping[str, Any]) -> Owned | None:
     """The first fact of a run that waited in line; its input comes out of the line."""
     ids = (run["organization_id"], run["conversation_id"], run["id"])
-    line = await connection.fetchval(
-        "SELECT input FROM agent.conversation_line WHERE organization_id = $1 AND conversation_id = $2 AND run_id = $3", *ids
-    )
+    line = await connection.fetchval(sql.LINE_INPUT, *ids)
     if line is None:
         return None
     messages = tuple(_message_from_line(stored, run["id"]) for stored in line["messages"])
@@ -303,7 +308,12 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> Owned | None:
         return None
     history = await _window(connection, run["organization_id"], run["conversation_id"])
     turn = Turn(run["id"], settings, history=history)
-    return replace(_taken(run, turn), facts=1, prompt_versions=head["prompt_versions"], recalled=len(history) - len(messages))
+    return replace(
+        _taken(run, turn),
+        facts=1,
+        prompt_versions=head["prompt_versions"],
+        recalled=len(history) - len(messages),
+    )
 
 
 async def _resume(connection: Any, run: Mapping[str, Any]) -> Owned:
@@ -311,7 +321,9 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> Owned:
     ids = (run["organization_id"], run["id"])
     window = await _window(connection, run["organization_id"], run["conversation_id"])
     rows = await connection.fetch(sql.RUN_MESSAGES, *ids)
-    brought = {number: [message_from_row(row) for row in group] for number, group in groupby(rows, lambda row: row["fact"])}
+    brought = {
+        number: [message_from_row(row) for row in group] for number, group in groupby(rows, lambda row: row["fact"])
+    }
     facts = [
         from_row(row["kind"], row["schema_version"], row["body"], brought.get(row["number"], ()))
         for row in await connection.fetch(sql.FACTS, *ids)
@@ -334,7 +346,11 @@ async def _window(connection: Any, organization_id: UUID, conversation_id: UUID)
 
 
 def _owned(
-    request: TurnRequest, head: Mapping[str, Any], settings: Settings, history: tuple[Message, ...], now: datetime
+    request: TurnRequest,
+    head: Mapping[str, Any],
+    settings: Settings,
+    history: tuple[Message, ...],
+    now: datetime,
 ) -> Owned:
     return Owned(
         organization_id=request.organization_id,

@@ -51,7 +51,9 @@ class GrpcModels:
                 single = chat_service_pb2.GenerateRequest(request=generation_request(request))
                 yield _reply((await self._chat.Generate(single)).generation)
                 return
-            call = self._chat.StreamGenerate(chat_service_pb2.StreamGenerateRequest(request=generation_request(request)))
+            call = self._chat.StreamGenerate(
+                chat_service_pb2.StreamGenerateRequest(request=generation_request(request))
+            )
             try:
                 async for event in call:
                     yield _event(event)

@@ -56,7 +56,11 @@ class PostgresRecall:
 
 
 def _arguments(given: Mapping[str, Any], timezone: ZoneInfo) -> tuple[Any, ...]:
-    query, roles, limit = given.get("query") or "", given.get("roles") or list(_ROLES), given.get("limit") or DEFAULT_LIMIT
+    query, roles, limit = (
+        given.get("query") or "",
+        given.get("roles") or list(_ROLES),
+        given.get("limit") or DEFAULT_LIMIT,
+    )
     if not isinstance(query, str):
         raise ValueError("query must be a text")
     if not isinstance(roles, list) or not set(roles) <= set(_ROLES):

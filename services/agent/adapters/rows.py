@@ -82,7 +82,13 @@ def fact_rows(commit: Commit) -> list[dict[str, Any]]:
     for place, (fact, sequence) in enumerate(zip(commit.facts, commit.sequences, strict=True), start=1):
         kind, schema_version, body = to_row(fact)
         rows.append(
-            {"place": place, "kind": kind, "schema_version": schema_version, "sequence": sequence, "body": body}
+            {
+                "place": place,
+                "kind": kind,
+                "schema_version": schema_version,
+                "sequence": sequence,
+                "body": body,
+            }
         )
     return rows
 

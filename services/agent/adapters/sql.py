@@ -73,6 +73,11 @@ WITH run AS (
 SELECT (SELECT count(*) FROM run) AS runs, (SELECT count(*) FROM keys) AS keys
 """
 
+LINE_INPUT = """
+SELECT input FROM agent.conversation_line
+WHERE organization_id = $1 AND conversation_id = $2 AND run_id = $3
+"""
+
 # A run whose turn has come puts its input into the log. $1 organization, $2 conversation, $3 run, $4 number of messages
 BEGIN_HEAD = """
 WITH head AS (
@@ -228,7 +233,7 @@ JOIN agent.compiled_prompts p ON p.organization_id = $1 AND p.agent_id = s.agent
 WHERE s.organization_id = $1 AND s.run_id = $2 ORDER BY s.number LIMIT 1
 """
 
-# Workers ---------------------------------------------------------------------------------------------------------
+# Workers -----------------------------------------------------------------------------------------------
 
 REGISTER = "INSERT INTO agent.workers (id) VALUES ($1)"
 
@@ -316,7 +321,7 @@ UPDATE agent.runs SET status = 'cancelled', stop_reason = 'cancelled', completed
 WHERE organization_id = $1 AND id = $2 AND fence = $3
 """
 
-# Cancel ----------------------------------------------------------------------------------------------------------
+# Cancel ------------------------------------------------------------------------------------------------
 
 # $1 organization, $2 runs
 CANCEL_RUNNING = """

@@ -43,7 +43,9 @@ class GrpcTools:
         unknown = [tool_id for tool_id in tool_ids if tool_id not in self._shipped]
         found = dict(self._shipped)
         if unknown:
-            request = tool_service_pb2.BatchGetToolsRequest(tool_ids=[to_public("tool", tool_id) for tool_id in unknown])
+            request = tool_service_pb2.BatchGetToolsRequest(
+                tool_ids=[to_public("tool", tool_id) for tool_id in unknown]
+            )
             response = await call_idempotent(self._catalogue.BatchGetTools, request, timeout=PATIENCE_SECONDS)
             for tool in map(_info, response.tools):
                 found[tool.id] = tool

@@ -63,9 +63,7 @@ def delta_to_proto(event: Delta, run_id: UUID) -> message_pb2.Message:
     return shown
 
 
-def messages_from_proto(
-    sent: Sequence[message_pb2.InputMessage], run_id: UUID, now: datetime
-) -> tuple[Message, ...]:
+def messages_from_proto(sent: Sequence[message_pb2.InputMessage], run_id: UUID, now: datetime) -> tuple[Message, ...]:
     """What a client sends, as it will be stored. Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID)."""
     if not sent:
         raise InvalidArgument("messages must hold at least one message", reason="MESSAGES_EMPTY")

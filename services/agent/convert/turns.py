@@ -19,9 +19,7 @@ DEFAULT_MAX_STEPS = 50
 MOST_STEPS = 1_000
 
 
-def turn_request(
-    wire: message_service_pb2.TurnRequest, context: CallContext, *, longest_seconds: float
-) -> TurnRequest:
+def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *, longest_seconds: float) -> TurnRequest:
     """A request for a turn. Raises InvalidArgument."""
     agent_id = from_public("agent", wire.agent_id)
     run_id = from_public("run", wire.run_id) if wire.run_id else uuid7()
@@ -75,7 +73,9 @@ def end_to_proto(event: Ended) -> message_service_pb2.TurnEnd:
     """How a turn ended."""
     run = run_to_proto(event.run)
     end = message_service_pb2.TurnEnd(
-        run=run, stop_reason=run.stop_reason, usage=usage_to_proto(event.usage, event.steps, event.context_tokens)
+        run=run,
+        stop_reason=run.stop_reason,
+        usage=usage_to_proto(event.usage, event.steps, event.context_tokens),
     )
     if event.failure is not None:
         end.error.CopyFrom(_failure(event.failure))

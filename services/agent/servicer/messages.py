@@ -9,8 +9,7 @@ from uuid import UUID
 import grpc
 
 from loci.agent.v1 import message_service_pb2 as wire
-from loci.agent.v1 import message_service_pb2_grpc
-from loci.agent.v1 import run_service_pb2
+from loci.agent.v1 import message_service_pb2_grpc, run_service_pb2
 from services.agent.convert.turns import attached, event_to_proto, turn_request
 from services.agent.events import Delta
 from services.agent.reading import Reader
@@ -90,4 +89,3 @@ class TurnServicer(message_service_pb2_grpc.MessageServiceServicer):
         task = asyncio.create_task(withdraw())
         self._withdrawals.add(task)
         task.add_done_callback(self._withdrawals.discard)
-

@@ -1,0 +1,228 @@
+"""A small world for turns: the real journal on the real Postgres, scripted ports around it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from services.agent.adapters.journal import PostgresJournal, TurnRequest
+from services.agent.adapters.recall import PostgresRecall
+from services.agent.broadcast import Hub
+from services.agent.effects import Ports
+from services.agent.events import Ended, Event, Shown
+from services.agent.messages import Call, Message, Part, Return, Text
+from services.agent.ports import CallSite, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
+from services.agent.reading import Reader
+from services.agent.turn import Usage
+from services.agent.worker import Worker
+from services.common.context import Signer
+from services.common.database import open_pool
+from services.common.statements import StatementCounter
+from services.common.ids import uuid7
+
+ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")
+Script = Callable[[ModelRequest], AsyncGenerator[PartDelta | Reply]]
+
+
+def says(*parts: Part, finish: str = "stop") -> Reply:
+    """A reply of these parts."""
+    return Reply(parts, Usage(10, 5), finish)
+
+
+def text(reply: str) -> Reply:
+    """A reply of one text."""
+    return says(Text(reply))
+
+
+def calls(*names: str, arguments: str = "{}") -> Reply:
+    """A reply of these tool calls."""
+    return says(*(Call("", f"call_{n}", name, arguments) for n, name in enumerate(names)), finish="tool_calls")
+
+
+@dataclass
+class ScriptedModels:
+    """Gives one reply, error or generator function after another; remembers what it was asked."""
+
+    replies: list[Any] = field(default_factory=list)
+    requests: list[ModelRequest] = field(default_factory=list)
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+        """The next reply of the script."""
+        self.requests.append(request)
+        reply = self.replies.pop(0) if self.replies else text("I have nothing more to say.")
+        if isinstance(reply, Exception):
+            raise reply
+        if isinstance(reply, Reply):
+            yield reply
+            return
+        async with aclosing(reply(request)) as events:
+            async for event in events:
+                yield event
+
+
+@dataclass
+class ScriptedMemory:
+    """An empty memory."""
+
+    async def view(self, agent_id: UUID) -> MemoryView:
+        """Nothing."""
+        return MemoryView()
+
+    async def apply(self, call: Call, site: CallSite) -> Return:
+        """Never right."""
+        raise AssertionError(f"{call.name} is no tool of this world")
+
+
+@dataclass
+class ScriptedTools:
+    """Tools by name; each is a coroutine function of the call."""
+
+    actions: dict[str, Callable[[Call], Awaitable[str]]] = field(default_factory=dict)
+    cancelled: list[str] = field(default_factory=list)
+
+    async def describe(self, tool_ids: Sequence[UUID]) -> tuple[ToolInfo, ...]:
+        """All of them."""
+        return tuple(ToolInfo(uuid7(), name, "custom", "", {"type": "object"}) for name in self.actions)
+
+    async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> Return:
+        """Does what the script says."""
+        return Return(call.id, call.name, await self.actions[tool.name](call))
+
+    async def cancel(self, call_key: str) -> None:
+        """Remembers that it was asked."""
+        self.cancelled.append(call_key)
+
+
+@dataclass
+class Replica:
+    """One replica of the agent service's turn side."""
+
+    worker: Worker
+    reader: Reader
+    journal: PostgresJournal
+    models: ScriptedModels
+    tools: ScriptedTools
+
+    async def send(self, request: TurnRequest, *, stream: bool = False) -> list[Event]:
+        """Takes a turn and waits for its end."""
+        accepted, subscription = await self.worker.accept(request, stream=stream)
+        follow = self.reader.follow(request.organization_id, accepted.run_id, subscription=subscription)
+        async with asyncio.timeout(20), aclosing(follow) as events:
+            return [event async for event in events]
+
+    async def die(self) -> None:
+        """Ends like a killed process: without a word to the database."""
+        tasks = [task for task in (self.worker._beats, *self.worker._driven.values()) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class World:
+    """A database with one agent, and replicas on it."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self.pool = pool
+        self.agent_id = UUID(int=0)
+        self.signer = Signer(Ed25519PrivateKey.generate(), "test")
+
+    async def add_agent(self, *, system: str = "You are Loci.") -> UUID:
+        """An agent with its default conversation."""
+        self.agent_id, log_id = uuid7(), uuid7()
+        await self.pool.execute(
+            "INSERT INTO agent.agents (organization_id, id, name, agent_type, system, model, embedding,"
+            " context_window_limit, created_by_id, last_updated_by_id)"
+            " VALUES ($1, $2, 'Ada', 'letta_v1_agent', $3, 'loci/demo', 'loci/hash', 32000, $1, $1)",
+            ORGANIZATION,
+            self.agent_id,
+            system,
+        )
+        await self.pool.execute(
+            "INSERT INTO agent.conversations (organization_id, id, agent_id, created_by_id) VALUES ($1, $2, $2, $1)",
+            ORGANIZATION,
+            self.agent_id,
+        )
+        await self.pool.execute(
+            "INSERT INTO agent.conversation_segments (organization_id, conversation_id, ordinal, log_id, from_seq)"
+            " VALUES ($1, $2, 0, $3, 1)",
+            ORGANIZATION,
+            self.agent_id,
+            log_id,
+        )
+        await self.pool.execute(
+            "INSERT INTO agent.conversation_heads (organization_id, conversation_id, log_id) VALUES ($1, $2, $3)",
+            ORGANIZATION,
+            self.agent_id,
+            log_id,
+        )
+        return self.agent_id
+
+    @asynccontextmanager
+    async def replica(self, *, reject: bool = False) -> AsyncGenerator[Replica]:
+        """A replica, stopped at the end unless it died."""
+        journal, hub = PostgresJournal(self.pool, uuid7(), reject_when_busy=reject), Hub()
+        models, tools = ScriptedModels(), ScriptedTools()
+        ports = Ports(journal, models, ScriptedMemory(), tools, PostgresRecall(self.pool))
+        worker = Worker(journal, ports, hub, self.signer)
+        await worker.start()
+        try:
+            yield Replica(worker, Reader(journal, hub), journal, models, tools)
+        finally:
+            await worker.stop()
+
+    def request(self, said: str = "Hello", *, max_steps: int = 50, **options: Any) -> TurnRequest:
+        """A request with one message."""
+        run_id = options.pop("run_id", None) or uuid7()
+        message = Message(uuid7(), "user", (Text(said),), datetime.now(UTC), run_id, otid=options.pop("otid", None))
+        return TurnRequest(
+            organization_id=ORGANIZATION,
+            user_id=ORGANIZATION,
+            agent_id=self.agent_id,
+            conversation_id=self.agent_id,
+            run_id=run_id,
+            messages=(message,),
+            max_steps=max_steps,
+            seconds=options.pop("seconds", 60.0),
+            **options,
+        )
+
+    async def history(self) -> list[tuple[str, str]]:
+        """Role and text of all stored messages, oldest first."""
+        rows = await self.pool.fetch(
+            "SELECT role, content FROM agent.messages WHERE agent_id = $1 ORDER BY seq", self.agent_id
+        )
+        return [(row["role"], _shown(row["content"])) for row in rows]
+
+
+def _shown(content: list[dict[str, Any]]) -> str:
+    return " ".join(part.get("text") or part.get("name", "") for part in content)
+
+
+def end(events: list[Event]) -> Ended:
+    """The last event, which ends the run."""
+    last = events[-1]
+    assert isinstance(last, Ended)
+    return last
+
+
+def shown(events: list[Event]) -> list[str]:
+    """What was shown as durable, by role."""
+    return [event.message.role for event in events if isinstance(event, Shown)]
+
+
+@asynccontextmanager
+async def world_on(url: str, counter: StatementCounter | None = None) -> AsyncGenerator[World]:
+    """A world on a migrated database."""
+    pool = await open_pool(url, size=6, counter=counter)
+    try:
+        world = World(pool)
+        await world.add_agent()
+        yield world
+    finally:
+        await pool.close()
