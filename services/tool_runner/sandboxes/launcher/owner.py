@@ -1,0 +1,31 @@
+"""Who made a container, in a form that a later launcher can check: `boot/pid namespace/pid/start time`."""
+
+import os
+from pathlib import Path
+
+
+def own_name() -> str:
+    """The name of this process."""
+    return f"{_world()}/{os.getpid()}/{_start_time(os.getpid())}"
+
+
+def is_dead(name: str) -> bool | None:
+    """Whether that process has ended; None where it lived in another host, boot or pid namespace."""
+    world, _, process = name.rpartition("/")
+    world, _, pid = world.rpartition("/")
+    if world != _world() or not pid.isdecimal():
+        return None
+    return _start_time(int(pid)) != process
+
+
+def _world() -> str:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+
+
+def _start_time(pid: int) -> str:
+    """Field 22 of /proc/pid/stat; the command before it may hold spaces, so it is counted from its end."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""

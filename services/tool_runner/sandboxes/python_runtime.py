@@ -1,0 +1,87 @@
+"""Finds the Python that runs tools in bubblewrap, and the few folders of the host that it needs."""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from services.tool_runner.processes import end_process
+
+_MINIMUM = (3, 11)
+_SECONDS = 10.0
+_QUESTION = """
+import json, os, sys, sysconfig
+paths = [sys.executable, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
+if library := sysconfig.get_config_var("INSTSONAME") or "":
+    paths.append(os.path.join(sysconfig.get_config_var("LIBDIR") or "", library))
+print(json.dumps([sys.version_info[:2], sysconfig.get_config_var("MULTIARCH") or "", paths]))
+"""
+
+
+@dataclass(frozen=True)
+class PythonRuntime:
+    """`executable` and `mounts` are real paths of the host, the same inside; `links` are (target, path)."""
+
+    executable: str
+    mounts: tuple[str, ...]
+    links: tuple[tuple[str, str], ...]
+
+
+async def find_runtimes() -> list[PythonRuntime]:
+    """Every Python of at least 3.11 that answers, the one that runs this service first."""
+    answers = [await _ask(executable) for executable in _candidates()]
+    return [runtime for answer in answers if answer and (runtime := _runtime(answer))]
+
+
+def _candidates() -> list[str]:
+    names = [sys.executable, "/usr/bin/python3", "/usr/local/bin/python3", shutil.which("python3")]
+    return list(dict.fromkeys(os.path.realpath(name) for name in names if name and os.path.exists(name)))
+
+
+async def _ask(executable: str) -> list[Any] | None:
+    child = await asyncio.create_subprocess_exec(
+        executable,
+        *("-I", "-S", "-c", _QUESTION),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(_SECONDS):
+            output, _ = await child.communicate()
+        answer: list[Any] = json.loads(output)
+    except (TimeoutError, ValueError):
+        return None
+    finally:
+        await end_process(child)
+    return answer
+
+
+def _runtime(answer: list[Any]) -> PythonRuntime | None:
+    version, multiarch, paths = answer
+    if tuple(version) < _MINIMUM:
+        return None
+    found = [os.path.realpath(path) for path in paths if os.path.exists(path)]
+    links = tuple((os.readlink(path), path) for path in ("/lib", "/lib64") if os.path.islink(path))
+    return PythonRuntime(found[0], tuple(dict.fromkeys(found + _libraries(multiarch))), links)
+
+
+def _libraries(multiarch: str) -> list[str]:
+    """Shared libraries and the loader, time zones; nothing of /etc but the loader's cache."""
+    loaders = [str(path) for top in ("/usr/lib", "/lib") for path in Path(top).glob("ld-linux*")]
+    own = [f"/usr/lib/{multiarch}", f"/lib/{multiarch}", *loaders]
+    wide = ["/usr/lib", "/lib"]
+    folders = own if multiarch and os.path.isdir(own[0]) else wide
+    folders += ["/usr/lib64", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache"]
+    kept = [path for path in folders if os.path.exists(path)]
+    return [os.path.abspath(path) for path in kept if not _below_link(path)]
+
+
+def _below_link(path: str) -> bool:
+    """Paths below /lib and /lib64 come with the link itself where those are links."""
+    top = "/" + path.split("/")[1]
+    return os.path.islink(top)

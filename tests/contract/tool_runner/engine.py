@@ -1,0 +1,95 @@
+"""A container engine for tests: that of DOCKER_HOST, else one started here that ends with the session."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+BASE, IMAGE = "loci-sandbox-base:test", "loci-sandbox:test"
+_START_SECONDS, _BUILD_SECONDS = 20.0, 180
+
+
+@contextmanager
+def container_engine() -> Iterator[dict[str, str]]:
+    """The environment that reaches an engine with the sandbox image; skips where there can be none."""
+    if shutil.which("docker") is None:
+        pytest.skip("no docker command (package docker.io)")
+    if os.environ.get("DOCKER_HOST"):
+        environment = dict(os.environ)
+        _build(environment)
+        yield environment
+        return
+    if shutil.which("dockerd") is None or os.geteuid() != 0:
+        pytest.skip("no container engine: DOCKER_HOST is not set, and dockerd is not installed or needs root")
+    with (
+        tempfile.TemporaryDirectory(prefix="loci-engine-", dir="/tmp", ignore_cleanup_errors=True) as folder,
+        _dockerd(Path(folder)) as socket,
+    ):
+        environment = dict(os.environ) | {"DOCKER_HOST": f"unix://{socket}"}
+        _build(environment)
+        yield environment
+
+
+@contextmanager
+def _dockerd(folder: Path) -> Iterator[Path]:
+    """Without a bridge or packet filter: sandboxes have no network, and the host's own stays as it is."""
+    socket, log = folder / "socket", folder / "log"
+    with log.open("wb") as output:
+        daemon = subprocess.Popen(
+            [
+                "dockerd",
+                f"--data-root={folder}/data",
+                f"--exec-root={folder}/exec",
+                f"--host=unix://{socket}",
+                f"--pidfile={folder}/pid",
+                "--bridge=none",
+                "--iptables=false",
+                "--ip6tables=false",
+            ],
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        until = time.monotonic() + _START_SECONDS
+        while not _answers(socket):
+            if daemon.poll() is not None or time.monotonic() > until:
+                pytest.skip(f"dockerd does not start here: {log.read_text()[-300:]}")
+            time.sleep(0.1)
+        yield socket
+    finally:
+        daemon.send_signal(signal.SIGTERM)
+        daemon.wait(_START_SECONDS)
+
+
+def _answers(socket: Path) -> bool:
+    command = ["docker", "-H", f"unix://{socket}", "version"]
+    return socket.exists() and subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def _build(environment: dict[str, str]) -> None:
+    """The image of this tree, on a base made of Debian packages."""
+    have = subprocess.run(
+        ["docker", "image", "inspect", BASE], env=environment, capture_output=True, check=False
+    )
+    base = [] if have.returncode == 0 else [[str(SCRIPTS / "sandbox-base"), BASE]]
+    for step in [*base, [str(SCRIPTS / "sandbox-image"), BASE, IMAGE]]:
+        done = subprocess.run(
+            step, env=environment, capture_output=True, text=True, timeout=_BUILD_SECONDS, check=False
+        )
+        if done.returncode != 0:
+            pytest.skip(f"{step[0]} failed: {(done.stderr or done.stdout)[-300:]}")
+
+
+def containers(environment: dict[str, str]) -> list[str]:
+    """Ids of every sandbox container, running or not."""
+    command = ["docker", "ps", "--all", "--quiet", "--filter", "label=loci.sandbox=1"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()

@@ -1,0 +1,177 @@
+"""After a call, a cancel, or the death of whoever held the sandbox, nothing of it runs or stays."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from services.tool_runner.ports import Job, Limits
+from services.tool_runner.sandboxes.bubblewrap import BubblewrapSandbox
+from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
+from tests.contract.tool_runner.engine import IMAGE, containers
+
+SLEEP = "import time\ndef tool():\n    time.sleep(600)"
+_ROOT = Path(__file__).resolve().parents[3]
+
+
+async def _until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "still there"
+        await asyncio.sleep(0.1)
+
+
+def _children(pid: int, word: str) -> list[int]:
+    """Descendants of `pid` whose command line holds `word`."""
+    children = [
+        child for child in map(int, filter(str.isdecimal, os.listdir("/proc"))) if _parent(child) == pid
+    ]
+    below = [deeper for child in children for deeper in _children(child, word)]
+    return [child for child in children if word in _command(child)] + below
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def _groups() -> list[Path]:
+    """Control groups that this process made."""
+    mount = Path("/sys/fs/cgroup")
+    found = [*mount.glob("*/loci-sandbox-*"), *mount.glob("loci.sandboxes/loci-sandbox-*")]
+    return [group for group in found if f"-{os.getpid()}-" in group.name]
+
+
+def _running(environment: dict[str, str]) -> str:
+    command = ["docker", "ps", "--quiet", "--filter", "label=loci.sandbox=1"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def test_docker_leaves_no_container_when_closed(
+    docker_sandbox: DockerSandbox, engine_environment: dict[str, str]
+) -> None:
+    assert (await docker_sandbox.run(Job("def tool():\n    return 1", "tool", {}))).result == "1"
+    await docker_sandbox.close()
+    assert containers(engine_environment) == []
+
+
+async def test_docker_launcher_ends_when_idle(engine_environment: dict[str, str]) -> None:
+    sandbox = DockerSandbox(
+        DockerSettings(image=IMAGE, keep_warm_seconds=0.5, environment=engine_environment)
+    )
+    assert (await sandbox.run(Job("def tool():\n    return 1", "tool", {}))).result == "1"
+    launchers = _children(os.getpid(), "sandboxes.launcher")
+    assert len(launchers) == 1
+    await _until(lambda: not _alive(launchers[0]))
+    assert containers(engine_environment) == []
+    assert (await sandbox.run(Job("def tool():\n    return 2", "tool", {}))).result == "2"
+    await sandbox.close()
+
+
+async def test_docker_containers_end_when_their_launcher_is_killed(
+    docker_sandbox: DockerSandbox, engine_environment: dict[str, str]
+) -> None:
+    await docker_sandbox.run(Job("def tool():\n    return 1", "tool", {}))
+    running = asyncio.create_task(docker_sandbox.run(Job(SLEEP, "tool", {})))
+    await asyncio.sleep(1)
+    (launcher,) = _children(os.getpid(), "sandboxes.launcher")
+    os.kill(launcher, signal.SIGKILL)
+    result = await running
+    assert result.error is not None
+    assert "launcher died" in result.error.message
+    await _until(lambda: _running(engine_environment) == "")
+    # What they leave, stopped, the next launcher removes.
+    assert (await docker_sandbox.probe()).image
+    assert containers(engine_environment) == []
+    assert (await docker_sandbox.run(Job("def tool():\n    return 2", "tool", {}))).result == "2"
+
+
+async def test_docker_says_what_is_missing(engine_environment: dict[str, str]) -> None:
+    sandbox = DockerSandbox(DockerSettings(image="loci-absent:latest", environment=engine_environment))
+    probe = await sandbox.probe()
+    assert (probe.engine, probe.image) == (True, False)
+    await sandbox.close()
+    nowhere = engine_environment | {"DOCKER_HOST": "unix:///nowhere/socket"}
+    sandbox = DockerSandbox(DockerSettings(image=IMAGE, environment=nowhere))
+    probe = await sandbox.probe()
+    assert (probe.engine, probe.image) == (False, False)
+    assert "no container engine answers" in probe.problem
+    await sandbox.close()
+
+
+async def test_bubblewrap_leaves_no_process_and_no_control_group(
+    bubblewrap_sandbox: BubblewrapSandbox,
+) -> None:
+    running = asyncio.create_task(bubblewrap_sandbox.run(Job(SLEEP, "tool", {})))
+    await asyncio.sleep(0.5)
+    inside = _children(os.getpid(), "worker.py")
+    assert inside
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await _until(lambda: not any(_alive(pid) for pid in inside))
+    assert _groups() == []
+
+
+async def test_bubblewrap_dies_with_the_service(bubblewrap_sandbox: BubblewrapSandbox) -> None:
+    program = (
+        "import asyncio\n"
+        "from services.tool_runner.ports import Job\n"
+        "from services.tool_runner.sandboxes.bubblewrap import BubblewrapSandbox\n"
+        "async def main():\n"
+        f"    await (await BubblewrapSandbox.create()).run(Job({SLEEP!r}, 'tool', {{}}))\n"
+        "asyncio.run(main())\n"
+    )
+    service = await asyncio.create_subprocess_exec(sys.executable, "-c", program, cwd=_ROOT)
+    try:
+        await _until(lambda: len(_children(service.pid, "worker.py")) >= 3)  # bwrap, keeper, tool
+        inside = _children(service.pid, "worker.py")
+    finally:
+        service.kill()
+        await service.wait()
+    await _until(lambda: not any(_alive(pid) for pid in inside))
+
+
+async def test_a_worker_without_a_job_ends_with_its_input() -> None:
+    worker = _ROOT / "services/tool_runner/sandboxes/worker.py"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", str(worker)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdin
+    assert process.stdout
+    assert await process.stdout.readline() == b"LOCI-WORKER 1\n"
+    process.stdin.close()
+    async with asyncio.timeout(5):
+        assert await process.wait() == 0
+
+
+async def test_limits_are_the_same_for_warm_and_for_cold(docker_sandbox: DockerSandbox) -> None:
+    two = ("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max")
+    source = (
+        f"import os\ndef tool():\n    return [open(p).read().strip() for p in {two} if os.path.exists(p)]"
+    )
+    default, other = Limits(), Limits(processes=17)
+    for limits, expected in ((default, "64"), (default, "64"), (other, "17"), (default, "64")):
+        result = await docker_sandbox.run(Job(source, "tool", {}, {}, limits))
+        assert result.result == f'["{expected}"]'
