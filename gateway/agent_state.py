@@ -1,0 +1,190 @@
+"""AgentState: the reference's 45 fields, made from an Agent and what is known of its models."""
+
+from typing import Any
+
+from gateway.convert import Rest, block, to_rest, tool
+from loci.agent.v1 import agent_pb2
+from loci.llm.v1 import model_pb2
+
+# Groups that a client asks for with `include`, and the fields each fills.
+RELATIONS = {
+    "agent.blocks": ("blocks", "memory"),
+    "agent.identities": ("identities", "identity_ids"),
+    "agent.managed_group": ("managed_group", "multi_agent_group"),
+    "agent.pending_approval": ("pending_approval",),
+    "agent.secrets": ("secrets", "tool_exec_environment_variables"),
+    "agent.sources": ("sources",),
+    "agent.tags": ("tags",),
+    "agent.tools": ("tools",),
+}
+_MADE_BY_HAND = frozenset({"version", "context_window_limit", "blocks", "tools"})
+_LISTS = (
+    "tool_rules",
+    "sources",
+    "secrets",
+    "tool_exec_environment_variables",
+    "identities",
+    "identity_ids",
+)
+_NULLS = (
+    "compaction_settings",
+    "managed_group",
+    "multi_agent_group",
+    "pending_approval",
+    "template_id",
+    "base_template_id",
+    "deployment_id",
+    "entity_id",
+)
+# (context window up to, files open at once, characters seen of each); the reference's table.
+_FILE_LIMITS = ((8_000, 3, 5_000), (32_000, 5, 15_000), (128_000, 10, 25_000), (200_000, 10, 40_000))
+_LARGEST_FILE_LIMITS = (15, 40_000)
+_UNKNOWN_FILE_LIMITS = (5, 50_000)
+_LLM_CONFIG_NULLS = (
+    "model_wrapper",
+    "compatibility_type",
+    "tier",
+    "frequency_penalty",
+    "tool_call_parser",
+    "top_logprobs",
+)
+
+
+class Models:
+    """What is known of models, by handle. A handle that nobody knows is shown as well as its name allows."""
+
+    def __init__(self, chat: dict[str, model_pb2.Model], embedding: dict[str, model_pb2.EmbeddingModel]) -> None:
+        self.chat = chat
+        self.embedding = embedding
+
+
+def agent_state(agent: agent_pb2.Agent, models: Models, include: frozenset[str] | None = None) -> Rest:
+    """`agent` as REST; `include`: the relations to show (names of RELATIONS), None for all. Others are empty."""
+    rest = to_rest(agent, leave=_MADE_BY_HAND)
+    files_open, file_chars = _file_limits(agent.context_window_limit)
+    settings = model_settings(agent.model, rest["model_settings"] or {}, models.chat.get(agent.model))
+    blocks = [block(attached) for attached in agent.blocks]
+    rest |= dict.fromkeys(_NULLS)
+    rest |= {name: [] for name in _LISTS}
+    rest |= {
+        "embedding": agent.embedding or None,
+        "metadata": rest["metadata"] or {},
+        "model_settings": settings,
+        "llm_config": llm_config(agent, models.chat.get(agent.model), settings),
+        "embedding_config": embedding_config(agent.embedding, models),
+        "blocks": blocks,
+        "memory": _memory(blocks, rest["agent_type"]),
+        "tools": [tool(attached) for attached in agent.tools],
+        "message_buffer_autoclear": False,
+        "enable_sleeptime": False,
+        "max_files_open": files_open,
+        "per_file_view_window_char_limit": file_chars,
+    }
+    if include is not None:
+        _leave_out(rest, include)
+    return rest
+
+
+def model_settings(handle: str, given: Rest, model: model_pb2.Model | None) -> Rest:
+    """What the agent sets, `given`, over the defaults of its provider's shape."""
+    provider_type = given.get("provider_type") or _provider_type(handle, model)
+    defaults: Rest = {
+        "provider_type": provider_type,
+        "max_output_tokens": model.max_output_tokens if model and model.max_output_tokens else None,
+        "parallel_tool_calls": True,
+        "temperature": 1.0,
+    }
+    match provider_type:
+        case "openai":
+            defaults |= {
+                "strict": False,
+                "reasoning": {"reasoning_effort": "minimal"},
+                "response_format": None,
+            }
+        case "anthropic":
+            defaults |= {
+                "strict": False,
+                "thinking": {"type": "disabled", "budget_tokens": 1024},
+                "effort": None,
+                "verbosity": None,
+                "response_format": None,
+            }
+    return defaults | given
+
+
+def llm_config(agent: agent_pb2.Agent, model: model_pb2.Model | None, settings: Rest) -> Rest:
+    """The deprecated description of the agent's model."""
+    provider, _, name = agent.model.partition("/")
+    thinking = settings.get("thinking") or {}
+    return {
+        **dict.fromkeys(_LLM_CONFIG_NULLS),
+        "handle": agent.model,
+        "model": model.name if model else name,
+        "display_name": (model.display_name if model else name) or None,
+        "model_endpoint_type": _provider_type(agent.model, model),
+        "model_endpoint": (model.endpoint or None) if model else None,
+        "provider_name": model.provider_name if model else provider,
+        "provider_category": "base",
+        "context_window": agent.context_window_limit,
+        "temperature": settings.get("temperature"),
+        "max_tokens": settings.get("max_output_tokens"),
+        "parallel_tool_calls": settings.get("parallel_tool_calls"),
+        "response_format": settings.get("response_format"),
+        "strict": settings.get("strict", False),
+        "enable_reasoner": bool(model and model.capabilities.reasoning) or thinking.get("type") == "enabled",
+        "reasoning_effort": (settings.get("reasoning") or {}).get("reasoning_effort"),
+        "max_reasoning_tokens": thinking.get("budget_tokens", 0),
+        "effort": settings.get("effort"),
+        "verbosity": settings.get("verbosity"),
+        "put_inner_thoughts_in_kwargs": False,
+        "return_logprobs": False,
+        "return_token_ids": False,
+    }
+
+
+def embedding_config(handle: str, models: Models) -> Rest | None:
+    """The deprecated description of an embedding model; None without one."""
+    if not handle:
+        return None
+    provider, _, name = handle.partition("/")
+    model = models.embedding.get(handle)
+    return {
+        "handle": handle,
+        "embedding_model": model.name if model else name,
+        "embedding_endpoint_type": model.provider_type if model else provider,
+        "embedding_endpoint": (model.endpoint or None) if model else None,
+        "embedding_dim": model.dimensions if model else 0,
+        "embedding_chunk_size": 300,
+        "batch_size": model.batch_size if model else 32,
+        **dict.fromkeys(("azure_endpoint", "azure_version", "azure_deployment")),
+    }
+
+
+def _provider_type(handle: str, model: model_pb2.Model | None) -> str:
+    return model.provider_type if model else handle.partition("/")[0]
+
+
+def _memory(blocks: list[Rest], agent_type: Any) -> Rest:
+    return {
+        "blocks": blocks,
+        "file_blocks": [],
+        "agent_type": agent_type,
+        "git_enabled": False,
+        "prompt_template": "",
+    }
+
+
+def _file_limits(window: int) -> tuple[int, int]:
+    if window <= 0:
+        return _UNKNOWN_FILE_LIMITS
+    return next((row[1:] for row in _FILE_LIMITS if window <= row[0]), _LARGEST_FILE_LIMITS)
+
+
+def _leave_out(rest: Rest, include: frozenset[str]) -> None:
+    for relation, names in RELATIONS.items():
+        if relation not in include:
+            for name in names:
+                if isinstance(rest[name], list):
+                    rest[name] = []
+    if "agent.blocks" not in include:
+        rest["memory"] = _memory([], rest["agent_type"])

@@ -1,0 +1,219 @@
+"""Creating and changing agents."""
+
+from typing import Annotated, Any, Literal
+
+from google.protobuf.field_mask_pb2 import FieldMask
+from pydantic import AfterValidator, Field
+
+from gateway.bodies.blocks import BlockBody, draft_of
+from gateway.bodies.common import Body, Json, Positive, dump, given, refuse
+from gateway.errors import InvalidRequest
+from loci.agent.v1 import agent_pb2, agent_service_pb2
+from services.common.ids import to_public, uuid7
+
+AgentTypeName = Literal[
+    "memgpt_agent",
+    "memgpt_v2_agent",
+    "letta_v1_agent",
+    "react_agent",
+    "workflow_agent",
+    "split_thread_agent",
+    "sleeptime_agent",
+    "voice_convo_agent",
+    "voice_sleeptime_agent",
+]
+
+
+def _handle(value: str) -> str:
+    provider, slash, model = value.partition("/")
+    if not (provider and slash and model):
+        raise ValueError("a model is named provider/model, for example openai/gpt-4o-mini")
+    return value
+
+
+Handle = Annotated[str, AfterValidator(_handle)]
+_NO_TEMPLATES = "templates are not available yet; give the agent's own settings"
+_NOT_YET: dict[str, str] = {
+    "tool_rules": "tool rules are not applied yet; leave it out",
+    "folder_ids": "folders are not available yet; leave it out",
+    "source_ids": "folders are not available yet; leave it out",
+    "identity_ids": "identities are not available yet; leave it out",
+    "message_buffer_autoclear": "agents keep their messages; leave it out or send false",
+    "enable_sleeptime": "sleep-time agents are not available yet; leave it out or send false",
+    "secrets": "secrets of agents are not available yet; leave it out",
+    "tool_exec_environment_variables": "secrets of agents are not available yet; leave it out",
+}
+_NOT_YET_AT_CREATION: dict[str, str] = {
+    "initial_message_sequence": "agents begin without messages; leave it out or send []",
+    "include_multi_agent_tools": "the multi-agent tools are not available yet; leave it out or send false",
+    "include_default_source": "folders are not available yet; leave it out or send false",
+    "from_template": _NO_TEMPLATES,
+    "template": _NO_TEMPLATES,
+    "memory_variables": _NO_TEMPLATES,
+}
+
+
+class ModelConfig(Body):
+    """The deprecated llm_config and embedding_config, of which the handle counts, and little besides."""
+
+    handle: Handle | None = None
+    context_window: Positive | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+class AgentSettings(Body):
+    """What creation and change have in common."""
+
+    name: str | None = None
+    description: str | None = None
+    system: str | None = None
+    model: Handle | None = None
+    embedding: Handle | None = None
+    model_settings: Json | None = None
+    context_window_limit: Positive | None = None
+    tags: list[str] | None = None
+    metadata: Json | None = None
+    timezone: str | None = None
+    hidden: bool | None = None
+    response_format: Json | None = None
+    project_id: str | None = None
+    tool_ids: list[str] | None = None
+    block_ids: list[str] | None = None
+    llm_config: ModelConfig | None = Field(None, deprecated=True)
+    embedding_config: ModelConfig | None = Field(None, deprecated=True)
+    max_tokens: Positive | None = Field(None, deprecated=True)
+    max_reasoning_tokens: int | None = Field(None, deprecated=True)
+    enable_reasoner: bool | None = Field(None, deprecated=True)
+    reasoning: bool | None = Field(None, deprecated=True)
+    parallel_tool_calls: bool | None = Field(None, deprecated=True)
+    compaction_settings: Json | None = None
+    max_files_open: Annotated[int, Field(ge=0, le=1000)] | None = None
+    per_file_view_window_char_limit: int | None = None
+    tool_rules: list[Json] | None = None
+    folder_ids: list[str] | None = None
+    source_ids: list[str] | None = Field(None, deprecated=True)
+    identity_ids: list[str] | None = None
+    message_buffer_autoclear: bool | None = None
+    enable_sleeptime: bool | None = None
+    secrets: dict[str, str] | None = None
+    tool_exec_environment_variables: dict[str, str] | None = Field(None, deprecated=True)
+    base_template_id: str | None = None
+    template_id: str | None = None
+
+
+class CreateAgent(AgentSettings):
+    """Body of agents.create."""
+
+    agent_type: AgentTypeName = "letta_v1_agent"
+    memory_blocks: list[BlockBody] | None = None
+    tools: list[str] | None = Field(None, description="Names of tools to attach.")
+    include_base_tools: bool | None = True
+    include_base_tool_rules: bool | None = None
+    include_multi_agent_tools: bool | None = False
+    include_default_source: bool | None = False
+    initial_message_sequence: list[Json] | None = None
+    embedding_chunk_size: int | None = Field(None, deprecated=True)
+    from_template: str | None = Field(None, deprecated=True)
+    template: bool | None = Field(None, deprecated=True)
+    project: str | None = Field(None, deprecated=True)
+    memory_variables: dict[str, str] | None = Field(None, deprecated=True)
+
+
+class UpdateAgent(AgentSettings):
+    """Body of agents.update: only what is sent changes."""
+
+    message_ids: list[str] | None = None
+
+
+def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
+    """The request of CreateAgent, ids minted, so that it may be sent twice. Raises InvalidRequest."""
+    refuse(body, _NOT_YET | _NOT_YET_AT_CREATION)
+    if body.agent_type != "letta_v1_agent":
+        raise InvalidRequest(
+            f"`agent_type`: {body.agent_type} is not available; use letta_v1_agent", "body", "agent_type"
+        )
+    draft = settings_draft(body, {})
+    if "role:subagent" in draft.tags:
+        draft.hidden = True
+    return agent_service_pb2.CreateAgentRequest(
+        agent_id=to_public("agent", uuid7()),
+        agent=draft,
+        blocks=[draft_of(block, minted=True) for block in body.memory_blocks or ()],
+        block_ids=body.block_ids,
+        tool_names=body.tools,
+        include_base_tools=body.include_base_tools is not False,
+    )
+
+
+def update_request(agent_id: str, body: UpdateAgent, settings: Json) -> agent_service_pb2.UpdateAgentRequest | None:
+    """The request of UpdateAgent; None when nothing changes. `settings`: the agent's model settings. Raises
+    InvalidRequest.
+    """
+    refuse(body, _NOT_YET | {"message_ids": "the window cannot be set; send messages, or make a new agent"})
+    draft = settings_draft(body, settings)
+    paths = [field.name for field, _ in draft.ListFields()]
+    # A list that is sent empty clears what is there, and protobuf cannot tell it from one that is not sent.
+    paths += [name for name in ("tags", "tool_ids") if getattr(body, name) == []]
+    if not paths:
+        return None
+    return agent_service_pb2.UpdateAgentRequest(agent_id=agent_id, agent=draft, update_mask=FieldMask(paths=paths))
+
+
+def needs_settings(body: UpdateAgent) -> bool:
+    """Whether the change adds to model settings that it does not send."""
+    return body.model_settings is None and bool(_deprecated_settings(body))
+
+
+def settings_draft(body: AgentSettings, settings: Json) -> agent_service_pb2.AgentDraft:
+    """The settings in `body`; what deprecated fields say of the model is laid over `settings`."""
+    sent = given(body)
+    plain = ("name", "description", "system", "context_window_limit", "tags", "timezone", "hidden")
+    fields: Json = {
+        name: sent[name] for name in (*plain, "project_id", "model", "embedding", "tool_ids") if name in sent
+    }
+    llm, embedding = body.llm_config, body.embedding_config
+    if llm is not None and llm.handle and "model" not in fields:
+        fields["model"] = llm.handle
+        if llm.context_window:
+            fields.setdefault("context_window_limit", llm.context_window)
+    if embedding is not None and embedding.handle:
+        fields.setdefault("embedding", embedding.handle)
+    if "metadata" in sent:
+        fields["metadata_json"] = dump(sent["metadata"])
+    if "response_format" in sent:
+        fields["response_format_json"] = dump(_text_only(sent["response_format"]))
+    extra = _deprecated_settings(body)
+    if body.model_settings is not None or extra:
+        fields["model_settings_json"] = dump({**settings, **extra, **(body.model_settings or {})})
+    return agent_service_pb2.AgentDraft(agent_type=agent_pb2.AGENT_TYPE_UNSPECIFIED, **fields)
+
+
+def _text_only(response_format: Json) -> Json:
+    if response_format.get("type") != "text":
+        raise InvalidRequest(
+            "`response_format`: only text is available here; set it in `model_settings`, where the model has it",
+            "body",
+            "response_format",
+        )
+    return response_format
+
+
+def _deprecated_settings(body: AgentSettings) -> Json:
+    """What the fields that model_settings replaced mean there."""
+    settings: Json = {}
+    llm = body.llm_config
+    if llm is not None and llm.handle:
+        settings |= _present(temperature=llm.temperature, max_output_tokens=llm.max_tokens)
+    settings |= _present(max_output_tokens=body.max_tokens, parallel_tool_calls=body.parallel_tool_calls)
+    handle = body.model or (llm.handle if llm else None) or ""
+    wants = body.enable_reasoner if body.enable_reasoner is not None else body.reasoning
+    # Other providers' models think or do not by themselves.
+    if wants is not None and handle.startswith("anthropic/"):
+        thinking = {"type": "enabled" if wants else "disabled"}
+        settings["thinking"] = thinking | _present(budget_tokens=body.max_reasoning_tokens)
+    return settings
+
+
+def _present(**fields: Any) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}

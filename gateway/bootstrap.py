@@ -1,0 +1,90 @@
+"""Builds the gateway; tests build it the same way, with services of their own behind it."""
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from gateway import VERSION
+from gateway.auth import Authenticator
+from gateway.catalogue import Catalogue
+from gateway.edge import Edge
+from gateway.errors import UNKNOWN_ERROR, Problem, invalid, problem_of
+from gateway.peers import Peers
+from gateway.routes import agent_parts, agents, blocks, health, messages, models, passages, runs, tools
+from gateway.services import Services
+from gateway.settings import Settings
+from services.common.context import Signer
+from services.common.errors import LociError
+
+_ROUTERS = (health, agents, agent_parts, messages, passages, blocks, tools, models, runs)
+_NOT_JSON = "the body is not JSON: send it with the header `content-type: application/json`"
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """The ASGI application, and what must be closed after it."""
+
+    app: ASGIApp
+    peers: Peers
+
+    async def close(self) -> None:
+        """Closes the channels."""
+        await self.peers.close()
+
+
+def build(settings: Settings, signer: Signer, *, peers: Peers | None = None) -> Gateway:
+    """The gateway of `settings`. Call it inside the event loop that will run it."""
+    peers = peers or Peers(settings)
+    app = FastAPI(
+        title="Loci",
+        version=VERSION,
+        description="Stateful agents. The REST API of the Letta V1 server.",
+        redirect_slashes=False,
+        # `edge.py` opens the one span of a request.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
+    )
+    app.state.services = Services(settings, peers, Catalogue(peers))
+    v1 = APIRouter(prefix="/v1")
+    for module in _ROUTERS:
+        v1.include_router(module.router)
+    app.include_router(v1)
+    app.add_exception_handler(LociError, _failed)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(Exception, _unexpected)
+    edge = Edge(
+        app,
+        authenticator=Authenticator(settings.password),
+        signer=signer,
+        max_body_bytes=settings.max_body_bytes,
+    )
+    return Gateway(edge, peers)
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    assert isinstance(error, LociError)
+    return problem_of(error).response()
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors = error.errors()
+    prefix = next((one["ctx"]["prefix"] for one in errors if one["type"] == "invalid_id"), None)
+    if any(isinstance(one.get("input"), bytes) for one in errors):
+        errors = [{"type": "not_json", "loc": ("body",), "msg": _NOT_JSON}]
+    return invalid(errors, prefix).response()
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return Problem(error.status_code, {"detail": error.detail}, error.headers or {}).response()
+
+
+async def _unexpected(_: Request, error: Exception) -> Response:
+    # Raised again after this answer, and logged by `edge.py`.
+    return Problem(500, {"detail": UNKNOWN_ERROR}).response()

@@ -1,0 +1,70 @@
+"""What the gateway knows of models: one copy per tenant, renewed behind the back of requests."""
+
+import asyncio
+import logging
+import time
+from uuid import UUID
+
+from gateway.agent_state import Models
+from gateway.peers import Peers
+from loci.llm.v1 import model_service_pb2
+from services.common.context import current
+from services.common.errors import LociError
+
+logger = logging.getLogger(__name__)
+
+FRESH_SECONDS = 30.0
+# After a failure; agents are shown without what the model gateway knows meanwhile.
+RETRY_SECONDS = 2.0
+_WAIT_SECONDS = 3.0
+_MOST_TENANTS = 1_000
+
+
+class Catalogue:
+    """Caches models by tenant. A request waits for the first copy at most 3 s, and for later ones never."""
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+        self._copies: dict[UUID, tuple[Models, float]] = {}
+        self._fetches: dict[UUID, asyncio.Task[Models]] = {}
+
+    async def models(self) -> Models:
+        """What is known for the current tenant; never raises, and may be empty."""
+        tenant = current().organization_id
+        models, stale_at = self._copies.get(tenant, (None, 0.0))
+        if time.monotonic() < stale_at and models is not None:
+            return models
+        fetch = self._fetches.get(tenant)
+        if fetch is None:
+            # The task takes the call context of this request with it.
+            fetch = asyncio.create_task(self._fetch(tenant, models))
+            self._fetches[tenant] = fetch
+        return models if models is not None else await asyncio.shield(fetch)
+
+    async def _fetch(self, tenant: UUID, old: Models | None) -> Models:
+        try:
+            models, fresh_for = await self._read(), FRESH_SECONDS
+        except LociError as error:
+            logger.warning("the model gateway does not say which models there are: %s", error.reason)
+            models, fresh_for = old or Models({}, {}), RETRY_SECONDS
+        finally:
+            del self._fetches[tenant]
+        if len(self._copies) >= _MOST_TENANTS:
+            del self._copies[next(iter(self._copies))]
+        self._copies[tenant] = (models, time.monotonic() + fresh_for)
+        return models
+
+    async def _read(self) -> Models:
+        peers = self._peers
+        chat, embedding = await asyncio.gather(
+            peers.call(peers.models.ListModels, model_service_pb2.ListModelsRequest(), timeout=_WAIT_SECONDS),
+            peers.call(
+                peers.models.ListEmbeddingModels,
+                model_service_pb2.ListEmbeddingModelsRequest(),
+                timeout=_WAIT_SECONDS,
+            ),
+        )
+        return Models(
+            {model.handle: model for model in chat.models},
+            {model.handle: model for model in embedding.models},
+        )

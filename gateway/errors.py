@@ -1,0 +1,166 @@
+"""Failures as HTTP: one table from gRPC status and ErrorInfo.reason to status and body, in the reference's wordings.
+
+Bodies are of three kinds: `{"detail": text}`; for a model's failure `{"error": {"type", "message", "detail"}}`; and for
+a request that is wrong in itself (422) `{"detail": repr of a list, as text, "trace_id", "examples"?}`.
+"""
+
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+from starlette.responses import Response
+
+from gateway.responses import json_response
+from loci.agent.v1 import message_service_pb2
+from services.common import telemetry
+from services.common.errors import InvalidArgument, LociError
+
+UNKNOWN_ERROR = "An unknown error occurred"
+TRACE_HEADER = "x-trace-id"
+EXAMPLE_UUID = "123e4567-e89b-42d3-8456-426614174000"
+# What clients sent is shown back in outline: a body may be 30 MB.
+_ECHO = reprlib.Repr()
+_ECHO.maxlevel, _ECHO.maxstring = 2, 200
+
+# Statuses of gRPC where no reason says otherwise.
+_BY_CODE: Mapping[grpc.StatusCode, int] = {
+    grpc.StatusCode.INVALID_ARGUMENT: 400,
+    grpc.StatusCode.NOT_FOUND: 404,
+    grpc.StatusCode.ALREADY_EXISTS: 409,
+    grpc.StatusCode.FAILED_PRECONDITION: 400,
+    grpc.StatusCode.ABORTED: 409,
+    grpc.StatusCode.OUT_OF_RANGE: 400,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: 429,
+    grpc.StatusCode.PERMISSION_DENIED: 403,
+    grpc.StatusCode.UNAUTHENTICATED: 500,  # our own token was refused: not the caller's fault
+    grpc.StatusCode.UNIMPLEMENTED: 501,
+    grpc.StatusCode.UNAVAILABLE: 503,
+    grpc.StatusCode.DEADLINE_EXCEEDED: 504,
+    grpc.StatusCode.CANCELLED: 499,
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How one reason is told."""
+
+    status: int
+    # The `error.type` of a model's failure; empty: the body is `{"detail": ...}`.
+    error_type: str = ""
+    # Replaces the service's sentence where clients know the reference's.
+    detail: str = ""
+    # Whether the SDK, which repeats every 409, 429 and 5xx twice, is told not to.
+    final: bool = False
+
+
+_BY_REASON: Mapping[str, Rule] = {
+    "AGENT_NOT_FOUND": Rule(404, detail="Agent not found"),
+    "AGENT_INVALID": Rule(422),
+    "BLOCK_INVALID": Rule(422),
+    "BLOCK_LABEL_TAKEN": Rule(409, final=True),
+    "CONVERSATION_BUSY": Rule(409, final=True),
+    "INVALID_ID": Rule(422),
+    "INVALID_REQUEST": Rule(422),
+    "LLM_AUTHENTICATION": Rule(401, "llm_authentication"),
+    "LLM_BAD_REQUEST": Rule(400, "llm_bad_request"),
+    "LLM_CONNECTION": Rule(502, "llm_error"),
+    "LLM_CONTEXT_OVERFLOW": Rule(400),
+    "LLM_EMPTY_RESPONSE": Rule(502, "llm_empty_response"),
+    "LLM_RATE_LIMIT": Rule(429, "llm_rate_limit"),
+    "LLM_SERVER_ERROR": Rule(502, "llm_error"),
+    "LLM_STREAM_INCOMPLETE": Rule(502, "llm_error"),
+    "LLM_TIMEOUT": Rule(504, "llm_timeout"),
+    "MESSAGES_EMPTY": Rule(422),
+    "MESSAGE_INVALID": Rule(422),
+    "NOTHING_TO_CANCEL": Rule(409, final=True),
+    "PASSAGE_INVALID": Rule(422),
+    "PASSWORD_REQUIRED": Rule(401, detail="Unauthorized"),
+    "TOOL_NAME_TAKEN": Rule(400),
+}
+
+# For turns whose error came without a reason.
+_BY_ERROR_TYPE: Mapping[str, Rule] = {
+    "llm_timeout": _BY_REASON["LLM_TIMEOUT"],
+    "llm_rate_limit": _BY_REASON["LLM_RATE_LIMIT"],
+    "llm_authentication": _BY_REASON["LLM_AUTHENTICATION"],
+    "llm_empty_response": _BY_REASON["LLM_EMPTY_RESPONSE"],
+    "llm_bad_request": _BY_REASON["LLM_BAD_REQUEST"],
+    "llm_error": _BY_REASON["LLM_SERVER_ERROR"],
+    "context_window_overflow_in_system_prompt": Rule(400),
+}
+
+
+class InvalidRequest(InvalidArgument):
+    """A body or parameter that the schema allows and the route does not: 422, naming the field."""
+
+    def __init__(self, message: str, *loc: str) -> None:
+        super().__init__(message, reason="INVALID_REQUEST")
+        self.loc = loc
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An answer that is an error."""
+
+    status: int
+    body: Mapping[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def response(self) -> Response:
+        """With the trace id in `x-trace-id`, by which the logs of every service are found."""
+        trace_id = telemetry.current_trace_id()
+        headers = {**self.headers, TRACE_HEADER: trace_id} if trace_id else dict(self.headers)
+        return json_response(self.body, status=self.status, headers=headers)
+
+
+def problem_of(error: LociError) -> Problem:
+    """How a failed call is told."""
+    rule = _BY_REASON.get(error.reason) or Rule(_BY_CODE.get(error.code, 500))
+    headers = {"x-should-retry": "false"} if rule.final else {}
+    if rule.status == 401 and not rule.error_type:
+        headers["www-authenticate"] = "Bearer"
+    if rule.status == 422:
+        loc = error.loc if isinstance(error, InvalidRequest) else ()
+        prefix = error.metadata.get("prefix") if error.reason == "INVALID_ID" else None
+        return invalid([{"type": error.reason.lower(), "loc": loc, "msg": error.message}], prefix)
+    if rule.error_type:
+        return Problem(rule.status, _model_error(rule.error_type, error.message, error.metadata.get("detail", "")))
+    if rule.status >= 500 and error.code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAUTHENTICATED):
+        return Problem(rule.status, {"detail": UNKNOWN_ERROR})
+    body = {"detail": rule.detail or error.message}
+    if "run_id" in error.metadata:
+        body["run_id"] = error.metadata["run_id"]
+    return Problem(rule.status, body, headers)
+
+
+def problem_of_turn(error: message_service_pb2.TurnError) -> Problem:
+    """How a blocking request is told that its turn failed. What the turn had stored stays.
+
+    A repeated request is answered with this stored result, so the SDK is told that repeating is of no use.
+    """
+    rule = _BY_REASON.get(error.reason) or _BY_ERROR_TYPE.get(error.error_type) or Rule(500)
+    headers = {"x-should-retry": "false"}
+    if rule.error_type:
+        return Problem(rule.status, _model_error(rule.error_type, error.message, error.detail), headers)
+    return Problem(rule.status, {"detail": error.message or UNKNOWN_ERROR}, headers)
+
+
+def invalid(errors: Sequence[Mapping[str, Any]], prefix: str | None = None) -> Problem:
+    """422; `prefix`: that of the id which is malformed. What the client sent is echoed, shortened."""
+    shortened = [{key: _short(key, value) for key, value in error.items() if key != "url"} for error in errors]
+    body: dict[str, Any] = {"detail": repr(shortened), "trace_id": telemetry.current_trace_id()}
+    if prefix:
+        body["examples"] = [f"{prefix}-{EXAMPLE_UUID}"]
+    return Problem(422, body)
+
+
+def _model_error(error_type: str, message: str, detail: str) -> dict[str, Any]:
+    return {"error": {"type": error_type, "message": message, "detail": detail or None}}
+
+
+def _short(key: str, value: Any) -> Any:
+    if key in {"type", "loc", "msg"} or value is None or isinstance(value, bool | int | float):
+        return value
+    return value if isinstance(value, str) and len(value) <= _ECHO.maxstring else _ECHO.repr(value)

@@ -1,0 +1,70 @@
+"""The listening socket and uvicorn, run like the services' gRPC servers: started, drained, stopped."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from services.common.server import GRACE_SECONDS
+from services.common.settings import SettingsError
+
+# Above what load balancers and the SDKs' connection pools keep, so that they close first.
+_KEEP_ALIVE_SECONDS = 75
+
+
+class _Uvicorn(uvicorn.Server):
+    """Without signal handlers of its own: the process has one place for signals."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class HttpServer:
+    """Serves an ASGI application on a socket that is bound when this is made."""
+
+    def __init__(self, app: ASGIApp, host: str, port: int) -> None:
+        self._socket = _bind(host, port)
+        self.host = host
+        self.port: int = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            app,
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=int(GRACE_SECONDS),
+        )
+        self._uvicorn = _Uvicorn(config)
+        self._stopped = asyncio.Event()
+
+    async def serve(self) -> None:
+        """Serves until `stop`."""
+        try:
+            await self._uvicorn.serve(sockets=[self._socket])
+        finally:
+            self._stopped.set()
+
+    async def stop(self) -> None:
+        """Refuses new connections and returns when requests have ended, or been cut after 5 s."""
+        self._uvicorn.should_exit = True
+        await self._stopped.wait()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SettingsError(
+            f"nothing can listen on {host}:{port} ({reason}); stop what holds it, or set LOCI_HOST and LOCI_PORT, "
+            f"for example LOCI_PORT={port + 1}"
+        ) from None

@@ -1,0 +1,35 @@
+"""How a repeated request is recognised: the gateway says what it sees, the agent service judges.
+
+The SDKs time out after a minute and repeat twice, without any key but a count; so a request is also known by
+what it is.
+"""
+
+import hashlib
+from collections.abc import Mapping
+
+from loci.agent.v1 import message_service_pb2
+
+
+def retry_keys(
+    headers: Mapping[bytes, bytes], *, credential: bytes, user_id: str, method: str, path: str, body: bytes
+) -> message_service_pb2.Retry:
+    """The keys of one HTTP request; header names in lower case, `path` in its canonical form."""
+    return message_service_pb2.Retry(
+        idempotency_key=headers.get(b"idempotency-key", b"").decode("latin-1"),
+        request_hash=request_hash(credential, user_id, method, path, body),
+        is_retry=_count(headers.get(b"x-stainless-retry-count", b"")) >= 1,
+    )
+
+
+def request_hash(credential: bytes, user_id: str, method: str, path: str, body: bytes) -> bytes:
+    """SHA-256 over who asks, the route and the body."""
+    digest = hashlib.sha256()
+    for part in (credential, user_id.encode(), method.encode(), path.encode(errors="surrogatepass")):
+        # With its length, so that no two requests run together to the same bytes.
+        digest.update(len(part).to_bytes(4, "big") + part)
+    digest.update(body)
+    return digest.digest()
+
+
+def _count(header: bytes) -> int:
+    return int(header) if header.isdigit() else 0

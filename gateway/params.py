@@ -1,0 +1,82 @@
+"""Parameters that many routes share: ids in paths, pages."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal, TypeVar
+
+from fastapi import Path, Query
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
+
+from gateway.errors import EXAMPLE_UUID, InvalidRequest
+from services.common.errors import InvalidArgument
+from services.common.ids import from_public
+
+T = TypeVar("T")
+MOST_PER_PAGE = 1_000
+
+
+def _checked(prefix: str) -> AfterValidator:
+    def check(value: str) -> str:
+        try:
+            from_public(prefix, value)
+        except InvalidArgument as error:
+            # The handler of validation errors finds the prefix in the context.
+            raise PydanticCustomError(
+                "invalid_id", "{sentence}", {"sentence": error.message, "prefix": prefix}
+            ) from None
+        return value
+
+    return AfterValidator(check)
+
+
+def _path(prefix: str) -> object:
+    return Path(examples=[f"{prefix}-{EXAMPLE_UUID}"])
+
+
+AgentId = Annotated[str, _path("agent"), _checked("agent")]
+BlockId = Annotated[str, _path("block"), _checked("block")]
+ToolId = Annotated[str, _path("tool"), _checked("tool")]
+PassageId = Annotated[str, _path("passage"), _checked("passage")]
+RunId = Annotated[str, _path("run"), _checked("run")]
+
+Order = Literal["asc", "desc"]
+Cursor = Annotated[str | None, Query(description="An id: the page begins after, or ends before, this object.")]
+Limit = Annotated[int | None, Query(ge=1, description="Most objects of the page; 1,000 and above mean 1,000.")]
+Names = Annotated[list[str] | None, Query()]
+
+
+def page_size(limit: int | None, default: int) -> int:
+    """How many objects a page has."""
+    return min(default if limit is None else limit, MOST_PER_PAGE)
+
+
+def unsupported(**filters: object) -> None:
+    """Raises InvalidRequest for a filter that was given and cannot be applied: a wrong list would be worse."""
+    for name, value in filters.items():
+        if value is not None and value is not False:
+            raise InvalidRequest(f"`{name}`: this filter is not available yet; leave it out", "query", name)
+
+
+def split(values: Sequence[str] | None) -> list[str]:
+    """Values that come as repeated parameters, separated by commas, or both."""
+    return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
+
+
+def one_page(
+    items: Sequence[T],
+    *,
+    key: Callable[[T], str],
+    after: str | None,
+    before: str | None,
+    limit: int,
+) -> list[T]:
+    """The page of a list that is there as a whole, in its order. A cursor that names nothing leaves nothing."""
+    keys = [key(item) for item in items]
+    start, stop = 0, len(items)
+    if after is not None:
+        start = keys.index(after) + 1 if after in keys else stop
+    if before is not None:
+        stop = keys.index(before) if before in keys else 0
+    chosen = list(items[start:stop])
+    # With `before` alone the page is the one that ends there.
+    return chosen[-limit:] if before is not None and after is None else chosen[:limit]

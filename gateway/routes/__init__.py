@@ -1,0 +1,1 @@
+"""The routes by resource. Each handler parses, calls, converts."""

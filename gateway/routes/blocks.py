@@ -1,0 +1,155 @@
+"""Blocks on their own."""
+
+import asyncio
+from collections.abc import Sequence
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from gateway import convert
+from gateway.agent_state import agent_state
+from gateway.bodies import blocks as bodies
+from gateway.body import JsonRoute
+from gateway.errors import InvalidRequest
+from gateway.params import BlockId, Cursor, Limit, Names, Order, one_page, page_size, unsupported
+from gateway.responses import json_response
+from gateway.routes.agents import Include, fetch
+from gateway.services import Loci, Services
+from loci.agent.v1 import agent_pb2
+from loci.memory.v1 import block_service_pb2
+from services.common.errors import NotFound
+
+router = APIRouter(prefix="/blocks", tags=["blocks"], route_class=JsonRoute)
+
+_AGENTS_AT_ONCE = 16
+
+
+@router.post("")
+async def create_block(body: bodies.BlockBody, loci: Loci) -> Response:
+    """Creates a block that is attached to nobody."""
+    request = block_service_pb2.CreateBlockRequest(block=bodies.draft_of(body, minted=True))
+    created = await loci.peers.call(loci.peers.blocks.CreateBlock, request)
+    return json_response(convert.block(created.block))
+
+
+@router.get("")
+async def list_blocks(
+    loci: Loci,
+    label: str | None = None,
+    templates_only: bool = False,
+    name: str | None = None,
+    identity_id: str | None = None,
+    identifier_keys: Names = None,
+    project_id: str | None = None,
+    limit: Limit = None,
+    before: Cursor = None,
+    after: Cursor = None,
+    order: Order = "asc",
+    label_search: str | None = None,
+    description_search: str | None = None,
+    value_search: str | None = None,
+    connected_to_agents_count_gt: int | None = None,
+    connected_to_agents_count_lt: int | None = None,
+    connected_to_agents_count_eq: Names = None,
+    tags: Names = None,
+    match_all_tags: bool = False,
+    show_hidden_blocks: bool = False,
+) -> Response:
+    """A page of blocks, oldest first."""
+    unsupported(
+        name=name,
+        project_id=project_id,
+        connected_to_agents_count_gt=connected_to_agents_count_gt,
+        connected_to_agents_count_lt=connected_to_agents_count_lt,
+        connected_to_agents_count_eq=connected_to_agents_count_eq,
+    )
+    if len(tags or ()) > 1 and not match_all_tags:
+        raise InvalidRequest("`tags`: with several tags, match_all_tags must be true", "query", "tags")
+    if identity_id or identifier_keys:
+        return json_response([])  # no block has one
+    page = await loci.peers.call(
+        loci.peers.blocks.ListBlocks,
+        block_service_pb2.ListBlocksRequest(
+            page_size=page_size(limit, 50),
+            after=after,
+            before=before,
+            descending=order == "desc",
+            label=label,
+            label_search=label_search,
+            value_search=value_search,
+            description_search=description_search,
+            tags=tags,
+            show_hidden=show_hidden_blocks,
+            is_template=True if templates_only else None,
+        ),
+    )
+    return json_response([convert.block(block) for block in page.blocks])
+
+
+@router.get("/{block_id}")
+async def retrieve_block(block_id: BlockId, loci: Loci) -> Response:
+    """One block."""
+    request = block_service_pb2.GetBlockRequest(key=_key(block_id))
+    return json_response(convert.block((await loci.peers.call(loci.peers.blocks.GetBlock, request)).block))
+
+
+@router.patch("/{block_id}")
+async def update_block(block_id: BlockId, body: bodies.UpdateBlock, loci: Loci) -> Response:
+    """Changes what the body names, for every agent that has the block."""
+    request = bodies.update_request(_key(block_id), body)
+    if request is None:
+        return await retrieve_block(block_id, loci)
+    return json_response(convert.block((await loci.peers.call(loci.peers.blocks.UpdateBlock, request)).block))
+
+
+@router.delete("/{block_id}")
+async def delete_block(block_id: BlockId, loci: Loci) -> Response:
+    """Deletes a block and detaches it everywhere."""
+    request = block_service_pb2.DeleteBlockRequest(block_id=block_id)
+    await loci.peers.call(loci.peers.blocks.DeleteBlock, request)
+    return json_response(None)
+
+
+@router.get("/{block_id}/agents")
+async def list_agents(
+    block_id: BlockId,
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "desc",
+    include: Include = None,
+) -> Response:
+    """The agents that the block is attached to, in the order of attachment, the newest first."""
+    peers = loci.peers
+    asked = block_service_pb2.ListBlockAgentsRequest(block_id=block_id)
+    get = block_service_pb2.GetBlockRequest(key=_key(block_id))
+    attached, _ = await asyncio.gather(
+        peers.call(peers.blocks.ListBlockAgents, asked), peers.call(peers.blocks.GetBlock, get)
+    )
+    ids = list(attached.agent_ids)
+    if order == "desc":
+        ids.reverse()
+    ids = one_page(ids, key=str, after=after, before=before, limit=page_size(limit, 100))
+    agents, models = await _fetch_all(loci, ids), await loci.catalogue.models()
+    shown = None if include is None else frozenset(include)
+    return json_response([agent_state(agent, models, shown) for agent in agents])
+
+
+async def _fetch_all(loci: Services, agent_ids: Sequence[str]) -> list[agent_pb2.Agent]:
+    """The agents, without those that are gone: an attachment may outlive its agent for a while."""
+    gate = asyncio.Semaphore(_AGENTS_AT_ONCE)
+
+    async def one(agent_id: str) -> agent_pb2.Agent | None:
+        async with gate:
+            try:
+                return await fetch(loci, agent_id)
+            except NotFound:
+                return None
+
+    found = await asyncio.gather(*(one(agent_id) for agent_id in agent_ids))
+    return [agent for agent in found if agent is not None]
+
+
+def _key(block_id: str) -> block_service_pb2.BlockKey:
+    return block_service_pb2.BlockKey(block_id=block_id)

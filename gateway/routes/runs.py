@@ -1,0 +1,148 @@
+"""Runs: what became of requests."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from gateway import convert
+from gateway.bodies.messages import AttachRun
+from gateway.body import JsonRoute
+from gateway.deltas import Deltas
+from gateway.errors import InvalidRequest
+from gateway.messages import message
+from gateway.params import Cursor, Limit, Names, Order, RunId, one_page, page_size, split
+from gateway.responses import json_response
+from gateway.routes.messages import stream
+from gateway.services import Loci
+from gateway.sse import Frames
+from gateway.turns import TurnEvents
+from loci.agent.v1 import agent_pb2, run_pb2, run_service_pb2
+
+router = APIRouter(prefix="/runs", tags=["runs"], route_class=JsonRoute)
+
+_STATUSES = convert.enum_numbers(run_pb2.RunStatus.DESCRIPTOR)
+_STOP_REASONS = convert.enum_numbers(agent_pb2.StopReason.DESCRIPTOR)
+_ACTIVE = ("created", "running")
+
+
+@router.get("")
+async def list_runs(
+    loci: Loci,
+    agent_id: str | None = None,
+    agent_ids: Names = None,
+    statuses: Names = None,
+    background: bool | None = None,
+    stop_reason: str | None = None,
+    conversation_id: str | None = None,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order | None = None,
+    order_by: Literal["created_at"] = "created_at",
+    active: bool = False,
+    ascending: bool = False,
+) -> Response:
+    """A page of runs, newest first."""
+    agents = [*split(agent_ids), *([agent_id] if agent_id else [])]
+    wanted = split(statuses)
+    if active:
+        wanted = [name for name in wanted or _ACTIVE if name in _ACTIVE]
+        if not wanted:
+            return json_response([])
+    request = run_service_pb2.ListRunsRequest(
+        page_size=page_size(limit, 100),
+        after=after,
+        before=before,
+        ascending=ascending if order is None else order == "asc",
+        agent_ids=agents,
+        statuses=[run_pb2.RunStatus.ValueType(_number("statuses", name, _STATUSES)) for name in wanted],
+        conversation_id=conversation_id,
+        background=background,
+    )
+    if stop_reason is not None:
+        request.stop_reason = agent_pb2.StopReason.ValueType(_number("stop_reason", stop_reason, _STOP_REASONS))
+    page = await loci.peers.call(loci.peers.runs.ListRuns, request)
+    return json_response([convert.run(run) for run in page.runs])
+
+
+@router.get("/{run_id}")
+async def retrieve_run(run_id: RunId, loci: Loci) -> Response:
+    """One run."""
+    request = run_service_pb2.GetRunRequest(run_id=run_id)
+    return json_response(convert.run((await loci.peers.call(loci.peers.runs.GetRun, request)).run))
+
+
+@router.get("/{run_id}/messages")
+async def list_run_messages(
+    run_id: RunId,
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "asc",
+) -> Response:
+    """What was said in a run, the input included, oldest first. `limit` counts stored messages, as everywhere."""
+    request = run_service_pb2.ListRunMessagesRequest(run_id=run_id)
+    found = await loci.peers.call(loci.peers.runs.ListRunMessages, request)
+    by_id: dict[str, list[convert.Rest]] = {}
+    for one in found.messages:
+        by_id.setdefault(one.id, []).append(message(one))
+    ids = list(by_id) if order == "asc" else list(reversed(by_id))
+    page = one_page(ids, key=str, after=after, before=before, limit=page_size(limit, 100))
+    return json_response([part for key in page for part in by_id[key]])
+
+
+@router.get("/{run_id}/steps")
+async def list_run_steps(
+    run_id: RunId,
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "desc",
+) -> Response:
+    """The model calls of a run, newest first."""
+    request = run_service_pb2.ListRunStepsRequest(run_id=run_id)
+    steps = list((await loci.peers.call(loci.peers.runs.ListRunSteps, request)).steps)
+    if order == "desc":
+        steps.reverse()
+    page = one_page(steps, key=lambda step: step.id, after=after, before=before, limit=page_size(limit, 100))
+    return json_response([convert.step(step) for step in page])
+
+
+@router.get("/{run_id}/usage")
+async def retrieve_run_usage(run_id: RunId, loci: Loci) -> Response:
+    """Tokens of a run so far."""
+    request = run_service_pb2.GetRunUsageRequest(run_id=run_id)
+    found = await loci.peers.call(loci.peers.runs.GetRunUsage, request)
+    return json_response(convert.run_usage(found.usage))
+
+
+@router.post("/{run_id}/stream")
+async def stream_run(run_id: RunId, loci: Loci, body: AttachRun | None = None) -> Response:
+    """The events of a run after `starting_after`, live until it ends. Any run can be joined, not background ones alone.
+
+    Whether a run has deltas is decided when it begins, so they are asked for unless the body says otherwise.
+    """
+    body = body or AttachRun()
+    turn = TurnEvents(
+        loci.peers,
+        run_id=run_id,
+        after_sequence=body.starting_after,
+        tokens=body.stream_tokens,
+        window=loci.settings.reattach_window,
+    )
+    resumed = body.starting_after > 0
+    deltas = Deltas(joins_midway=not resumed, tail_only=resumed) if body.stream_tokens else None
+    frames = Frames(deltas=deltas, pings=body.include_pings is not False, numbered=True, run_id=run_id)
+    # A reader that leaves again is not the one whose turn it is: nothing is cancelled.
+    return await stream(loci, turn, frames, pings=body.include_pings is not False)
+
+
+def _number(parameter: str, name: str, numbers: Mapping[str, int]) -> int:
+    if name not in numbers:
+        known = ", ".join(numbers)
+        raise InvalidRequest(f"`{parameter}`: {name[:80]!r} is not one of {known}", "query", parameter)
+    return numbers[name]

@@ -1,0 +1,35 @@
+"""What handlers work with, and how they get hold of it and of the request."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from gateway.auth import Caller
+from gateway.catalogue import Catalogue
+from gateway.peers import Peers
+from gateway.settings import Settings
+
+
+@dataclass(frozen=True)
+class Services:
+    """Made once, in `bootstrap.py`."""
+
+    settings: Settings
+    peers: Peers
+    catalogue: Catalogue
+
+
+async def _services(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+Loci = Annotated[Services, Depends(_services)]
+
+
+def caller_of(request: Request) -> Caller:
+    """Who the request is made for."""
+    caller: Caller = request.scope["loci.caller"]
+    return caller

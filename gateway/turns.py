@@ -1,0 +1,136 @@
+"""Turns, over as many agent replicas as it takes: when one is lost, the run is found again by its id.
+
+Sending a turn again with the same run id attaches to it, so nothing here can start a second one.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from gateway.peers import Peers
+from loci.agent.v1 import message_service_pb2, run_service_pb2
+from services.common.errors import Cancelled, LociError, Unavailable, from_rpc
+
+# A call that lasted this long had found a replica: its loss is a new one.
+_SETTLED_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Rejoined:
+    """Stands among a turn's events where they were interrupted. Deltas may be missing here."""
+
+
+class Patience:
+    """Waits between attempts, longer each time, until `window` seconds have passed since the first failure."""
+
+    def __init__(self, window: float) -> None:
+        self._window = window
+        self.renew()
+
+    def renew(self) -> None:
+        """The peer was reached: the next failure is the first."""
+        self._until: float | None = None
+        self._pause = 0.05
+
+    async def wait(self, failure: LociError) -> None:
+        """Returns when it is time to try again. Raises `failure` when the peer was not lost, or patience is
+        at its end.
+        """
+        # CANCELLED comes from a server that shuts down; our own cancelling never gets here.
+        if not isinstance(failure, Unavailable | Cancelled):
+            raise failure
+        now = time.monotonic()
+        if self._until is None:
+            self._until = now + self._window
+        if now + self._pause >= self._until:
+            raise failure
+        # Not all at once: every stream of the lost replica waits here.
+        await asyncio.sleep(self._pause * random.uniform(0.5, 1.0))
+        self._pause = min(2 * self._pause, 1.0)
+
+
+async def send_messages(
+    peers: Peers, turn: message_service_pb2.TurnRequest, *, window: float
+) -> message_service_pb2.SendMessagesResponse:
+    """Takes a turn and returns when it has ended, however long that takes. Raises LociError."""
+    patience = Patience(window)
+    request = message_service_pb2.SendMessagesRequest(turn=turn)
+    while True:
+        began = time.monotonic()
+        try:
+            return await peers.messages.SendMessages(request)
+        except grpc.RpcError as error:
+            failure = from_rpc(error)
+        if time.monotonic() - began > _SETTLED_SECONDS:
+            patience.renew()
+        await patience.wait(failure)
+
+
+class TurnEvents:
+    """The events of one turn, or of a run that is there already (`turn` None), each once."""
+
+    def __init__(
+        self,
+        peers: Peers,
+        *,
+        turn: message_service_pb2.TurnRequest | None = None,
+        run_id: str = "",
+        after_sequence: int = 0,
+        tokens: bool,
+        window: float,
+    ) -> None:
+        self._peers = peers
+        self._turn = turn
+        self._tokens = tokens
+        self._patience = Patience(window)
+        self._sequence = after_sequence
+        # Empty until the service has said which run it is: a repeated request may get another than it asked for.
+        self.run_id = run_id
+
+    async def events(self) -> AsyncGenerator[message_service_pb2.TurnEvent | Rejoined, None]:
+        """Everything until the end, whoever owns the run. Raises LociError; before the first event, that of
+        the request.
+        """
+        told = False
+        while True:
+            call = self._open()
+            try:
+                while (response := await call.read()) is not grpc.aio.EOF:
+                    event = response.event
+                    if self._is_news(event, told):
+                        told = True
+                        yield event
+                    if event.WhichOneof("event") == "end":
+                        return
+                failure: LociError = Unavailable("the stream ended before the turn", reason="STREAM_INCOMPLETE")
+            except grpc.RpcError as error:
+                failure = from_rpc(error)
+            finally:
+                call.cancel()
+            await self._patience.wait(failure)
+            if told:
+                yield Rejoined()
+
+    def _open(self) -> Any:
+        if self._turn is not None and not self.run_id:
+            first = message_service_pb2.StreamMessagesRequest(turn=self._turn, stream_tokens=self._tokens)
+            return self._peers.messages.StreamMessages(first)
+        again = run_service_pb2.StreamRunRequest(
+            run_id=self.run_id, after_sequence=self._sequence, stream_tokens=self._tokens
+        )
+        return self._peers.runs.StreamRun(again)
+
+    def _is_news(self, event: message_service_pb2.TurnEvent, told: bool) -> bool:
+        self._patience.renew()
+        if event.WhichOneof("event") == "attached":
+            self.run_id = event.attached.run_id
+            return not told
+        if event.sequence <= self._sequence:
+            return False
+        self._sequence = event.sequence
+        return True
