@@ -1,0 +1,42 @@
+"""`python -m services.memory` serves; `python -m services.memory migrate` brings the schema up to date."""
+
+from services.common import telemetry
+from services.common.channel import make_channel
+from services.common.database import wait_for_database
+from services.common.engine import make_engine
+from services.common.migrate import migrate
+from services.common.server import serve_until_signal
+from services.common.settings import Env, run_service
+from services.memory.adapters.embedder import GatewayEmbedder
+from services.memory.bootstrap import AUDIENCE, build, open_memory_pool, postgres_stores
+from services.memory.settings import DatabaseSettings, Settings
+
+
+async def serve(env: Env) -> None:
+    """Serves until a signal comes."""
+    settings = Settings.read(env)
+    telemetry.setup(AUDIENCE, env)
+    database = settings.database
+    await wait_for_database(database.url)
+    pool = await open_memory_pool(database.url, pgbouncer=database.pgbouncer)
+    engine = make_engine(database.url, pgbouncer=database.pgbouncer)
+    channel = make_channel(settings.llm_gateway_address)
+    server = build(
+        listen=settings.listen,
+        verifier=settings.verifier,
+        stores=postgres_stores(pool, engine),
+        embedder=GatewayEmbedder(channel),
+    )
+    await serve_until_signal(server, on_stop=(channel.close, engine.dispose, pool.close))
+
+
+async def migrate_schema(env: Env) -> None:
+    """Applies what is missing of this service's history."""
+    database = DatabaseSettings.read(env)
+    telemetry.setup(AUDIENCE, env)
+    await wait_for_database(database.direct_url)
+    await migrate(database.direct_url, "services.memory")
+
+
+if __name__ == "__main__":
+    run_service(serve, migrate=migrate_schema)

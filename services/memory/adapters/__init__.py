@@ -1,0 +1,1 @@
+"""Postgres and the llm gateway, as `ports.py` wants them."""

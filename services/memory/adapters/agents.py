@@ -1,0 +1,137 @@
+"""An agent's memory as a whole, on Postgres."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from services.memory.adapters import rows
+from services.memory.adapters.blocks import attach_blocks, create_blocks
+from services.memory.adapters.rows import ARCHIVE_COLUMNS, BLOCK_COLUMNS
+from services.memory.model import AgentMemory, Archive, BlockDraft
+
+_ARCHIVES = """
+FROM memory.agent_archives m
+JOIN memory.archives a ON a.organization_id = m.organization_id AND a.id = m.archive_id
+LEFT JOIN memory.embedding_models e ON e.id = a.model_id
+WHERE m.organization_id = $1"""
+
+# One row per block, or one row of nulls. What belongs to the archives is computed once and stands in every
+# row; the tags are read by leaps over the index, one per tag, not one per passage.
+_MEMORY = f"""
+WITH RECURSIVE archive AS MATERIALIZED (
+    SELECT {ARCHIVE_COLUMNS}, m.is_default, m.attached_at
+    {_ARCHIVES} AND m.agent_id = $2
+), tag (archive_id, tag, place) AS (
+    SELECT id, (
+        SELECT min(t.tag) FROM memory.passage_tags t
+        WHERE t.organization_id = $1 AND t.archive_id = archive.id), 1
+    FROM archive
+    UNION ALL
+    SELECT archive_id, (
+        SELECT min(t.tag) FROM memory.passage_tags t
+        WHERE t.organization_id = $1 AND t.archive_id = tag.archive_id AND t.tag > tag.tag), place + 1
+    FROM tag WHERE tag IS NOT NULL AND place < 100
+)
+SELECT {BLOCK_COLUMNS},
+    (SELECT jsonb_agg(to_jsonb(archive) ORDER BY is_default DESC, attached_at, id) FROM archive) AS archives,
+    ARRAY(SELECT DISTINCT tag FROM tag WHERE tag IS NOT NULL ORDER BY tag LIMIT 100) AS passage_tags
+FROM (SELECT $1::uuid AS organization_id) o
+LEFT JOIN memory.agent_blocks k ON k.organization_id = o.organization_id AND k.agent_id = $2
+LEFT JOIN memory.blocks b ON b.organization_id = k.organization_id AND b.id = k.block_id
+ORDER BY k.position, b.id
+"""
+
+_BLOCKS_OF_MANY = f"""
+SELECT k.agent_id, {BLOCK_COLUMNS}
+FROM memory.agent_blocks k
+JOIN memory.blocks b ON b.organization_id = k.organization_id AND b.id = k.block_id
+WHERE k.organization_id = $1 AND k.agent_id = ANY($2)
+ORDER BY k.position, b.id
+"""
+_ARCHIVES_OF_MANY = f"""
+SELECT m.agent_id, {ARCHIVE_COLUMNS}
+{_ARCHIVES} AND m.agent_id = ANY($2)
+ORDER BY m.is_default DESC, m.attached_at, a.id
+"""
+
+_ERASE_BLOCKS = """
+DELETE FROM memory.blocks b USING memory.agent_blocks k
+WHERE k.organization_id = $1 AND k.agent_id = $2 AND k.created_with_agent
+    AND b.organization_id = k.organization_id AND b.id = k.block_id
+    AND NOT EXISTS (
+        SELECT FROM memory.agent_blocks other
+        WHERE other.organization_id = $1 AND other.block_id = b.id AND other.agent_id <> $2)
+"""
+_ERASE_ARCHIVE = """
+DELETE FROM memory.archives a USING memory.agent_archives m
+WHERE m.organization_id = $1 AND m.agent_id = $2 AND m.is_default
+    AND a.organization_id = m.organization_id AND a.id = m.archive_id
+    AND NOT EXISTS (
+        SELECT FROM memory.agent_archives other
+        WHERE other.organization_id = $1 AND other.archive_id = a.id AND other.agent_id <> $2)
+"""
+_FORGET = (
+    "DELETE FROM memory.agent_blocks WHERE organization_id = $1 AND agent_id = $2",
+    "DELETE FROM memory.agent_archives WHERE organization_id = $1 AND agent_id = $2",
+    "DELETE FROM memory.applied_calls WHERE organization_id = $1 AND agent_id = $2",
+)
+
+
+class PostgresAgents:
+    """`ports.AgentStore`."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def memory(self, organization_id: UUID, agent_id: UUID) -> AgentMemory:
+        found = await self._pool.fetch(_MEMORY, organization_id, agent_id)
+        archives = [_archive_of_json(value) for value in found[0]["archives"] or ()]
+        return AgentMemory(
+            agent_id=agent_id,
+            blocks=tuple(rows.block(row) for row in found if row["id"] is not None),
+            archives=tuple(archives),
+            passage_count=sum(archive.passage_count for archive in archives),
+            passage_tags=tuple(found[0]["passage_tags"]),
+        )
+
+    async def memories(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> list[AgentMemory]:
+        blocks, archives = defaultdict(list), defaultdict(list)
+        async with self._pool.acquire() as connection:
+            for row in await connection.fetch(_BLOCKS_OF_MANY, organization_id, agent_ids):
+                blocks[row["agent_id"]].append(rows.block(row))
+            for row in await connection.fetch(_ARCHIVES_OF_MANY, organization_id, agent_ids):
+                archives[row["agent_id"]].append(rows.archive(row))
+        return [
+            AgentMemory(agent_id=agent_id, blocks=tuple(blocks[agent_id]), archives=tuple(archives[agent_id]))
+            for agent_id in agent_ids
+        ]
+
+    async def create(
+        self,
+        organization_id: UUID,
+        user_id: UUID,
+        agent_id: UUID,
+        drafts: Sequence[BlockDraft],
+        block_ids: Sequence[UUID],
+    ) -> None:
+        made = [draft.id for draft in drafts if draft.id is not None]
+        async with self._pool.acquire() as connection, connection.transaction():
+            if made:
+                await create_blocks(connection, organization_id, user_id, drafts)
+                await attach_blocks(connection, organization_id, agent_id, made, created_with_agent=True)
+            if block_ids:
+                await attach_blocks(connection, organization_id, agent_id, block_ids, created_with_agent=False)
+
+    async def purge(self, organization_id: UUID, agent_id: UUID, *, erase_blocks: bool) -> None:
+        statements = (*((_ERASE_BLOCKS,) if erase_blocks else ()), _ERASE_ARCHIVE, *_FORGET)
+        async with self._pool.acquire() as connection, connection.transaction():
+            for statement in statements:
+                await connection.execute(statement, organization_id, agent_id)
+
+
+def _archive_of_json(value: dict[str, Any]) -> Archive:
+    """An archive from the JSON of a row: ids and times are texts there."""
+    return rows.archive(rows.from_json(value, ids=("id", "created_by_id"), times=("created_at", "updated_at")))

@@ -1,0 +1,74 @@
+"""Results of tool calls on Postgres."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import asyncpg
+
+from services.memory.adapters import rows
+from services.memory.adapters.rows import BLOCK_COLUMNS, RECORD_COLUMNS
+from services.memory.model import Block, CallRecord
+from services.memory.ports import EditView
+
+_VIEW = f"""
+SELECT {RECORD_COLUMNS}, {BLOCK_COLUMNS},
+    ARRAY(
+        SELECT label FROM memory.agent_blocks WHERE organization_id = $1 AND agent_id = $2 ORDER BY position
+    ) AS labels
+FROM (SELECT $1::uuid AS organization_id) o
+LEFT JOIN memory.applied_calls c ON c.organization_id = o.organization_id AND c.call_key = $3
+LEFT JOIN memory.agent_blocks a ON a.organization_id = o.organization_id AND a.agent_id = $2 AND a.label = $4
+LEFT JOIN memory.blocks b ON b.organization_id = a.organization_id AND b.id = a.block_id
+"""
+_FIND = f"SELECT {RECORD_COLUMNS} FROM memory.applied_calls c WHERE c.organization_id = $1 AND c.call_key = $2"
+RECORD = """
+INSERT INTO memory.applied_calls (
+    organization_id, call_key, agent_id, tool_name, arguments_hash, tool_return, is_error, changed_block_ids)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (organization_id, call_key) DO NOTHING
+RETURNING call_key
+"""
+_BLOCKS = f"SELECT {BLOCK_COLUMNS} FROM memory.blocks b WHERE b.organization_id = $1 AND b.id = ANY($2)"
+
+
+class PostgresCalls:
+    """`ports.CallStore`."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def view(self, organization_id: UUID, agent_id: UUID, call_key: str, label: str) -> EditView:
+        row = await self._pool.fetchrow(_VIEW, organization_id, agent_id, call_key, label)
+        return EditView(
+            record=rows.record(row),
+            labels=tuple(row["labels"]),
+            block=None if row["id"] is None else rows.block(row),
+        )
+
+    async def find(self, organization_id: UUID, call_key: str) -> CallRecord | None:
+        row = await self._pool.fetchrow(_FIND, organization_id, call_key)
+        return None if row is None else rows.record(row)
+
+    async def record(self, organization_id: UUID, record: CallRecord) -> CallRecord:
+        if await self._pool.fetchrow(RECORD, *record_values(organization_id, record)) is not None:
+            return record
+        kept = await self.find(organization_id, record.call_key)
+        return record if kept is None else kept
+
+    async def blocks(self, organization_id: UUID, block_ids: Sequence[UUID]) -> list[Block]:
+        found = await self._pool.fetch(_BLOCKS, organization_id, block_ids)
+        return [rows.block(row) for row in found]
+
+
+def record_values(organization_id: UUID, record: CallRecord) -> tuple[object, ...]:
+    """The parameters of RECORD."""
+    return (
+        organization_id,
+        record.call_key,
+        record.agent_id,
+        record.tool_name,
+        record.arguments_hash,
+        record.tool_return,
+        record.is_error,
+        record.changed_block_ids,
+    )

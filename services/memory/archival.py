@@ -1,0 +1,167 @@
+"""Archival memory: passages are embedded, stored and found again."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from services.common.errors import Aborted, FailedPrecondition, LociError
+from services.memory import words
+from services.memory.model import Archive, CallRecord, EmbeddingModel, Passage, PassageDraft
+from services.memory.passages import (
+    PassageQuery,
+    checked_drafts,
+    checked_query,
+    id_of_default_archive,
+    to_embed,
+    unit_vector,
+)
+from services.memory.ports import ArchiveChanged, Embedder, NewPassages, PassageStore
+from services.memory.search import Hit, Ranked, depth, fuse
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS = 5
+_INSERT_SECONDS = 30.0
+_MOST_DIMENSIONS = 16_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Hits, best first. `without_vectors`: handles that could not be asked, so that words alone decided."""
+
+    hits: list[Hit]
+    without_vectors: tuple[str, ...] = ()
+
+
+class Archival:
+    """Insertion and search. `search_seconds`: how long a search waits for the embedding of its query."""
+
+    def __init__(self, store: PassageStore, embedder: Embedder, *, search_seconds: float) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._search_seconds = search_seconds
+
+    async def insert(
+        self,
+        organization_id: UUID,
+        user_id: UUID,
+        agent_id: UUID,
+        drafts: Sequence[PassageDraft],
+        embedding: str,
+        record: CallRecord | None = None,
+    ) -> list[Passage]:
+        """Stores passages in the agent's default archive; if there is none, it is made for `embedding`.
+
+        Raises Refused; CallRepeated when there is a result under the record's key; the LociError of the
+        embedder, and then nothing is stored.
+        """
+        drafts = checked_drafts(drafts)
+        for _ in range(_ATTEMPTS):
+            archive = await self._store.default_archive(organization_id, agent_id)
+            model, vectors = await self._embedded(archive, embedding, drafts)
+            new = NewPassages(
+                agent_id=agent_id,
+                archive_id=id_of_default_archive(agent_id) if archive is None else archive.id,
+                archive_name=f"Archive of agent-{agent_id}" if archive is None else None,
+                model=model,
+                drafts=drafts,
+                search_words=[words.to_index(draft.text) for draft in drafts],
+                vectors=vectors,
+            )
+            try:
+                return await self._store.insert(organization_id, user_id, new, record)
+            except ArchiveChanged:
+                continue
+        raise Aborted(f"the archive of agent-{agent_id} keeps changing", reason="ARCHIVE_CHANGED")
+
+    async def search(self, organization_id: UUID, agent_id: UUID, query: PassageQuery) -> Found:
+        """Asks words and vectors at the same time and fuses the answers. Without vectors, words alone answer.
+
+        Raises Refused.
+        """
+        query = checked_query(query)
+        archives = await self._store.archives(organization_id, agent_id)
+        archives = [archive for archive in archives if archive.passage_count]
+        if not archives:
+            return Found([])
+        limit = depth(query.top_k)
+        async with asyncio.TaskGroup() as tasks:
+            texts = tasks.create_task(
+                self._store.rank_by_words(organization_id, archives, query.text, query.filter, limit)
+            )
+            vectors = {
+                model: tasks.create_task(self._by_vector(organization_id, model, archive_ids, query, limit))
+                for model, archive_ids in _by_model(archives).items()
+            }
+        answers = {model: task.result() for model, task in vectors.items()}
+        fused = fuse([ranking for ranking in answers.values() if ranking is not None], texts.result(), query.top_k)
+        passages = await self._store.by_keys(organization_id, [(one.archive_id, one.passage_id) for one in fused])
+        hits = [
+            Hit(passages[one.passage_id], one.score, one.vector, one.text)
+            for one in fused
+            if one.passage_id in passages
+        ]
+        return Found(hits, tuple(model.handle for model, ranking in answers.items() if ranking is None))
+
+    async def _embedded(
+        self, archive: Archive | None, embedding: str, drafts: Sequence[PassageDraft]
+    ) -> tuple[EmbeddingModel | None, list[list[float] | None]]:
+        """The model of the archive (to be) and a vector per draft."""
+        if archive is not None:
+            embedding = "" if archive.model is None else archive.model.handle
+        if not embedding:
+            return None, [None] * len(drafts)
+        texts = [to_embed(draft.text) for draft in drafts]
+        vectors = await self._embedder.embed(embedding, texts, _INSERT_SECONDS)
+        dimensions = len(vectors[0])
+        if not 1 <= dimensions <= _MOST_DIMENSIONS:
+            raise _unusable(embedding, f"vectors of {dimensions} dimensions; there may be 1 to {_MOST_DIMENSIONS}")
+        if archive is not None and archive.model is not None and archive.model.dimensions != dimensions:
+            raise _unusable(
+                embedding, f"{dimensions} dimensions, but the archive began with {archive.model.dimensions}"
+            )
+        model = await self._store.embedding_model(embedding, dimensions)
+        return model, [_unit(embedding, vector) for vector in vectors]
+
+    async def _by_vector(
+        self,
+        organization_id: UUID,
+        model: EmbeddingModel,
+        archive_ids: Sequence[UUID],
+        query: PassageQuery,
+        limit: int,
+    ) -> list[Ranked] | None:
+        """The ranking by one model's vectors; None when the query cannot be embedded now."""
+        try:
+            [values] = await self._embedder.embed(model.handle, [to_embed(query.text)], self._search_seconds)
+            if len(values) != model.dimensions:
+                raise _unusable(model.handle, f"{len(values)} dimensions instead of {model.dimensions}")
+            vector = _unit(model.handle, values)
+        except LociError as error:
+            logger.warning("a query could not be embedded", extra={"model": model.handle, "cause": repr(error)})
+            return None
+        if vector is None:
+            return []
+        return await self._store.rank_by_vector(organization_id, archive_ids, model, vector, query.filter, limit)
+
+
+def _by_model(archives: Sequence[Archive]) -> dict[EmbeddingModel, list[UUID]]:
+    by_model: dict[EmbeddingModel, list[UUID]] = defaultdict(list)
+    for archive in archives:
+        if archive.model is not None:
+            by_model[archive.model].append(archive.id)
+    return by_model
+
+
+def _unit(handle: str, values: Sequence[float]) -> list[float] | None:
+    try:
+        return unit_vector(values)
+    except ValueError as error:
+        raise _unusable(handle, str(error)) from None
+
+
+def _unusable(handle: str, problem: str) -> FailedPrecondition:
+    return FailedPrecondition(f"the embedding model {handle} answered with {problem}", reason="EMBEDDING_INVALID")

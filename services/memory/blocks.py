@@ -1,0 +1,241 @@
+"""Blocks: what may be stored, and the edits that an agent's tools make. Pure functions on values.
+
+The rules of the tools are those of the reference API, with limits enforced, and with sentences from which a
+model can recover. An edit is a function of the value alone, so it can be applied again when the block
+changed meanwhile.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from services.memory.model import Block, BlockChanges, BlockDraft, JsonObject, Operation, Refused
+
+LONGEST_LABEL = 100
+LARGEST_LIMIT = 10_000_000
+LONGEST_TAG = 500
+# A value up to this long is shown whole to the model after an edit, otherwise the lines around the change.
+_SHOWN_WHOLE = 2_000
+_SHOWN_AROUND = 4
+
+# "12→ text" and "Line 12: text": the two ways in which a prompt numbers the lines of a block.
+_LINE_NUMBER = re.compile(r"^\s*(?:\d+→|Line \d+: )", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A new value and the lines of it that are new: from `first` (0-based) up to but not including `last`."""
+
+    value: str
+    first: int
+    last: int
+    operation: Operation
+
+
+def without_nul(text: str) -> str:
+    """Postgres stores no NUL; like the reference, it is dropped, not refused."""
+    return text.replace("\x00", "")
+
+
+def json_without_nul(value: JsonObject) -> JsonObject:
+    """The same for the keys and texts of a JSON object."""
+    cleaned: JsonObject = _clean(value)
+    return cleaned
+
+
+def _clean(value: Any) -> Any:
+    match value:
+        case str():
+            return without_nul(value)
+        case dict():
+            return {without_nul(key): _clean(item) for key, item in value.items()}
+        case list():
+            return [_clean(item) for item in value]
+        case _:
+            return value
+
+
+def unique_tags(tags: Iterable[str], reason: str) -> tuple[str, ...]:
+    """Tags without NUL and duplicates, sorted. Raises Refused for an empty or overlong one."""
+    cleaned = sorted({without_nul(tag) for tag in tags})
+    for tag in cleaned:
+        if not 1 <= len(tag) <= LONGEST_TAG:
+            raise Refused(reason, f"a tag has 1 to {LONGEST_TAG} characters; {tag[:40]!r} has {len(tag)}")
+    return tuple(cleaned)
+
+
+def checked_draft(draft: BlockDraft) -> BlockDraft:
+    """The draft as it will be stored. Raises Refused (BLOCK_INVALID, BLOCK_OVER_LIMIT)."""
+    draft = replace(
+        draft,
+        label=without_nul(draft.label),
+        value=without_nul(draft.value),
+        description=_optional(draft.description),
+        metadata=json_without_nul(draft.metadata),
+        tags=unique_tags(draft.tags, "BLOCK_INVALID"),
+        project_id=_optional(draft.project_id),
+        template_name=_optional(draft.template_name),
+    )
+    _check(draft.label, draft.value, draft.limit)
+    return draft
+
+
+def patched(block: Block, changes: BlockChanges) -> Block:
+    """The block with new values in the fields that `changes` names. Raises Refused as `checked_draft`."""
+    changed = replace(block, **changes)
+    changed = replace(
+        changed,
+        label=without_nul(changed.label),
+        value=without_nul(changed.value),
+        description=_optional(changed.description),
+        metadata=json_without_nul(changed.metadata),
+        tags=unique_tags(changed.tags, "BLOCK_INVALID"),
+        project_id=_optional(changed.project_id),
+        template_name=_optional(changed.template_name),
+    )
+    _check(changed.label, changed.value, changed.limit)
+    return changed
+
+
+def _optional(text: str | None) -> str | None:
+    return None if text is None else without_nul(text)
+
+
+def _check(label: str, value: str, limit: int) -> None:
+    if not 1 <= len(label) <= LONGEST_LABEL:
+        raise Refused("BLOCK_INVALID", f"a block's label has 1 to {LONGEST_LABEL} characters, this one {len(label)}")
+    if not 1 <= limit <= LARGEST_LIMIT:
+        raise Refused("BLOCK_INVALID", f"a block's limit is 1 to {LARGEST_LIMIT}, not {limit}")
+    if len(value) > limit:
+        raise Refused(
+            "BLOCK_OVER_LIMIT",
+            f"the value of block {label!r} is {len(value)} characters long, its limit is {limit}; "
+            "shorten the value or raise the limit",
+        )
+
+
+def append(value: str, content: str) -> Edit:
+    """core_memory_append: `content` on a new line at the end."""
+    content = without_nul(content)
+    before = value + "\n" if value else ""
+    return _edit(before, content, "", Operation.APPEND)
+
+
+def replace_every(value: str, old: str, new: str) -> Edit:
+    """core_memory_replace: every occurrence of `old`, which must be there. An empty `new` deletes."""
+    old, new = without_nul(old), without_nul(new)
+    if not old:
+        raise Refused("TOOL_REFUSED", "old_content is empty. Give the exact text that shall be replaced.")
+    before, found, after = value.partition(old)
+    if not found:
+        raise _not_found("old_content")
+    return _edit(before, new, after.replace(old, new), Operation.REPLACE)
+
+
+def replace_one(value: str, old: str, new: str) -> Edit:
+    """memory_replace: the one occurrence of `old`. Where tabs alone prevent a match, they become spaces."""
+    old, new = without_nul(old), without_nul(new)
+    if not old:
+        raise Refused("TOOL_REFUSED", "old_string is empty. Give the exact text that shall be replaced.")
+    _refuse_line_numbers("old_string", old)
+    _refuse_line_numbers("new_string", new)
+    if old not in value and old.expandtabs() in value.expandtabs():
+        value, old, new = value.expandtabs(), old.expandtabs(), new.expandtabs()
+    match _starts(value, old):
+        case []:
+            raise _not_found("old_string")
+        case [start]:
+            return _edit(value[:start], new, value[start + len(old) :], Operation.REPLACE)
+        case starts:
+            lines = ", ".join(str(value.count("\n", 0, start) + 1) for start in starts[:20])
+            raise Refused(
+                "TOOL_REFUSED",
+                f"old_string occurs {len(starts)} times (on lines {lines}) and must match exactly once. "
+                "Give more of the text around the place you mean.",
+            )
+
+
+def insert(value: str, text: str, line: int) -> Edit:
+    """memory_insert: `text` as new lines after line number `line`; 0 puts it first, -1 last."""
+    text = without_nul(text)
+    _refuse_line_numbers("new_string", text)
+    lines = value.split("\n") if value else []
+    if not -1 <= line <= len(lines):
+        raise Refused(
+            "TOOL_REFUSED",
+            f"insert_line is {line}, but the block has {len(lines)} lines. "
+            f"Give 0 for the beginning, -1 for the end, or a line number up to {len(lines)}.",
+        )
+    at = len(lines) if line == -1 else line
+    before = "".join(f"{part}\n" for part in lines[:at])
+    after = "".join(f"\n{part}" for part in lines[at:])
+    return _edit(before, text, after, Operation.INSERT)
+
+
+def edited(block: Block, operation: Callable[[str], Edit]) -> tuple[Block, Edit]:
+    """The block after a tool's edit. Raises Refused when it is read-only or would be over its limit."""
+    if block.read_only:
+        raise Refused("TOOL_REFUSED", f'The memory block "{block.label}" is read-only; tools cannot change it.')
+    edit = operation(block.value)
+    over = len(edit.value) - block.limit
+    if over > 0:
+        raise Refused(
+            "TOOL_REFUSED",
+            f'Nothing was changed: the memory block "{block.label}" would be {len(edit.value)} characters '
+            f"long, and its limit is {block.limit}. Shorten it by at least {over} characters: write less, or "
+            "remove something from the block first.",
+        )
+    return replace(block, value=edit.value), edit
+
+
+def unknown_label(label: str, labels: Iterable[str]) -> Refused:
+    """What a model is told that names a block which the agent does not have."""
+    known = ", ".join(labels)
+    there = f"The blocks are: {known}." if known else "This agent has no memory blocks."
+    return Refused("TOOL_REFUSED", f'There is no memory block "{label[:200]}". {there}')
+
+
+def report(block: Block, edit: Edit) -> str:
+    """What a model is told after an edit: sizes, and the new text (of a long block, around the change)."""
+    head = f'The memory block "{block.label}" was changed ({len(block.value)} of {block.limit} characters).'
+    if len(block.value) <= _SHOWN_WHOLE:
+        return f"{head} It now reads:\n{block.value}"
+    lines = block.value.split("\n")
+    first, last = max(0, edit.first - _SHOWN_AROUND), min(len(lines), edit.last + _SHOWN_AROUND)
+    shown = "\n".join(lines[first:last])
+    if len(shown) > _SHOWN_WHOLE:
+        half = _SHOWN_WHOLE // 2
+        shown = f"{shown[:half]}\n[{len(shown) - 2 * half} characters not shown]\n{shown[-half:]}"
+    return f"{head} Lines {first + 1} to {last} of {len(lines)} now read:\n{shown}"
+
+
+def _edit(before: str, new: str, after: str, operation: Operation) -> Edit:
+    first = before.count("\n")
+    return Edit(before + new + after, first, first + new.count("\n") + 1, operation)
+
+
+def _starts(value: str, old: str) -> list[int]:
+    """Where `old` begins, overlapping occurrences included: each is a place the model may mean."""
+    starts, at = [], value.find(old)
+    while at >= 0:
+        starts.append(at)
+        at = value.find(old, at + 1)
+    return starts
+
+
+def _not_found(name: str) -> Refused:
+    return Refused(
+        "TOOL_REFUSED",
+        f"{name} does not occur in the block. It must match the block's present text exactly, "
+        "with its spaces and line breaks.",
+    )
+
+
+def _refuse_line_numbers(name: str, text: str) -> None:
+    if found := _LINE_NUMBER.search(text):
+        raise Refused(
+            "TOOL_REFUSED",
+            f"{name} has a line number in it ({found.group().strip()!r}). "
+            "Line numbers are only shown for orientation; leave them out.",
+        )

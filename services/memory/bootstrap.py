@@ -1,0 +1,92 @@
+"""Puts the memory service together. Tests do it with this, too."""
+
+from dataclasses import dataclass
+
+import asyncpg
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
+from loci.memory.v1 import block_service_pb2 as block_pb
+from loci.memory.v1 import passage_service_pb2 as passage_pb
+from loci.memory.v1.agent_memory_service_pb2_grpc import add_AgentMemoryServiceServicer_to_server
+from loci.memory.v1.block_service_pb2_grpc import add_BlockServiceServicer_to_server
+from loci.memory.v1.passage_service_pb2_grpc import add_PassageServiceServicer_to_server
+from services.common.context import Verifier
+from services.common.database import StatementCounter, open_pool
+from services.common.server import Server, make_server
+from services.memory.adapters import vectors
+from services.memory.adapters.agents import PostgresAgents
+from services.memory.adapters.blocks import PostgresBlocks
+from services.memory.adapters.calls import PostgresCalls
+from services.memory.adapters.lists import SqlLists
+from services.memory.adapters.passages import PostgresPassages
+from services.memory.archival import Archival
+from services.memory.edits import Conflicts
+from services.memory.ports import AgentStore, BlockStore, CallStore, Embedder, Lists, PassageStore
+from services.memory.servicer import AgentMemoryServicer, BlockServicer, PassageServicer
+from services.memory.tools import Tools
+
+AUDIENCE = "memory"
+# The llm gateway restarts in less; a search that waited longer would have been answered by words meanwhile.
+SEARCH_SECONDS = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where memory is kept."""
+
+    blocks: BlockStore
+    agents: AgentStore
+    calls: CallStore
+    passages: PassageStore
+    lists: Lists
+
+
+async def open_memory_pool(
+    url: str, *, size: int = 10, pgbouncer: bool = False, counter: StatementCounter | None = None
+) -> asyncpg.Pool:
+    """The pool of the turn path, which knows vectors. The schema must have been migrated."""
+    return await open_pool(url, size=size, pgbouncer=pgbouncer, counter=counter, init=vectors.register)
+
+
+def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
+    """Stores on a pool of `open_memory_pool`, with lists on an engine."""
+    return Stores(
+        blocks=PostgresBlocks(pool),
+        agents=PostgresAgents(pool),
+        calls=PostgresCalls(pool),
+        passages=PostgresPassages(pool),
+        lists=SqlLists(engine),
+    )
+
+
+def build(
+    *,
+    listen: str,
+    verifier: Verifier,
+    stores: Stores,
+    embedder: Embedder,
+    search_seconds: float = SEARCH_SECONDS,
+) -> Server:
+    """The server, bound to `listen` and not started. Raises SettingsError."""
+    conflicts = Conflicts()
+    archival = Archival(stores.passages, embedder, search_seconds=search_seconds)
+    tools = Tools(stores.blocks, stores.calls, archival, conflicts)
+    return make_server(
+        listen,
+        servicers=[
+            (add_BlockServiceServicer_to_server, BlockServicer(stores.blocks, stores.lists, conflicts)),
+            (add_AgentMemoryServiceServicer_to_server, AgentMemoryServicer(stores.agents, tools)),
+            (
+                add_PassageServiceServicer_to_server,
+                PassageServicer(stores.passages, archival, stores.lists),
+            ),
+        ],
+        service_names=[
+            block_pb.DESCRIPTOR.services_by_name["BlockService"].full_name,
+            agent_pb.DESCRIPTOR.services_by_name["AgentMemoryService"].full_name,
+            passage_pb.DESCRIPTOR.services_by_name["PassageService"].full_name,
+        ],
+        audience=AUDIENCE,
+        verifier=verifier,
+    )

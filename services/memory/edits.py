@@ -1,0 +1,77 @@
+"""Edits of blocks by the API, and how edits of one block that happen at the same time all come to pass."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from uuid import UUID
+from weakref import WeakValueDictionary
+
+from services.common.errors import Aborted
+from services.memory.blocks import patched
+from services.memory.model import Block, BlockChanges, Operation, Origin
+from services.memory.ports import BlockKey, BlockStore, VersionConflict
+
+T = TypeVar("T")
+
+_ATTEMPTS = 200
+_LONGEST_PAUSE = 0.02
+
+
+class Conflicts:
+    """Repeats edits that lost against another.
+
+    The first try takes no lock. Who loses stands in line in this process, one per block, so that replicas
+    only meet once each; between them chance decides.
+    """
+
+    def __init__(self) -> None:
+        self._lines: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
+
+    async def settle(self, edit: Callable[[], Awaitable[T]]) -> T:
+        """Awaits `edit`, which reads, changes and commits, until it raises no VersionConflict.
+
+        Raises Aborted (BLOCK_VERSION_CONFLICT) when that takes seconds.
+        """
+        try:
+            return await edit()
+        except VersionConflict as conflict:
+            block_id = conflict.block_id
+        line = self._lines.setdefault(block_id, asyncio.Lock())
+        async with line:
+            for attempt in range(_ATTEMPTS):
+                try:
+                    return await edit()
+                except VersionConflict:
+                    await asyncio.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * attempt)))
+        raise Aborted(f"block block-{block_id} is changed by too many at once", reason="BLOCK_VERSION_CONFLICT")
+
+
+async def update_block(
+    store: BlockStore,
+    conflicts: Conflicts,
+    organization_id: UUID,
+    user_id: UUID,
+    key: BlockKey,
+    changes: BlockChanges,
+    expected_version: int | None,
+) -> Block:
+    """One new version with these changes; none where they change nothing.
+
+    Raises NotFound, Refused, AlreadyExists (BLOCK_LABEL_TAKEN), Aborted (BLOCK_VERSION_CONFLICT).
+    """
+
+    async def once() -> Block:
+        before = await store.get(organization_id, key)
+        if expected_version not in (None, before.version):
+            raise Aborted(
+                f"block block-{before.id} is at version {before.version}, not {expected_version}; read it again",
+                reason="BLOCK_VERSION_CONFLICT",
+                metadata={"version": str(before.version)},
+            )
+        after = patched(before, changes)
+        if after == before:
+            return before
+        return await store.commit(organization_id, after, Operation.SET, Origin(actor_id=user_id))
+
+    return await conflicts.settle(once)

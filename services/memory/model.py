@@ -1,0 +1,232 @@
+"""What the memory service deals in, as plain values. Nothing here knows SQL or protobuf."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum
+from typing import Any, TypedDict
+from uuid import UUID
+
+JsonObject = dict[str, Any]
+
+DEFAULT_LIMIT = 100_000
+
+
+class Refused(Exception):
+    """What was asked for breaks a rule. `message` is a sentence that says how to do better.
+
+    A tool call passes it to the model; an RPC answers INVALID_ARGUMENT with `reason`.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class Operation(IntEnum):
+    """How a version of a block came to be; the numbers are those of BlockOperation in the proto, and stored."""
+
+    CREATE = 1
+    SET = 2
+    APPEND = 3
+    INSERT = 4
+    REPLACE = 5
+
+
+class BlockChanges(TypedDict, total=False):
+    """New values of those fields of a block that a client may set."""
+
+    label: str
+    value: str
+    limit: int
+    description: str | None
+    read_only: bool
+    hidden: bool
+    metadata: JsonObject
+    tags: tuple[str, ...]
+    project_id: str | None
+    template_name: str | None
+    is_template: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockDraft:
+    """A block to create. `id` is None where the service mints it."""
+
+    id: UUID | None
+    label: str
+    value: str = ""
+    limit: int = DEFAULT_LIMIT
+    description: str | None = None
+    read_only: bool = False
+    hidden: bool = False
+    metadata: JsonObject = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    project_id: str | None = None
+    template_name: str | None = None
+    is_template: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A block as stored; see loci.memory.v1.Block for the fields."""
+
+    id: UUID
+    label: str
+    value: str
+    limit: int
+    description: str | None
+    read_only: bool
+    hidden: bool
+    metadata: JsonObject
+    tags: tuple[str, ...]
+    project_id: str | None
+    template_name: str | None
+    is_template: bool
+    created_by_id: UUID
+    last_updated_by_id: UUID
+    created_at: datetime
+    updated_at: datetime
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockVersion:
+    """One row of a block's history; the ids of agent, run, step and call are None for a change by the API."""
+
+    block_id: UUID
+    version: int
+    value: str
+    operation: Operation
+    actor_id: UUID
+    agent_id: UUID | None
+    run_id: UUID | None
+    step_id: UUID | None
+    call_key: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Who makes a change, for history."""
+
+    actor_id: UUID
+    agent_id: UUID | None = None
+    run_id: UUID | None = None
+    step_id: UUID | None = None
+    call_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingModel:
+    """A model and the length of its vectors. `id` is ours, small, and stands as a literal in SQL."""
+
+    id: int
+    handle: str
+    dimensions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """An archive as stored, with the counts that ranking needs. `model` is None without vectors."""
+
+    id: UUID
+    name: str
+    description: str | None
+    model: EmbeddingModel | None
+    metadata: JsonObject
+    passage_count: int
+    word_count: int
+    created_by_id: UUID
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentMemory:
+    """What one agent remembers: blocks in the order of attachment, archives with the default one first."""
+
+    agent_id: UUID
+    blocks: tuple[Block, ...] = ()
+    archives: tuple[Archive, ...] = ()
+    passage_count: int = 0
+    passage_tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageDraft:
+    """A passage to create, with its id minted."""
+
+    id: UUID
+    text: str
+    tags: tuple[str, ...] = ()
+    metadata: JsonObject = field(default_factory=dict)
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A passage as stored; `embedding` is the handle of the model whose vector it has, None without one."""
+
+    id: UUID
+    archive_id: UUID
+    text: str
+    tags: tuple[str, ...]
+    metadata: JsonObject
+    embedding: str | None
+    created_by_id: UUID
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One call of a memory tool, as the agent service sends it.
+
+    organization_id and user_id come from the call context. embedding: the handle for a default archive that
+    must be made, or empty. timezone: IANA name.
+    """
+
+    organization_id: UUID
+    user_id: UUID
+    agent_id: UUID
+    run_id: UUID | None
+    step_id: UUID | None
+    call_key: str
+    tool_name: str
+    arguments_json: str
+    embedding: str = ""
+    timezone: str = "UTC"
+
+    @property
+    def origin(self) -> Origin:
+        """For the history row."""
+        return Origin(
+            actor_id=self.user_id,
+            agent_id=self.agent_id,
+            run_id=self.run_id,
+            step_id=self.step_id,
+            call_key=self.call_key,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """What is kept under a call key: a fingerprint of the question, and the answer."""
+
+    call_key: str
+    agent_id: UUID
+    tool_name: str
+    arguments_hash: bytes
+    tool_return: str
+    is_error: bool
+    changed_block_ids: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What the model is told, and the blocks the call changed as they are now."""
+
+    tool_return: str
+    is_error: bool
+    changed_blocks: tuple[Block, ...] = ()

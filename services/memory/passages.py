@@ -1,0 +1,97 @@
+"""Passages: what may be stored, and what of it is embedded. Pure functions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from math import isfinite, sqrt
+from uuid import UUID, uuid5
+
+from services.memory.blocks import json_without_nul, unique_tags, without_nul
+from services.memory.model import PassageDraft, Refused
+
+LONGEST_TEXT = 1_000_000
+LONGEST_QUERY = 10_000
+MOST_DRAFTS = 1_000
+MOST_RESULTS = 1_000
+# Embedding models read about 8,000 tokens; this many UTF-8 bytes are fewer in every language.
+_EMBEDDED_BYTES = 20_000
+
+Vector = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageFilter:
+    """Which passages count: with any (or all) of `tags`, made in [start, end]. Empty: all."""
+
+    tags: tuple[str, ...] = ()
+    match_all_tags: bool = False
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageQuery:
+    """What to look for, and how many passages at most."""
+
+    text: str
+    top_k: int = 5
+    filter: PassageFilter = field(default_factory=PassageFilter)
+
+
+def checked_drafts(drafts: Sequence[PassageDraft]) -> list[PassageDraft]:
+    """The drafts as they will be stored. Raises Refused (PASSAGE_INVALID)."""
+    if not 1 <= len(drafts) <= MOST_DRAFTS:
+        raise Refused("PASSAGE_INVALID", f"give 1 to {MOST_DRAFTS} passages, not {len(drafts)}")
+    if len({draft.id for draft in drafts}) < len(drafts):
+        raise Refused("PASSAGE_INVALID", "two of the passages have the same id")
+    return [_checked(draft) for draft in drafts]
+
+
+def _checked(draft: PassageDraft) -> PassageDraft:
+    text = without_nul(draft.text)
+    if not 1 <= len(text) <= LONGEST_TEXT:
+        raise Refused("PASSAGE_INVALID", f"a passage has 1 to {LONGEST_TEXT} characters, this one {len(text)}")
+    return replace(
+        draft,
+        text=text,
+        tags=unique_tags(draft.tags, "PASSAGE_INVALID"),
+        metadata=json_without_nul(draft.metadata),
+    )
+
+
+def checked_query(query: PassageQuery) -> PassageQuery:
+    """The query as it will be asked. Raises Refused (QUERY_INVALID)."""
+    text = without_nul(query.text).strip()
+    if not 1 <= len(text) <= LONGEST_QUERY:
+        raise Refused("QUERY_INVALID", f"a query has 1 to {LONGEST_QUERY} characters, this one {len(text)}")
+    if not 1 <= query.top_k <= MOST_RESULTS:
+        raise Refused("QUERY_INVALID", f"top_k is 1 to {MOST_RESULTS}, not {query.top_k}")
+    tags = unique_tags(query.filter.tags, "QUERY_INVALID")
+    return replace(query, text=text, filter=replace(query.filter, tags=tags))
+
+
+def to_embed(text: str) -> str:
+    """The part of a text that is embedded: its first 20,000 bytes. The whole of it is found by its words."""
+    encoded = text.encode()
+    return text if len(encoded) <= _EMBEDDED_BYTES else encoded[:_EMBEDDED_BYTES].decode(errors="ignore")
+
+
+def unit_vector(values: Vector) -> list[float] | None:
+    """The vector at length 1, which fits 16-bit floats; None for a zero vector, which has no direction.
+
+    Raises ValueError when a component is not a finite number.
+    """
+    length = sqrt(sum(value * value for value in values))
+    if not isfinite(length):
+        raise ValueError("a component is not a finite number")
+    return [value / length for value in values] if length else None
+
+
+def id_of_call(organization_id: UUID, call_key: str) -> UUID:
+    """The id of the passage that a tool call stores: derived from its key (UUID version 5)."""
+    return uuid5(organization_id, f"passage {call_key}")
+
+
+def id_of_default_archive(agent_id: UUID) -> UUID:
+    """The id of an agent's own archive, so that two first insertions make one archive (UUID version 5)."""
+    return uuid5(agent_id, "default archive")

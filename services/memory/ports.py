@@ -1,0 +1,229 @@
+"""What the handlers need from outside: stores and an embedder. `adapters/` has them on Postgres and gRPC.
+
+Every method of a store takes the tenant first; the servicers take it from the verified call context.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from services.memory.lists import BlockList, Page, PageOf, PassageList
+from services.memory.model import (
+    AgentMemory,
+    Archive,
+    Block,
+    BlockDraft,
+    BlockVersion,
+    CallRecord,
+    EmbeddingModel,
+    Operation,
+    Origin,
+    Passage,
+    PassageDraft,
+)
+from services.memory.passages import PassageFilter
+from services.memory.search import Ranked
+
+
+class VersionConflict(Exception):
+    """Somebody changed the block since it was read; read again. Never leaves the service."""
+
+    def __init__(self, block_id: UUID) -> None:
+        super().__init__(f"block {block_id} changed meanwhile")
+        self.block_id = block_id
+
+
+class ArchiveChanged(Exception):
+    """The agent's default archive is not what the vectors were made for; begin again. Stays in the service."""
+
+
+class CallRepeated(Exception):
+    """There is a result under the call's key. Never leaves the service."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockById:
+    """A block by its id."""
+
+    block_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class BlockByLabel:
+    """The block that an agent knows by this label."""
+
+    agent_id: UUID
+    label: str
+
+
+BlockKey = BlockById | BlockByLabel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditView:
+    """What an edit by a tool has to know: the answer if it was applied, the agent's labels, the block."""
+
+    record: CallRecord | None
+    labels: tuple[str, ...]
+    block: Block | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPassages:
+    """Passages with their words and vectors, for the default archive of an agent.
+
+    archive_name: of the archive when it must be made, else None. model: of the vectors, None where there are
+    none; a vector may be None also with a model. search_words: see `words.to_index`.
+    """
+
+    agent_id: UUID
+    archive_id: UUID
+    archive_name: str | None
+    model: EmbeddingModel | None
+    drafts: Sequence[PassageDraft]
+    search_words: Sequence[Sequence[str]]
+    vectors: Sequence[Sequence[float] | None]
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors."""
+
+    async def embed(self, handle: str, texts: Sequence[str], seconds: float) -> list[list[float]]:
+        """One vector per text, all of one length, by that model. Raises LociError, also after `seconds`."""
+
+
+class BlockStore(Protocol):
+    """Blocks, their history and their attachment to agents."""
+
+    async def get(self, organization_id: UUID, key: BlockKey) -> Block:
+        """Raises NotFound (BLOCK_NOT_FOUND)."""
+
+    async def create(self, organization_id: UUID, user_id: UUID, draft: BlockDraft) -> Block:
+        """The draft has an id. Raises AlreadyExists (BLOCK_ID_TAKEN) unless the same was created before."""
+
+    async def commit(
+        self,
+        organization_id: UUID,
+        after: Block,
+        operation: Operation,
+        origin: Origin,
+        record: CallRecord | None = None,
+    ) -> Block:
+        """Stores a new version with its row of history and, if given, the call's result: all or nothing.
+
+        `after` carries the version that was read. Raises VersionConflict when that, or the call key, is
+        stale.
+        """
+
+    async def delete(self, organization_id: UUID, block_id: UUID) -> None:
+        """With history and attachments. Raises NotFound."""
+
+    async def attach(self, organization_id: UUID, agent_id: UUID, block_id: UUID) -> None:
+        """Raises NotFound, AlreadyExists (BLOCK_LABEL_TAKEN)."""
+
+    async def detach(self, organization_id: UUID, agent_id: UUID, block_id: UUID) -> None:
+        """Raises NotFound (BLOCK_NOT_ATTACHED)."""
+
+    async def agents_of(self, organization_id: UUID, block_id: UUID) -> list[UUID]:
+        """In the order of attachment."""
+
+
+class AgentStore(Protocol):
+    """An agent's memory as a whole."""
+
+    async def memory(self, organization_id: UUID, agent_id: UUID) -> AgentMemory:
+        """In one statement: it is on the path of every turn."""
+
+    async def memories(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> list[AgentMemory]:
+        """In the order asked, without counts and tags of passages; a constant number of statements."""
+
+    async def create(
+        self,
+        organization_id: UUID,
+        user_id: UUID,
+        agent_id: UUID,
+        drafts: Sequence[BlockDraft],
+        block_ids: Sequence[UUID],
+    ) -> None:
+        """Creates and attaches, all or nothing. Raises as BlockStore.create and attach."""
+
+    async def purge(self, organization_id: UUID, agent_id: UUID, *, erase_blocks: bool) -> None:
+        """See AgentMemoryService.PurgeAgent."""
+
+
+class CallStore(Protocol):
+    """Results of tool calls by their key."""
+
+    async def view(self, organization_id: UUID, agent_id: UUID, call_key: str, label: str) -> EditView:
+        """In one statement."""
+
+    async def find(self, organization_id: UUID, call_key: str) -> CallRecord | None:
+        """The call's result, if it was applied."""
+
+    async def record(self, organization_id: UUID, record: CallRecord) -> CallRecord:
+        """Keeps a result unless there is one; returns the one that is kept."""
+
+    async def blocks(self, organization_id: UUID, block_ids: Sequence[UUID]) -> list[Block]:
+        """Those that still exist."""
+
+
+class PassageStore(Protocol):
+    """Archives and their passages."""
+
+    async def archives(self, organization_id: UUID, agent_id: UUID) -> list[Archive]:
+        """Of an agent, the default one first."""
+
+    async def default_archive(self, organization_id: UUID, agent_id: UUID) -> Archive | None:
+        """The archive that new passages go into."""
+
+    async def embedding_model(self, handle: str, dimensions: int) -> EmbeddingModel:
+        """Known from now on, if it was not."""
+
+    async def insert(
+        self, organization_id: UUID, user_id: UUID, new: NewPassages, record: CallRecord | None = None
+    ) -> list[Passage]:
+        """Stores passages, tags, vectors, the archive if it is missing, the call's result: all or nothing.
+
+        Ids that are there already are left as they are. Raises ArchiveChanged, CallRepeated.
+        """
+
+    async def delete(self, organization_id: UUID, agent_id: UUID, passage_id: UUID) -> None:
+        """From an archive of the agent. Raises NotFound (PASSAGE_NOT_FOUND)."""
+
+    async def by_keys(self, organization_id: UUID, keys: Sequence[tuple[UUID, UUID]]) -> dict[UUID, Passage]:
+        """By (archive, passage); those that still exist, under their passage's id."""
+
+    async def rank_by_words(
+        self,
+        organization_id: UUID,
+        archives: Sequence[Archive],
+        query: str,
+        wanted: PassageFilter,
+        limit: int,
+    ) -> list[Ranked]:
+        """BM25 over all these archives, best first."""
+
+    async def rank_by_vector(
+        self,
+        organization_id: UUID,
+        archive_ids: Sequence[UUID],
+        model: EmbeddingModel,
+        vector: Sequence[float],
+        wanted: PassageFilter,
+        limit: int,
+    ) -> list[Ranked]:
+        """Cosine similarity, best first."""
+
+
+class Lists(Protocol):
+    """Pages for administration."""
+
+    async def blocks(self, organization_id: UUID, wanted: BlockList, page: Page) -> PageOf[Block]:
+        """Raises NotFound (BLOCK_NOT_FOUND) for a cursor that does not exist."""
+
+    async def versions(self, organization_id: UUID, block_id: UUID, page: Page) -> PageOf[BlockVersion]:
+        """Newest first. Raises NotFound (BLOCK_NOT_FOUND)."""
+
+    async def passages(self, organization_id: UUID, wanted: PassageList, page: Page) -> PageOf[Passage]:
+        """Raises NotFound (PASSAGE_NOT_FOUND) for a cursor that does not exist."""

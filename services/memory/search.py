@@ -1,0 +1,111 @@
+"""Hybrid search: how the answers of several searches become one. Pure.
+
+Text is ranked by BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009) in SQL, over
+the archives searched; vectors by cosine. Their scores cannot be compared, so ranks are: reciprocal rank
+fusion (Cormack, Clarke and Buettcher, SIGIR 2009) adds 1 / (60 + rank) over the lists in which a passage
+stands.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import pi
+from uuid import UUID
+
+from services.memory.model import Passage
+
+RRF_K = 60
+BM25_K1 = 1.2
+BM25_B = 0.75
+_LEAST_DEPTH = 50
+_MOST_FREQUENCY = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A passage in the answer of one search; higher scores first."""
+
+    archive_id: UUID
+    passage_id: UUID
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """A passage in the fused answer; `vector` and `text` are its scores in the lists in which it stands."""
+
+    archive_id: UUID
+    passage_id: UUID
+    score: float
+    vector: float | None
+    text: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage found, with its scores."""
+
+    passage: Passage
+    score: float
+    vector_score: float | None
+    text_score: float | None
+
+
+def depth(top_k: int) -> int:
+    """How many results each search gives: enough that fusion can lift what stands lower in one list."""
+    return max(_LEAST_DEPTH, 2 * top_k)
+
+
+def fuse(vector_lists: Sequence[Sequence[Ranked]], text_list: Sequence[Ranked], top_k: int) -> list[Fused]:
+    """The best `top_k` over all lists; one vector list per embedding model. Ties go to the better vector."""
+    scores: dict[tuple[UUID, UUID], float] = {}
+    for ranking in (*vector_lists, text_list):
+        for rank, found in enumerate(ranking, 1):
+            key = (found.archive_id, found.passage_id)
+            scores[key] = scores.get(key, 0.0) + 1 / (RRF_K + rank)
+    vectors = _scores(found for ranking in vector_lists for found in ranking)
+    texts = _scores(text_list)
+    fused = [Fused(*key, score, vectors.get(key), texts.get(key)) for key, score in scores.items()]
+    fused.sort(key=lambda one: (-one.score, -(one.vector or 0.0), one.passage_id.int))
+    return fused[:top_k]
+
+
+def _scores(ranking: Iterable[Ranked]) -> dict[tuple[UUID, UUID], float]:
+    return {(found.archive_id, found.passage_id): found.score for found in ranking}
+
+
+def archive_lexeme(archive_id: UUID) -> str:
+    """The lexeme that every passage of an archive carries.
+
+    A GIN index over tsvector alone would walk all tenants' passages for a common word; asked for together with
+    this lexeme, it walks those of the archive. No word has an "@".
+    """
+    return f"@{archive_id.hex}"
+
+
+def tsquery(archive_ids: Iterable[UUID], lexemes: Iterable[str]) -> str:
+    """Passages of these archives with any of these lexemes, in tsquery's notation."""
+    archives = " | ".join(_quoted(archive_lexeme(archive_id)) for archive_id in archive_ids)
+    words = " | ".join(_quoted(lexeme) for lexeme in lexemes)
+    return f"({archives}) & ({words})"
+
+
+def lexeme_queries(lexemes: Iterable[str]) -> list[str]:
+    """A query for each lexeme alone."""
+    return [_quoted(lexeme) for lexeme in lexemes]
+
+
+def _quoted(lexeme: str) -> str:
+    escaped = lexeme.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
+
+
+def frequency_thresholds() -> list[float]:
+    """Bounds between the values that ts_rank gives for a word occurring 1, 2, ... 32 times.
+
+    With all weights 1 and one word, ts_rank is the sum of 1/j^2 for j up to the number of occurrences, over
+    pi^2/6: strictly rising, so `width_bucket(rank, thresholds) + 1` is that number. It is the only cheap
+    way to it in SQL.
+    """
+    ranks = [total * 6 / pi**2 for total in accumulate(1 / j**2 for j in range(1, _MOST_FREQUENCY + 1))]
+    return [(low + high) / 2 for low, high in pairwise(ranks)]

@@ -1,0 +1,180 @@
+"""The memory tools: each call is applied once under its key, and what the model did wrong is told to it.
+
+The edit, its row of history and the result are one commit. A call that is repeated (its answer was lost, or
+it was killed half-way) finds the result and does nothing.
+"""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, tzinfo
+from functools import partial
+from hashlib import sha256
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from services.common.errors import Aborted, FailedPrecondition, LociError, NotFound
+from services.memory import blocks
+from services.memory.archival import Archival, Found
+from services.memory.arguments import Arguments
+from services.memory.blocks import Edit
+from services.memory.edits import Conflicts
+from services.memory.model import Block, CallRecord, PassageDraft, Refused, ToolCall, ToolResult
+from services.memory.passages import PassageFilter, PassageQuery, id_of_call
+from services.memory.ports import BlockStore, CallRepeated, CallStore
+
+Operation = Callable[[str], Edit]
+
+# tool -> what it does to the value of the block that its argument "label" names
+_EDITS: dict[str, Callable[[Arguments], Operation]] = {
+    "core_memory_append": lambda given: partial(blocks.append, content=given.text("content")),
+    "core_memory_replace": lambda given: partial(
+        blocks.replace_every, old=given.text("old_content"), new=given.text("new_content")
+    ),
+    "memory_insert": lambda given: partial(
+        blocks.insert, text=given.text("new_string"), line=given.integer("insert_line", -1)
+    ),
+    "memory_replace": lambda given: partial(
+        blocks.replace_one, old=given.text("old_string"), new=given.text("new_string")
+    ),
+}
+
+
+class Tools:
+    """Runs tool calls."""
+
+    def __init__(self, block_store: BlockStore, calls: CallStore, archival: Archival, conflicts: Conflicts) -> None:
+        self._blocks = block_store
+        self._calls = calls
+        self._archival = archival
+        self._conflicts = conflicts
+
+    async def apply(self, call: ToolCall) -> ToolResult:
+        """Applies the call, or returns the result of the time it was applied.
+
+        Raises NotFound (TOOL_NOT_FOUND), FailedPrecondition (CALL_KEY_REUSED).
+        """
+        make = _EDITS.get(call.tool_name)
+        try:
+            given = Arguments.parse(call.arguments_json)
+            if make is not None:
+                return await self._edit(call, given.text("label"), make(given))
+            if call.tool_name == "archival_memory_insert":
+                return await self._insert(call, given)
+            if call.tool_name == "archival_memory_search":
+                return await self._search(call, given)
+        except Refused as refused:
+            return await self._answer(call, refused.message, is_error=True)
+        except CallRepeated:
+            return await self._answer(call, "This call was made before.", is_error=True)
+        raise NotFound(f"the memory service has no tool {call.tool_name!r}", reason="TOOL_NOT_FOUND")
+
+    async def _edit(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
+        async def once() -> ToolResult:
+            view = await self._calls.view(call.organization_id, call.agent_id, call.call_key, label)
+            if view.record is not None:
+                return await self._repeat(call, view.record)
+            if view.block is None:
+                raise blocks.unknown_label(label, view.labels)
+            after, edit = blocks.edited(view.block, operation)
+            told = blocks.report(after, edit)
+            if after == view.block:
+                return await self._answer(call, told, is_error=False)
+            record = _record(call, told, is_error=False)
+            stored = await self._blocks.commit(call.organization_id, after, edit.operation, call.origin, record)
+            return ToolResult(tool_return=told, is_error=False, changed_blocks=(stored,))
+
+        return await self._conflicts.settle(once)
+
+    async def _insert(self, call: ToolCall, given: Arguments) -> ToolResult:
+        kept = await self._calls.find(call.organization_id, call.call_key)
+        if kept is not None:
+            return await self._repeat(call, kept)
+        passage_id = id_of_call(call.organization_id, call.call_key)
+        draft = PassageDraft(id=passage_id, text=given.text("content"), tags=given.texts("tags"))
+        told = f"Stored in archival memory as passage-{passage_id}."
+        record = _record(call, told, is_error=False)
+        try:
+            await self._archival.insert(
+                call.organization_id, call.user_id, call.agent_id, [draft], call.embedding, record
+            )
+        except Aborted:
+            raise
+        except LociError as error:
+            told = (
+                "Nothing was stored in archival memory, because the text could not be embedded: "
+                f"{error.message.rstrip('.')}. It may work later."
+            )
+            return await self._answer(call, told, is_error=True)
+        return ToolResult(tool_return=told, is_error=False)
+
+    async def _search(self, call: ToolCall, given: Arguments) -> ToolResult:
+        kept = await self._calls.find(call.organization_id, call.call_key)
+        if kept is not None:
+            return await self._repeat(call, kept)
+        zone = _zone(call.timezone)
+        query = PassageQuery(
+            text=given.text("query"),
+            top_k=given.integer("top_k", 5),
+            filter=PassageFilter(
+                tags=given.texts("tags"),
+                match_all_tags=given.choice("tag_match_mode", ("any", "all"), "any") == "all",
+                start=given.time("start_datetime", zone),
+                end=given.time("end_datetime", zone, end=True),
+            ),
+        )
+        found = await self._archival.search(call.organization_id, call.agent_id, query)
+        return await self._answer(call, _told(found, zone), is_error=False)
+
+    async def _answer(self, call: ToolCall, told: str, *, is_error: bool) -> ToolResult:
+        """Keeps a result that changes nothing, unless there is one already, which then is the answer."""
+        record = _record(call, told, is_error=is_error)
+        return await self._repeat(call, await self._calls.record(call.organization_id, record))
+
+    async def _repeat(self, call: ToolCall, record: CallRecord) -> ToolResult:
+        if record.arguments_hash != _fingerprint(call):
+            raise FailedPrecondition(
+                f"the call key {call.call_key!r} was used for another call", reason="CALL_KEY_REUSED"
+            )
+        changed: list[Block] = []
+        if record.changed_block_ids:
+            changed = await self._calls.blocks(call.organization_id, record.changed_block_ids)
+        return ToolResult(tool_return=record.tool_return, is_error=record.is_error, changed_blocks=tuple(changed))
+
+
+def _record(call: ToolCall, told: str, *, is_error: bool) -> CallRecord:
+    return CallRecord(
+        call_key=call.call_key,
+        agent_id=call.agent_id,
+        tool_name=call.tool_name,
+        arguments_hash=_fingerprint(call),
+        tool_return=told,
+        is_error=is_error,
+    )
+
+
+def _fingerprint(call: ToolCall) -> bytes:
+    return sha256("\n".join((call.tool_name, str(call.agent_id), call.arguments_json)).encode()).digest()
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC
+
+
+def _told(found: Found, zone: tzinfo) -> str:
+    """What the model reads: a JSON object of count, results (id, timestamp, content, tags), perhaps a note."""
+    results = [
+        {
+            "id": f"passage-{hit.passage.id}",
+            "timestamp": hit.passage.created_at.astimezone(zone).isoformat(timespec="seconds"),
+            "content": hit.passage.text,
+            "tags": list(hit.passage.tags),
+        }
+        for hit in found.hits
+    ]
+    told: dict[str, object] = {"count": len(results), "results": results}
+    if found.without_vectors:
+        models = " and ".join(found.without_vectors)
+        told["note"] = f"{models} could not be reached, so this was found by words alone; other words may find more."
+    return json.dumps(told, ensure_ascii=False)
