@@ -58,9 +58,7 @@ class OpenAIServer(FakeServer):
         if (complaint := complain(body)) is not None:
             return DEFAULT_REPLY, wire.error("bad_request", *complaint)
         if body["model"] not in self.chat_models:
-            return DEFAULT_REPLY, wire.error(
-                "model_not_found", f"The model `{body['model']}` does not exist."
-            )
+            return DEFAULT_REPLY, wire.error("model_not_found", f"The model `{body['model']}` does not exist.")
         seen = look(body)
         reply = self.script.choose(seen)
         self._count += 1
@@ -68,9 +66,7 @@ class OpenAIServer(FakeServer):
 
     def _embeddings(self, body: Any) -> tuple[Reply, Planned]:
         if not isinstance(body, dict):
-            return DEFAULT_REPLY, wire.error(
-                "bad_request", "We could not parse the JSON body of your request."
-            )
+            return DEFAULT_REPLY, wire.error("bad_request", "We could not parse the JSON body of your request.")
         reply = self.script.choose(Seen(body.get("model", ""), "", "", 0, False, (), body, "embeddings"))
         if fault := _fault(reply):
             return reply, fault
@@ -144,9 +140,7 @@ def _complain_of_history(messages: list[dict[str, Any]]) -> str | None:
             return f"Invalid value: '{role}' for messages[{index}].role."
         if role == "tool":
             if message.get("tool_call_id") not in open_calls:
-                return (
-                    "messages with role 'tool' must be a response to a preceding message with 'tool_calls'."
-                )
+                return "messages with role 'tool' must be a response to a preceding message with 'tool_calls'."
             open_calls.discard(message["tool_call_id"])
             continue
         if open_calls:

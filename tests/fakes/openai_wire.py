@@ -38,9 +38,7 @@ ERRORS: Mapping[str, tuple[int, str, str | None, str]] = {
 }
 
 
-def error(
-    kind: str, message: str | None = None, status: int | None = None, param: str | None = None
-) -> Planned:
+def error(kind: str, message: str | None = None, status: int | None = None, param: str | None = None) -> Planned:
     """An error reply in the vendor's shape."""
     default_status, error_type, code, text = ERRORS[kind]
     headers = {**JSON_HEADERS, "x-request-id": "req_fake"}
@@ -62,9 +60,7 @@ def chat(reply: Reply, seen: Seen, number: int) -> Planned:
     frames.append(b"data: [DONE]" + end + end)
     if reply.keepalives:
         frames = [piece for frame in frames for piece in (b": keep-alive" + end + end, frame)]
-    broken = (
-        b"data: " + _error_body("server_error", None, reply.message or "The server had an error.") + b"\n\n"
-    )
+    broken = b"data: " + _error_body("server_error", None, reply.message or "The server had an error.") + b"\n\n"
     return Planned(200, {**SSE_HEADERS, **headers}, frames=frames, error_frame=broken)
 
 
@@ -80,9 +76,7 @@ class _Completion:
             "service_tier": "default",
             "system_fingerprint": "fp_fake",
         }
-        self.calls = [
-            (call, call.id or f"call_fake{number}_{index}") for index, call in enumerate(reply.calls)
-        ]
+        self.calls = [(call, call.id or f"call_fake{number}_{index}") for index, call in enumerate(reply.calls)]
         self.finish = reply.finish or ("tool_calls" if reply.calls else "stop")
         self.usage = usage(reply.usage or _estimate(reply, seen))
         options = seen.body.get("stream_options") or {}
@@ -143,9 +137,7 @@ class _Completion:
 
 def arguments(call: ToolCall) -> str:
     """A call's arguments as the wire's JSON text."""
-    return (
-        call.raw_arguments if call.raw_arguments is not None else orjson.dumps(dict(call.arguments)).decode()
-    )
+    return call.raw_arguments if call.raw_arguments is not None else orjson.dumps(dict(call.arguments)).decode()
 
 
 def usage(counts: Usage) -> dict[str, Any]:

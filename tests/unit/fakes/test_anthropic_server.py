@@ -13,9 +13,7 @@ from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.script import Reply, ToolCall, Usage, by_step
 
 HELLO: Any = [{"role": "user", "content": "hello"}]
-DICE: Any = [
-    {"name": "roll_dice", "description": "Roll.", "input_schema": {"type": "object", "properties": {}}}
-]
+DICE: Any = [{"name": "roll_dice", "description": "Roll.", "input_schema": {"type": "object", "properties": {}}}]
 
 
 @pytest.fixture
@@ -49,14 +47,10 @@ async def test_blocking_text(fake: AnthropicServer, client: AsyncAnthropic) -> N
     assert answer.usage.cache_creation_input_tokens == 3
 
 
-async def test_the_sdks_stream_helper_rebuilds_the_message(
-    fake: AnthropicServer, client: AsyncAnthropic
-) -> None:
+async def test_the_sdks_stream_helper_rebuilds_the_message(fake: AnthropicServer, client: AsyncAnthropic) -> None:
     calls = [ToolCall("roll_dice", {"num_sides": 6}), ToolCall("roll_dice", {"n": "ü" * 20})]
     fake.reply(Reply(text="Rolling now.", reasoning="I think", redacted="opaque", calls=calls))
-    async with client.messages.stream(
-        model="claude-haiku-4-5", max_tokens=100, messages=HELLO, tools=DICE
-    ) as stream:
+    async with client.messages.stream(model="claude-haiku-4-5", max_tokens=100, messages=HELLO, tools=DICE) as stream:
         whole: Any = await stream.get_final_message()
     assert [block.type for block in whole.content] == [
         "thinking",

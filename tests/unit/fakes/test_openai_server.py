@@ -56,9 +56,7 @@ async def test_blocking_text_and_default(fake: OpenAIServer, client: AsyncOpenAI
 
 
 async def test_parallel_calls_blocking_and_streamed(fake: OpenAIServer, client: AsyncOpenAI) -> None:
-    reply = Reply(
-        text="Rolling.", calls=[ToolCall("roll_dice", {"num_sides": 6}), ToolCall("roll_dice", {"n": "ü"})]
-    )
+    reply = Reply(text="Rolling.", calls=[ToolCall("roll_dice", {"num_sides": 6}), ToolCall("roll_dice", {"n": "ü"})])
     fake.reply(reply, reply)
     whole = await client.chat.completions.create(model="gpt-4o-mini", messages=HELLO, tools=DICE)
     calls = whole.choices[0].message.tool_calls
@@ -68,9 +66,7 @@ async def test_parallel_calls_blocking_and_streamed(fake: OpenAIServer, client: 
         '{"n":"ü"}',
     ]
     received = await chunks(client, tools=DICE)
-    deltas = [
-        call for chunk in received for choice in chunk.choices for call in choice.delta.tool_calls or []
-    ]
+    deltas = [call for chunk in received for choice in chunk.choices for call in choice.delta.tool_calls or []]
     for index, expected in enumerate(['{"num_sides":6}', '{"n":"ü"}']):
         own = [delta for delta in deltas if delta.index == index]
         assert own[0].id
@@ -85,9 +81,7 @@ async def test_stream_has_usage_last_and_text_in_pieces(fake: OpenAIServer, clie
     received = await chunks(client)
     texts = [c.choices[0].delta.content for c in received if c.choices and c.choices[0].delta.content]
     assert texts == ["one ", "two ", "three"]
-    thoughts = [
-        (c.choices[0].delta.model_extra or {}).get("reasoning_content") for c in received if c.choices
-    ]
+    thoughts = [(c.choices[0].delta.model_extra or {}).get("reasoning_content") for c in received if c.choices]
     assert "".join(filter(None, thoughts)) == "let me think"
     assert received[-1].choices == []
     assert received[-1].usage is not None
@@ -134,9 +128,7 @@ async def test_what_the_vendor_refuses(fake: OpenAIServer, client: AsyncOpenAI) 
     calling = {"role": "assistant", "content": None, "tool_calls": [call]}
     assert "must be followed by tool messages" in await refused(messages=[*HELLO, calling, *HELLO])
     assert "without response" in await refused(messages=[*HELLO, calling])
-    assert "preceding message" in await refused(
-        messages=[{"role": "tool", "tool_call_id": "x", "content": "1"}]
-    )
+    assert "preceding message" in await refused(messages=[{"role": "tool", "tool_call_id": "x", "content": "1"}])
     assert "empty array" in await refused(messages=[])
     assert "does not exist" in await refused(model="gpt-none")
     assert "max_completion_tokens" in await refused(model="gpt-5", max_tokens=5)
@@ -211,10 +203,7 @@ def test_scripted_from_another_process_over_http() -> None:
         assert "there are" in http.post("/_script", json={"replies": [{"txt": "x"}]}).json()["error"]
         sync = openai.OpenAI(base_url=fake.base_url, api_key="sk-test", max_retries=0)
         with sync:
-            texts = [
-                sync.chat.completions.create(model="gpt-4o", messages=HELLO).choices[0].message
-                for _ in range(2)
-            ]
+            texts = [sync.chat.completions.create(model="gpt-4o", messages=HELLO).choices[0].message for _ in range(2)]
         assert texts[0].content == "queued"
         assert texts[1].tool_calls is not None
         assert [r["outcome"] for r in http.get("/_requests").json()] == ["done", "done"]

@@ -1,0 +1,1 @@
+"""What this service reaches outside, beside the providers."""

@@ -1,0 +1,1 @@
+"""The Alembic history of the schema `llm_gateway`."""

@@ -1,0 +1,104 @@
+"""The port behind which every provider stands: two calls for models, one that lists them."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
+
+from services.llm_gateway.chat import ChatRequest, Embeddings, Event
+
+
+class ValueSource(Enum):
+    """Where a figure comes from."""
+
+    ENDPOINT = auto()
+    TABLE = auto()
+    OVERRIDE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a chat model can do. `temperature`: it accepts sampling parameters."""
+
+    tools: bool = True
+    parallel_tool_calls: bool = True
+    streaming: bool = True
+    vision: bool = False
+    reasoning: bool = False
+    structured_output: bool = False
+    temperature: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ChatModel:
+    """A chat model that can be called. `context_window` None: nobody said (then it has no source either)."""
+
+    provider_name: str
+    provider_type: str
+    name: str
+    endpoint: str
+    context_window: int | None
+    context_window_source: ValueSource | None
+    max_output_tokens: int | None
+    capabilities: Capabilities
+    display_name: str
+
+    @property
+    def handle(self) -> str:
+        """`provider/model`."""
+        return f"{self.provider_name}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingModel:
+    """A model that turns text into vectors of length `dimensions`, at most `batch_size` texts in a call."""
+
+    provider_name: str
+    provider_type: str
+    name: str
+    endpoint: str
+    dimensions: int
+    batch_size: int
+    display_name: str
+
+    @property
+    def handle(self) -> str:
+        """`provider/model`."""
+        return f"{self.provider_name}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model as the provider's endpoint lists it; None where it does not say."""
+
+    name: str
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    display_name: str = ""
+
+
+class Provider(Protocol):
+    """A provider. Constructing one is cheap: SDK and connections are made at the first call and then kept."""
+
+    name: str
+    type: str
+    endpoint: str
+
+    def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
+        """One call. Ends with Completed; without `stream` that is the only event. Raises LlmError.
+
+        An async generator: closing it closes the connection to the provider at once.
+        """
+        ...
+
+    async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
+        """Vectors for at most `model.batch_size` texts. Raises LlmError."""
+        ...
+
+    async def list_models(self, timeout: float) -> Sequence[ListedModel]:
+        """What the endpoint offers, of every kind, asked within `timeout` seconds. Raises LlmError."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...

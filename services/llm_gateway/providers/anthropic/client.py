@@ -1,0 +1,96 @@
+"""Anthropic and whatever speaks its Messages API, through the `anthropic` SDK's client."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import anthropic
+
+from services.llm_gateway.chat import ChatRequest, Completed, Embeddings, Event
+from services.llm_gateway.errors import LlmBadRequest
+from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel
+from services.llm_gateway.providers.anthropic.replies import STATUSES, Reader, read_refusal
+from services.llm_gateway.providers.anthropic.translate import body_of
+from services.llm_gateway.providers.assembly import Assembly
+from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.providers.faults import Caller
+from services.llm_gateway.providers.transport import Transport
+
+_PATH = "/v1/messages"
+_PAGE = 1000
+
+
+class AnthropicProvider:
+    """One endpoint. `config.base_url` ends without the version, as the SDK wants it."""
+
+    def __init__(self, config: ProviderConfig) -> None:
+        self.name, self.type, self.endpoint = config.name, config.type, config.base_url
+        self._config = config
+
+    @cached_property
+    def _transport(self) -> Transport:
+        config = self._config
+        # The SDK sends the key as a bearer token; compatible servers may know the older header alone.
+        headers = {} if config.is_vendor else {"x-api-key": config.api_key}
+        client = anthropic.AsyncAnthropic(
+            api_key=config.api_key, base_url=config.base_url, max_retries=0, default_headers=headers
+        )
+        caller = Caller(config.name, config.base_url, config.key_setting, config.url_setting)
+        return Transport(client, anthropic, caller, read_refusal)
+
+    def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
+        """See Provider.generate."""
+        return self._stream(request, model) if stream else self._whole(request, model)
+
+    async def _whole(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
+        body = body_of(request, model, stream=False)
+        patience = request.stall_timeout or self._config.reply_seconds
+        reply = await self._transport.post(_PATH, body, handle=request.handle, patience=patience)
+        assembly = Assembly()
+        Reader(assembly).take_whole(reply)
+        yield Completed(assembly.generation(request.handle, self.name, len(body)))
+
+    async def _stream(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
+        body = body_of(request, model, stream=True)
+        patience = request.stall_timeout or self._config.stall_seconds
+        assembly, handle, transport = Assembly(), request.handle, self._transport
+        reader = Reader(assembly)
+        events = transport.stream(_PATH, body, handle=handle, patience=patience)
+        try:
+            async for event in events:
+                data = transport.parse(event.data, handle)
+                if data.get("type") == "error":
+                    refusal = read_refusal(500, data)
+                    raise transport.refused(STATUSES.get(refusal.kind, 500), data, handle)
+                for delta in reader.take_event(data):
+                    yield delta
+        finally:
+            await events.aclose()
+        if not reader.stopped:
+            raise transport.incomplete("ended the stream before the model had finished", handle)
+        yield Completed(assembly.generation(handle, self.name, len(body)))
+
+    async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
+        """Anthropic has no embeddings."""
+        message = f"{self.name} has no embeddings; use another provider's, for example loci/hash."
+        raise LlmBadRequest(message, provider=self.name, handle=model.handle)
+
+    async def list_models(self, timeout: float) -> Sequence[ListedModel]:
+        """See Provider.list_models."""
+        listed: list[ListedModel] = []
+        query: dict[str, object] = {"limit": _PAGE}
+        while True:
+            page = await self._transport.get("/v1/models", query, timeout=timeout)
+            listed += [_listed(item) for item in page.get("data") or () if item.get("id")]
+            if not page.get("has_more") or not page.get("last_id"):
+                return listed
+            query["after_id"] = page["last_id"]
+
+    async def close(self) -> None:
+        """See Provider.close."""
+        if "_transport" in vars(self):
+            await self._transport.close()
+
+
+def _listed(item: Mapping[str, Any]) -> ListedModel:
+    return ListedModel(item["id"], item.get("max_input_tokens"), item.get("max_tokens"), item.get("display_name") or "")

@@ -1,0 +1,115 @@
+"""Which of our errors a provider's refusal is, decided in one place for every vendor. Pure.
+
+By HTTP status first, then by the vendor's machine-readable code. Only a context overflow is told by its text,
+because most servers answer it as a plain 400.
+"""
+
+import email.utils
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from services.llm_gateway.errors import (
+    LlmAuthentication,
+    LlmBadRequest,
+    LlmContextOverflow,
+    LlmError,
+    LlmRateLimit,
+    LlmServerError,
+    LlmTimeout,
+    ModelNotFound,
+)
+
+_OVERFLOW = re.compile(
+    r"maximum context length|context[ _](length|window|size|limit)|prompt is too long|too many input tokens"
+    r"|exceeds? the (available )?context|input length and `max_tokens`",
+    re.IGNORECASE,
+)
+_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
+_QUOTA_CODES = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
+_QUOTA = re.compile(r"credit balance|insufficient (credit|balance|quota)", re.IGNORECASE)
+_LONGEST_QUOTE = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asked whom: names for messages. Settings are the environment variables an operator would look
+    at.
+    """
+
+    provider: str
+    endpoint: str
+    key_setting: str
+    url_setting: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A refusal as the provider gave it; `kind` and `code` are its machine-readable words, where it has
+    them.
+    """
+
+    status: int
+    message: str
+    kind: str = ""
+    code: str = ""
+    retry_after: float | None = None
+
+
+def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
+    """The error for a refusal, with advice."""
+    status, quote = refusal.status, _quote(refusal.message)
+    codes = {refusal.kind, refusal.code}
+    name = f"{caller.provider} ({status})"
+
+    def make(cls: type[LlmError], sentence: str, *, retryable: bool | None = None) -> LlmError:
+        return cls(
+            sentence,
+            provider=caller.provider,
+            handle=handle,
+            status=status,
+            retry_after=refusal.retry_after,
+            retryable=retryable,
+        )
+
+    if status in (401, 403):
+        return make(LlmAuthentication, f"{name} refuses the key: {quote}. Check {caller.key_setting}.")
+    if status == 402 or codes & _QUOTA_CODES or _QUOTA.search(refusal.message):
+        advice = "Look at the plan and billing of that account."
+        return make(LlmRateLimit, f"{name}: the quota is used up: {quote}. {advice}", retryable=False)
+    if status == 429:
+        return make(LlmRateLimit, f"{name} limits the rate: {quote}. Try again later.")
+    if status == 413 or codes & _OVERFLOW_CODES or (status < 500 and _OVERFLOW.search(refusal.message)):
+        return make(LlmContextOverflow, f"{name}: the request does not fit the context window: {quote}.")
+    if status == 404:
+        advice = f"Is the model's name right, and {caller.url_setting} ({caller.endpoint})?"
+        return make(ModelNotFound, f"{name} does not know what was asked for: {quote}. {advice}")
+    if status in (408, 504):
+        return make(LlmTimeout, f"{name} gave up waiting: {quote}. Try again.", retryable=True)
+    if status >= 500:
+        return make(LlmServerError, f"{name} failed: {quote}. Try again later.")
+    return make(LlmBadRequest, f"{name} refuses the request: {quote}.")
+
+
+def _quote(message: str) -> str:
+    text = " ".join(message.split()).rstrip(".") or "it gave no reason"
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait by `retry-after-ms` or `retry-after` (seconds or a date, RFC 9110); None without
+    either.
+    """
+    try:
+        if milliseconds := headers.get("retry-after-ms"):
+            return max(0.0, float(milliseconds) / 1000)
+        value = headers.get("retry-after", "")
+        if not value:
+            return None
+        if value.replace(".", "", 1).isdigit():
+            return float(value)
+        date = email.utils.parsedate_to_datetime(value)
+        return max(0.0, date.timestamp() - time.time())
+    except ValueError:
+        return None

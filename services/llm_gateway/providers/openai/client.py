@@ -1,0 +1,120 @@
+"""OpenAI and whatever speaks its Chat Completions, through the `openai` SDK's client."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import openai
+import orjson
+
+from services.llm_gateway.chat import ChatRequest, Completed, Embeddings, Event
+from services.llm_gateway.errors import LlmEmptyResponse
+from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel
+from services.llm_gateway.providers.assembly import Assembly
+from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.providers.faults import Caller
+from services.llm_gateway.providers.openai.replies import (
+    embeddings_of,
+    read_refusal,
+    take_chunk,
+    take_whole,
+    usage_of,
+)
+from services.llm_gateway.providers.openai.translate import body_of
+from services.llm_gateway.providers.transport import Transport
+
+# Where compatible servers say how long a model's window is: vLLM and SGLang, OpenRouter and Together, Groq,
+# Mistral.
+_WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
+
+
+class OpenAIProvider:
+    """One endpoint. `config.base_url` ends with the version, as the SDK wants it."""
+
+    def __init__(self, config: ProviderConfig) -> None:
+        self.name, self.type, self.endpoint = config.name, config.type, config.base_url
+        self._config = config
+
+    @cached_property
+    def _transport(self) -> Transport:
+        config = self._config
+        client = openai.AsyncOpenAI(api_key=config.api_key, base_url=config.base_url, max_retries=0)
+        caller = Caller(config.name, config.base_url, config.key_setting, config.url_setting)
+        return Transport(client, openai, caller, read_refusal)
+
+    def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
+        """See Provider.generate."""
+        return self._stream(request, model) if stream else self._whole(request, model)
+
+    async def _whole(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
+        body = body_of(request, model, stream=False)
+        patience = request.stall_timeout or self._config.reply_seconds
+        reply = await self._transport.post("/chat/completions", body, handle=request.handle, patience=patience)
+        if error := reply.get("error"):  # some servers send errors as 200
+            raise self._transport.refused(_status_of(error), reply, request.handle)
+        assembly = Assembly()
+        take_whole(assembly, reply)
+        yield Completed(assembly.generation(request.handle, self.name, len(body)))
+
+    async def _stream(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
+        body = body_of(request, model, stream=True)
+        patience = request.stall_timeout or self._config.stall_seconds
+        assembly, handle = Assembly(), request.handle
+        transport = self._transport
+        events = transport.stream("/chat/completions", body, handle=handle, patience=patience)
+        try:
+            async for event in events:
+                if event.data == b"[DONE]":
+                    break
+                chunk = transport.parse(event.data, handle)
+                if error := chunk.get("error"):
+                    raise transport.refused(_status_of(error), chunk, handle)
+                for delta in take_chunk(assembly, chunk):
+                    yield delta
+        finally:
+            await events.aclose()
+        if assembly.finish is None:
+            raise transport.incomplete("ended the stream before the model had finished", handle)
+        yield Completed(assembly.generation(handle, self.name, len(body)))
+
+    async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
+        """See Provider.embed."""
+        body = orjson.dumps({"model": model.name, "input": list(texts), "encoding_format": "float"})
+        patience = self._config.stall_seconds
+        reply = await self._transport.post("/embeddings", body, handle=model.handle, patience=patience)
+        vectors = embeddings_of(reply) if reply.get("data") else []
+        if len(vectors) != len(texts):
+            message = f"{self.name} returned {len(vectors)} vectors for {len(texts)} texts."
+            raise LlmEmptyResponse(message, provider=self.name, handle=model.handle)
+        return Embeddings(vectors, usage_of(reply.get("usage") or {}).prompt_tokens)
+
+    async def list_models(self, timeout: float) -> Sequence[ListedModel]:
+        """See Provider.list_models."""
+        reply = await self._transport.get("/models", {}, timeout=timeout)
+        listed = reply.get("data") if isinstance(reply, dict) else reply
+        return [_listed(item) for item in listed or () if isinstance(item, dict) and item.get("id")]
+
+    async def close(self) -> None:
+        """See Provider.close."""
+        if "_transport" in vars(self):
+            await self._transport.close()
+
+
+def _listed(item: Mapping[str, Any]) -> ListedModel:
+    windows = (item.get(name) for name in _WINDOW_FIELDS)
+    window = next((value for value in windows if isinstance(value, int) and value > 0), None)
+    most = item.get("max_completion_tokens") or item.get("max_output_tokens")
+    return ListedModel(item["id"], window, most if isinstance(most, int) else None, item.get("name") or "")
+
+
+def _status_of(error: Any) -> int:
+    """The HTTP status that an error inside a stream would have had; servers give it as `code`, or not at
+    all.
+    """
+    code = error.get("code") if isinstance(error, dict) else None
+    if code == "rate_limit_exceeded":
+        return 429
+    if code == "context_length_exceeded":
+        return 400
+    number = int(str(code)) if str(code).isdigit() else 0
+    return number if 400 <= number < 600 else 500
