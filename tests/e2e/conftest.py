@@ -1,0 +1,68 @@
+"""Whole stacks for the end-to-end tests.
+
+`stack` is one Loci for the session, with fake OpenAI and Anthropic providers behind it; `openai_fake` and
+`anthropic_fake` are those providers, reset for each test. Tests that kill or restart use `own_stack`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.e2e.stack import Stack, running
+from tests.fakes.anthropic_server import AnthropicServer
+from tests.fakes.openai_server import OpenAIServer
+
+
+@dataclass
+class Providers:
+    """The fake providers of a stack."""
+
+    openai: OpenAIServer
+    anthropic: AnthropicServer
+
+    def environment(self) -> dict[str, str]:
+        """What points a stack at them."""
+        return {
+            "OPENAI_API_KEY": "sk-test",
+            "OPENAI_BASE_URL": self.openai.base_url,
+            "ANTHROPIC_API_KEY": "sk-ant-test",
+            "ANTHROPIC_BASE_URL": self.anthropic.base_url,
+        }
+
+
+@pytest.fixture(scope="session")
+def providers() -> Iterator[Providers]:
+    """Both fakes, in threads of this process."""
+    with OpenAIServer().in_thread() as openai, AnthropicServer().in_thread() as anthropic:
+        yield Providers(openai, anthropic)
+
+
+@pytest.fixture(scope="session")
+def stack(providers: Providers) -> Iterator[Stack]:
+    """The session's Loci."""
+    with running(providers.environment()) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def own_stack(providers: Providers) -> Iterator[Stack]:
+    """A Loci of the module's own, to kill and restart."""
+    with running(providers.environment()) as started:
+        yield started
+
+
+@pytest.fixture
+def openai_fake(providers: Providers) -> Iterator[OpenAIServer]:
+    """The fake OpenAI, without a script."""
+    providers.openai.reset()
+    yield providers.openai
+    providers.openai.reset()
+
+
+@pytest.fixture
+def anthropic_fake(providers: Providers) -> Iterator[AnthropicServer]:
+    """The fake Anthropic, without a script."""
+    providers.anthropic.reset()
+    yield providers.anthropic
+    providers.anthropic.reset()

@@ -1,0 +1,139 @@
+"""A whole Loci on this machine, as `make run` starts it: the supervisor in a process of its own, on free ports."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import psutil
+from letta_client import Letta
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 60.0
+# Variables of the developer's shell that would change what is tested.
+FOREIGN = ("LOCI_", "LETTA_", "OPENAI_", "ANTHROPIC_", "OTEL_")
+
+
+def free_port() -> int:
+    """A port of the loopback address that nobody uses now."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Stack:
+    """One LOCI_HOME with its ports and environment; may be started and stopped again and again."""
+
+    def __init__(self, home: Path, environment: Mapping[str, str]) -> None:
+        self.home = home
+        self.port, self.grpc_port = free_port(), free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+        own = {"LOCI_HOME": str(home), "LOCI_PORT": str(self.port), "LOCI_GRPC_PORT": str(self.grpc_port)}
+        # The engine that CI started, if any; a machine without one runs tools in bubblewrap.
+        sandbox = {name: os.environ[name] for name in ("LOCI_SANDBOX", "LOCI_SANDBOX_IMAGE") if name in os.environ}
+        self.environment = plain | sandbox | own | dict(environment)
+        self._supervisor: subprocess.Popen[bytes] | None = None
+
+    def client(self, *, timeout: float = 30.0, max_retries: int = 0, **options: object) -> Letta:
+        """The official client."""
+        return Letta(base_url=self.url, timeout=timeout, max_retries=max_retries, **options)  # type: ignore[arg-type]
+
+    def start(self) -> None:
+        """Starts everything and waits until it answers."""
+        output = (self.home.parent / "output").open("ab")
+        with output:
+            self._supervisor = subprocess.Popen(
+                [sys.executable, "-m", "cli", "run"],
+                cwd=ROOT,
+                env=self.environment | {"PYTHONPATH": f"{ROOT}:{ROOT / 'gen'}"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self.is_ready():
+            if self._supervisor.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"Loci did not start:\n{self.output()}")
+            time.sleep(0.05)
+
+    def is_ready(self) -> bool:
+        """Whether the supervisor has said that all is up."""
+        return self.output().count("Loci is ready") > self._readied
+
+    _readied = 0
+
+    def output(self) -> str:
+        """What the supervisor printed."""
+        with suppress(FileNotFoundError):
+            return (self.home.parent / "output").read_text(errors="replace")
+        return ""
+
+    def stop(self) -> None:
+        """SIGTERM, as a service manager would; afterwards no process is left."""
+        supervisor = self._supervisor
+        if supervisor is None:
+            return
+        self._supervisor = None
+        family = [psutil.Process(supervisor.pid), *psutil.Process(supervisor.pid).children(recursive=True)]
+        supervisor.send_signal(signal.SIGTERM)
+        try:
+            supervisor.wait(30)
+        finally:
+            left = psutil.wait_procs(family, timeout=5)[1]
+            for process in left:
+                process.kill()
+        self._readied = self.output().count("Loci is ready")
+        if left:
+            raise AssertionError(f"left behind: {left}")
+
+    def pid(self, service: str) -> int:
+        """The process of a service: "agent", "memory", "llm_gateway", "tool_runner" or "gateway"."""
+        module = "gateway" if service == "gateway" else f"services.{service}"
+        assert self._supervisor is not None
+        for child in psutil.Process(self._supervisor.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                command = child.cmdline()
+                if "-m" in command and module in command[command.index("-m") + 1 :][:1]:
+                    return child.pid
+        raise AssertionError(f"{service} does not run")
+
+    def kill(self, service: str) -> None:
+        """kill -9."""
+        os.kill(self.pid(service), signal.SIGKILL)
+
+    def wait_healthy(self, seconds: float = 20.0) -> None:
+        """Waits until the gateway answers."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            with suppress(urllib.error.URLError, ConnectionError, TimeoutError):
+                with urllib.request.urlopen(f"{self.url}/v1/health/", timeout=1):
+                    return
+            time.sleep(0.05)
+        raise AssertionError("the gateway does not answer")
+
+
+@contextmanager
+def running(environment: Mapping[str, str] | None = None) -> Iterator[Stack]:
+    """A stack in a folder of its own; afterwards neither processes nor folder are left."""
+    folder = Path(tempfile.mkdtemp(prefix="loci-e2e-"))
+    stack = Stack(folder / "home", environment or {})
+    try:
+        stack.start()
+        yield stack
+    finally:
+        try:
+            stack.stop()
+        finally:
+            shutil.rmtree(folder)

@@ -1,0 +1,163 @@
+"""kill -9 in the middle of a turn: the run ends completed, nothing is lost or doubled, no tool acts twice."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from letta_client import Letta
+
+from tests.e2e.stack import Stack
+from tests.e2e.test_walk import create, types
+from tests.fakes.openai_server import OpenAIServer
+from tests.fakes.script import Reply, ToolCall, by_step
+
+SLOW = '''
+def slow(seconds: float) -> str:
+    """Wait.
+
+    Args:
+        seconds (float): How long.
+
+    Returns:
+        str: That it is over.
+    """
+    import time
+
+    time.sleep(seconds)
+    return "waited"
+'''
+
+
+def note(text: str) -> ToolCall:
+    """A block edit: seen once in the block if it was made once."""
+    return ToolCall("memory_insert", {"label": "human", "new_string": text})
+
+
+@contextmanager
+def killed_during(stack: Stack, service: str, ready: Callable[[], bool]) -> Iterator[None]:
+    """Kills a service as soon as `ready` says so, in the background of the block."""
+    failed: list[BaseException] = []
+
+    def kill() -> None:
+        deadline = time.monotonic() + 20
+        try:
+            while not ready():
+                assert time.monotonic() < deadline, f"the moment to kill {service} never came"
+                time.sleep(0.02)
+            stack.kill(service)
+        except BaseException as error:
+            failed.append(error)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    yield
+    killer.join()
+    if failed:
+        raise failed[0]
+
+
+def contents(client: Letta, agent_id: str) -> list[Any]:
+    """Role and content of the whole conversation, oldest first, without the prompt."""
+    return [
+        (message.message_type, getattr(message, "content", None))
+        for message in client.agents.messages.list(agent_id, limit=100, order="asc")
+        if message.message_type != "system_message"
+    ]
+
+
+WHOLE_TURN = [
+    "user_message",
+    "tool_call_message",
+    "tool_return_message",
+    "tool_call_message",
+    "tool_return_message",
+    "assistant_message",
+]
+
+
+@pytest.mark.parametrize("service", ["agent", "memory", "llm_gateway", "gateway"])
+@pytest.mark.parametrize("streaming", [False, True])
+def test_killed_during_a_three_step_turn(
+    own_stack: Stack, openai_fake: OpenAIServer, service: str, streaming: bool
+) -> None:
+    client = own_stack.client(timeout=60, max_retries=2)
+    agent_id = create(client, "openai/gpt-4o-mini")
+    openai_fake.rules(
+        *by_step(
+            Reply(calls=(note("first"),)),
+            Reply(calls=(note("second"),), first_delay=1.0),
+            Reply(text="Both are noted."),
+        )
+    )
+
+    def second_call() -> bool:
+        return len(openai_fake.bodies("/chat/completions")) >= 2
+
+    messages: list[Any] = [{"role": "user", "content": "Note two things."}]
+    with killed_during(own_stack, service, second_call):
+        if not streaming:
+            reply = client.agents.messages.create(agent_id, messages=messages)
+            assert reply.stop_reason.stop_reason == "end_turn"
+            assert types(reply.messages) == WHOLE_TURN[1:]
+        elif service != "gateway":
+            chunks = list(client.agents.messages.create(agent_id, messages=messages, streaming=True))
+            shown = [kind for kind in types(chunks) if kind != "ping"]
+            assert shown == [*WHOLE_TURN[1:], "stop_reason", "usage_statistics"]
+        else:
+            # The stream breaks with the process that serves it; the run goes on without a reader.
+            with pytest.raises(Exception, match=r"(?i)peer closed|disconnected|connection|incomplete"):
+                list(client.agents.messages.create(agent_id, messages=messages, streaming=True))
+    own_stack.wait_healthy()
+    run = wait_ended(client, agent_id)
+    assert run.status == "completed"
+    assert [kind for kind, _ in contents(client, agent_id)] == WHOLE_TURN
+    human = client.agents.blocks.retrieve("human", agent_id=agent_id).value
+    assert (human.count("first"), human.count("second")) == (1, 1)
+    client.agents.delete(agent_id)
+
+
+def wait_ended(client: Letta, agent_id: str) -> Any:
+    """The agent's one run, once it has ended."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        runs = list(client.runs.list(agent_id=agent_id))
+        assert len(runs) == 1
+        if runs[0].status not in ("created", "running"):
+            return runs[0]
+        time.sleep(0.1)
+    raise AssertionError("the run never ended")
+
+
+def test_tool_runner_killed_while_a_tool_runs(own_stack: Stack, openai_fake: OpenAIServer) -> None:
+    client = own_stack.client(timeout=60)
+    tool = client.tools.upsert(source_code=SLOW)
+    agent_id = create(client, "openai/gpt-4o-mini", tool_ids=[tool.id])
+    openai_fake.rules(*by_step(Reply(calls=(ToolCall("slow", {"seconds": 3.0}),)), Reply(text="I cannot say.")))
+    called = time.monotonic()
+
+    def runs_for_a_while() -> bool:
+        return len(openai_fake.bodies("/chat/completions")) == 1 and time.monotonic() - called > 1.5
+
+    with killed_during(own_stack, "tool_runner", runs_for_a_while):
+        reply = client.agents.messages.create(agent_id, input="Wait a little.")
+    assert reply.stop_reason.stop_reason == "end_turn"
+    returned = [message for message in reply.messages if message.message_type == "tool_return_message"]
+    assert returned[0].status == "error"
+    assert "unknown" in returned[0].tool_return
+    assert len(openai_fake.bodies("/chat/completions")) == 2
+    client.agents.delete(agent_id)
+
+
+def test_everything_killed_while_idle(own_stack: Stack) -> None:
+    client = own_stack.client(timeout=60, max_retries=2)
+    agent_id = create(client, "loci/demo")
+    client.agents.messages.create(agent_id, input="My name is Grace.")
+    for service in ("memory", "tool_runner", "llm_gateway", "agent", "gateway"):
+        own_stack.kill(service)
+    own_stack.wait_healthy()
+    reply = client.agents.messages.create(agent_id, input="What is my name?")
+    assert "Grace" in reply.messages[-1].content
+    client.agents.delete(agent_id)
