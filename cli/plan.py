@@ -52,7 +52,7 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
     if name in SERVICES:
         merged["LOCI_LISTEN"] = f"unix://{home.socket(name)}"
         merged["LOCI_DATABASE_URL"] = database_url
-    else:
+    if name not in settings.databases:  # it belongs to the external one
         merged.pop("LOCI_DATABASE_DIRECT_URL", None)
     return {key: value for key, value in merged.items() if name in PRIVATE.get(key, {name})}
 
