@@ -1,4 +1,4 @@
-"""Postgres for the turn path: asyncpg pools, a counter of statements, and waiting for a database to come up.
+"""Postgres for the turn path: asyncpg pools, and waiting for a database to come up.
 
 All SQL names its schema; nothing sets session state (`SET LOCAL` only), so a connection needs no reset when
 it is returned, which saves a round trip each time, and PgBouncer in transaction mode may stand between.
@@ -9,11 +9,12 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import orjson
 
+from services.common.counter import ConnectionCounter, CountedStatement
+from services.common.counter import StatementCounter as StatementCounter
 from services.common.settings import SettingsError
 
 _NOT_YET = (
@@ -29,70 +30,32 @@ _WRONG = (
     asyncpg.InterfaceError,
     ValueError,
 )
-_BEGIN = re.compile(r"\s*(?:BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
-_END = re.compile(r"\s*(?:COMMIT|END|ROLLBACK(?!\s+TO))\b", re.IGNORECASE)
-_NESTED = re.compile(r"\s*(?:SAVEPOINT|RELEASE|ROLLBACK\s+TO)\b", re.IGNORECASE)
 
 Init = Callable[[Any], Awaitable[object]]
 
 
-class StatementCounter:
-    """Counts what pools opened with it send, for benches and tests.
-
-    statements: without BEGIN, COMMIT, ROLLBACK and savepoints. transactions: explicit blocks, and statements
-    outside of one. texts: the statements' SQL in order, kept only with `keep_texts`. Counts lag by one turn
-    of the event loop.
-    """
-
-    def __init__(self, *, keep_texts: bool = False) -> None:
-        self.statements = 0
-        self.transactions = 0
-        self.texts: list[str] = []
-        self._keep_texts = keep_texts
-
-    def reset(self) -> None:
-        """Back to zero."""
-        self.statements = self.transactions = 0
-        self.texts.clear()
-
-    def attach(self, connection: asyncpg.Connection) -> None:
-        """Counts what `connection` sends from now on; outside of a transaction, please."""
-        connection.add_query_logger(_ConnectionCounter(self).logged)
-
-    def add(self, text: str, *, new_transaction: bool) -> None:
-        """One statement."""
-        self.statements += 1
-        self.transactions += new_transaction
-        if self._keep_texts:
-            self.texts.append(text)
-
-
-class _ConnectionCounter:
-    def __init__(self, counter: StatementCounter) -> None:
-        self._counter = counter
-        self._in_block = False
-
-    def logged(self, record: Any) -> None:
-        text = record.query
-        if _BEGIN.match(text):
-            self._in_block = True
-            self._counter.transactions += 1
-        elif _NESTED.match(text):
-            pass
-        elif _END.match(text):
-            self._in_block = False
-        else:
-            self._counter.add(text, new_transaction=not self._in_block)
-
-
 class Connection(asyncpg.Connection):  # type: ignore[misc]
-    """An asyncpg connection that is returned to its pool without a reset query."""
+    """An asyncpg connection that is returned to its pool without a reset query, and can be counted."""
 
-    __slots__ = ()
+    __slots__ = ("counted",)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.counted: ConnectionCounter | None = None
 
     def get_reset_query(self) -> str:
         """None is needed: see the module."""
         return ""
+
+    async def prepare(self, query: str, **options: Any) -> Any:
+        """As in asyncpg. What is prepared this way escapes asyncpg's query log, so it is counted here."""
+        statement = await super().prepare(query, **options)
+        return statement if self.counted is None else CountedStatement(statement, query, self.counted)
+
+    def count(self, counter: StatementCounter) -> None:
+        """Tells `counter` of every statement from now on; call it outside of a transaction."""
+        self.counted = ConnectionCounter(counter)
+        self.add_query_logger(lambda record: self.counted.sent(record.query))
 
 
 async def open_pool(
@@ -112,12 +75,12 @@ async def open_pool(
     Raises what `wait_for_database` explains; call that first.
     """
 
-    async def prepare(connection: asyncpg.Connection) -> None:
+    async def prepare(connection: Connection) -> None:
         await set_codecs(connection)
         if init is not None:
             await init(connection)
         if counter is not None:
-            counter.attach(connection)
+            connection.count(counter)
 
     return await asyncpg.create_pool(
         url,
@@ -175,10 +138,7 @@ async def wait_for_database(url: str, *, timeout: float = 30.0, setting: str = "
 
 def without_password(url: str) -> str:
     """`url` as it may be shown."""
-    parts = urlsplit(url)
-    user, at, host = parts.netloc.rpartition("@")
-    query = re.sub(r"(password=)[^&]*", r"\1***", parts.query)
-    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}", query=query))
+    return re.sub(r"(password=)[^&]*", r"\1***", re.sub(r"(://[^:@/]*):.*@", r"\1@", url))
 
 
 def _line(error: Exception) -> str:

@@ -6,7 +6,8 @@ import asyncpg
 import orjson
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from services.common.database import Connection, StatementCounter, connect_options
+from services.common.counter import StatementCounter
+from services.common.database import Connection, connect_options
 
 
 def make_engine(
@@ -18,11 +19,9 @@ def make_engine(
     """
 
     async def connect() -> Any:
-        connection = await asyncpg.connect(
-            url, connection_class=Connection, **connect_options(pgbouncer=pgbouncer)
-        )
+        connection = await asyncpg.connect(url, connection_class=Connection, **connect_options(pgbouncer=pgbouncer))
         if counter is not None:
-            counter.attach(connection)
+            connection.count(counter)
         return connection
 
     return create_async_engine(

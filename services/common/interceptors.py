@@ -59,12 +59,8 @@ class Guard:
 
     def wrap(self, handler: _Handler, method: str) -> _Handler:
         """`handler` with everything around it; `method` is "package.Service/Method"."""
-        behaviour: Any = (
-            handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
-        )
-        guarded = (
-            self._stream(behaviour, method) if handler.response_streaming else self._single(behaviour, method)
-        )
+        behaviour: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
+        guarded = self._stream(behaviour, method) if handler.response_streaming else self._single(behaviour, method)
         make = _MAKERS[handler.request_streaming, handler.response_streaming]
         wrapped: _Handler = make(guarded, handler.request_deserializer, handler.response_serializer)
         return wrapped

@@ -23,9 +23,7 @@ PUBLIC_KEYS = "LOCI_CONTEXT_PUBLIC_KEYS"
 
 def signer_from(env: Env) -> Signer:
     """The signer of LOCI_CONTEXT_SIGNING_KEY. Raises SettingsError."""
-    text = env.content(
-        SIGNING_KEY, expected="an Ed25519 private key in PEM, or the path of a 0600 file with it"
-    )
+    text = env.content(SIGNING_KEY, expected="an Ed25519 private key in PEM, or the path of a 0600 file with it")
     try:
         private_key = load_private_key(text)
     except ValueError:
@@ -67,9 +65,7 @@ def new_private_key() -> str:
     """A fresh private key in PEM, for a 0600 file."""
     return (
         Ed25519PrivateKey.generate()
-        .private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        .private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         .decode()
     )
 

@@ -87,9 +87,7 @@ def _assigned(path: Path) -> dict[str, str | None]:
     return values
 
 
-async def _is_at(
-    connection: asyncpg.Connection, schema: str, head: str, revisions: dict[str, str | None]
-) -> bool:
+async def _is_at(connection: asyncpg.Connection, schema: str, head: str, revisions: dict[str, str | None]) -> bool:
     try:
         present = await connection.fetchval(f'SELECT version_num FROM "{schema}"."{VERSION_TABLE}"')
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):

@@ -116,9 +116,7 @@ def _options(address: str) -> list[tuple[str, Any]]:
 
 def _bind(grpc_server: grpc.aio.Server, address: str, setting: str) -> str:
     if address.startswith("unix:") and len(address.removeprefix("unix://").encode()) > _LONGEST_SOCKET_PATH:
-        raise SettingsError(
-            f"{setting} is {address!r}; a socket's path has at most {_LONGEST_SOCKET_PATH} bytes"
-        )
+        raise SettingsError(f"{setting} is {address!r}; a socket's path has at most {_LONGEST_SOCKET_PATH} bytes")
     try:
         port = grpc_server.add_insecure_port(address)
     except RuntimeError:

@@ -45,9 +45,7 @@ def setup(service_name: str, env: Env) -> Tracer:
     Once per process, before anything is served. Raises SettingsError.
     """
     levels = ("debug", "info", "warning", "error")
-    log_to_stderr(
-        service_name, env.choice("LOCI_LOG_LEVEL", levels, default="info").upper(), current_trace_id
-    )
+    log_to_stderr(service_name, env.choice("LOCI_LOG_LEVEL", levels, default="info").upper(), current_trace_id)
     endpoint = env.text(ENDPOINT, default="")
     if not endpoint:
         return trace.get_tracer("loci")

@@ -106,9 +106,7 @@ async def test_calls_at_the_same_time_see_their_own_context(tmp_path: Path) -> N
         (SIGNER.sign(replace(CALLER, audience=("memory",))), "CONTEXT_WRONG_AUDIENCE"),
     ],
 )
-async def test_without_a_good_context_no_handler_runs(
-    tmp_path: Path, token: bytes | None, reason: str
-) -> None:
+async def test_without_a_good_context_no_handler_runs(tmp_path: Path, token: bytes | None, reason: str) -> None:
     metadata = [] if token is None else [("loci-context-bin", token)]
     async with echo(tmp_path, Echo(raising(AssertionError("a handler ran")))) as (stub, _):
         for call in (
@@ -398,7 +396,7 @@ async def test_an_idempotent_call_outlasts_a_restart(tmp_path: Path) -> None:
         assert await waiting == b"a"
         await first.stop(0)
         again = asyncio.create_task(call_idempotent(stub.Say, b"b", timeout=10))
-        while (tmp_path / "echo.sock").exists():  # noqa: ASYNC110 - gRPC removes it in a thread of its own
+        while (tmp_path / "echo.sock").exists():
             await asyncio.sleep(0.05)
         await asyncio.sleep(0.3)
         second = echo_server(address)

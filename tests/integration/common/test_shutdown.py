@@ -44,9 +44,7 @@ def send(number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_calls_in_flight_end_well_and_everything_stops_in_order(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+async def test_calls_in_flight_end_well_and_everything_stops_in_order(tmp_path: Path, number: signal.Signals) -> None:
     events: list[str] = []
     begun = asyncio.Event()
 

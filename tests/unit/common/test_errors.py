@@ -80,9 +80,7 @@ def test_a_status_that_nobody_knows_is_unknown() -> None:
     assert type(from_status(status_pb2.Status(code=99))) is Unknown
 
 
-def rpc_error(
-    code: grpc.StatusCode, details: str | None, *trailing: tuple[str, bytes]
-) -> grpc.aio.AioRpcError:
+def rpc_error(code: grpc.StatusCode, details: str | None, *trailing: tuple[str, bytes]) -> grpc.aio.AioRpcError:
     return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(*trailing), details)
 
 

@@ -43,9 +43,7 @@ def rsa_pem() -> str:
     ).decode()
 
 
-@pytest.mark.parametrize(
-    "text", ["x", "AAAA", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"]
-)
+@pytest.mark.parametrize("text", ["x", "AAAA", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"])
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         load_private_key(text)

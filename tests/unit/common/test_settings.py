@@ -63,9 +63,7 @@ def test_defaults_hold_for_empty_values() -> None:
         ("/nowhere/at/all", lambda env: env.content("X")),
     ],
 )
-def test_a_wrong_value_is_one_line_with_the_name_and_an_example(
-    value: str, read: Callable[[Env], Any]
-) -> None:
+def test_a_wrong_value_is_one_line_with_the_name_and_an_example(value: str, read: Callable[[Env], Any]) -> None:
     with pytest.raises(SettingsError) as caught:
         read(Env({"X": value}))
     text = str(caught.value)

@@ -79,9 +79,7 @@ async def test_without_a_usable_header_a_trace_begins(header: str | None) -> Non
 
 
 async def test_a_later_version_of_the_header_is_read_as_far_as_we_know_it() -> None:
-    trace_id, _ = await in_task(
-        lambda: served("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03-more")
-    )
+    trace_id, _ = await in_task(lambda: served("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03-more"))
     assert trace_id == "0af7651916cd43dd8448eb211c80319c"
 
 
