@@ -120,7 +120,12 @@ def test_vendor_models(stack: Stack, model: tuple[str, OpenAIServer | AnthropicS
         Rule(Reply(text="Both done."), contains="twice", step=1),
     )
     reply = client.agents.messages.create(agent_id, input="My name is Ada.")
-    assert types(reply.messages) == ["assistant_message", "tool_call_message", "tool_return_message", "assistant_message"]
+    assert types(reply.messages) == [
+        "assistant_message",
+        "tool_call_message",
+        "tool_return_message",
+        "assistant_message",
+    ]
     assert client.agents.blocks.retrieve("human", agent_id=agent_id).value.endswith("Name: Ada")
     assert reply.usage.step_count == 2
 

@@ -9,7 +9,7 @@ from services.agent.events import Abandoned, Delta, Shown
 from services.agent.messages import Call, Text
 from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply
 from services.agent.turn import RunStatus, StopReason
-from services.common.statements import StatementCounter
+from services.common.counter import StatementCounter
 from services.common.errors import Aborted, NotFound, ResourceExhausted
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl

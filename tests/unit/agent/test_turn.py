@@ -1,0 +1,155 @@
+"""The pure loop by the table: what is decided after which facts."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import reduce
+from uuid import UUID
+
+import pytest
+
+from services.agent.fact_log import from_row, to_row
+from services.agent.messages import Call, Message, Return, Text
+from services.agent.turn import (
+    CANCELLED,
+    Action,
+    CallModel,
+    Fact,
+    Failure,
+    Finish,
+    ModelFailed,
+    ModelReplied,
+    RunEnded,
+    RunStatus,
+    RunTools,
+    Settings,
+    StopReason,
+    ToolsReturned,
+    Turn,
+    Usage,
+    UserSpoke,
+    add_usage,
+    call_key,
+    decide,
+    evolve,
+    overdue,
+    status_of,
+    step_id,
+)
+
+RUN = UUID("01890000-0000-7000-8000-000000000001")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SETTINGS = Settings(1, "loci/demo", "loci/hash", "Be kind.", 32_000, max_steps=2)
+BAD = Failure(StopReason.LLM_API_ERROR, "llm_timeout", "It took too long.", reason="LLM_TIMEOUT")
+
+
+def message(role: str, *parts: Text | Call | Return, number: int = 1) -> Message:
+    return Message(UUID(int=number << 64), role, parts, NOW, RUN)  # type: ignore[arg-type]
+
+
+def call(step: int, index: int = 0) -> Call:
+    return Call(call_key(RUN, step, index), f"call_{step}_{index}", "roll", "{}")
+
+
+SPOKE = UserSpoke(SETTINGS, (message("user", Text("hi")),))
+
+
+def replied(step: int, *parts: Text | Call, finish: str = "stop") -> ModelReplied:
+    return ModelReplied(step, 1, message("assistant", *parts, number=step + 10), Usage(10, 2), finish)
+
+
+def returned(step: int) -> ToolsReturned:
+    return ToolsReturned(step, message("tool", Return(f"call_{step}_0", "roll", "4"), number=step + 20))
+
+
+def known(*facts: Fact) -> Turn:
+    return reduce(evolve, facts, Turn(RUN, SETTINGS))
+
+
+@pytest.mark.parametrize(
+    ("facts", "action"),
+    [
+        ([SPOKE], CallModel(1, 1)),
+        ([SPOKE, replied(1, Text("hello"))], Finish(StopReason.END_TURN)),
+        ([SPOKE, replied(1)], Finish(StopReason.END_TURN)),
+        ([SPOKE, replied(1, Text("hel"), finish="length")], Finish(StopReason.MAX_TOKENS_EXCEEDED)),
+        ([SPOKE, replied(1, call(1))], RunTools(1, (call(1),))),
+        ([SPOKE, replied(1, Text("so"), call(1), call(1, 1))], RunTools(1, (call(1), call(1, 1)))),
+        ([SPOKE, replied(1, call(1), finish="length")], RunTools(1, (call(1),))),
+        ([SPOKE, replied(1, call(1)), returned(1)], CallModel(2, 1)),
+        ([SPOKE, replied(1, call(1)), returned(1), replied(2, Text("4"))], Finish(StopReason.END_TURN)),
+        ([SPOKE, replied(1, call(1)), returned(1), replied(2, call(2))], RunTools(2, (call(2),))),
+        ([SPOKE, replied(1, call(1)), returned(1), replied(2, call(2)), returned(2)], Finish(StopReason.MAX_STEPS)),
+        ([SPOKE, ModelFailed(1, 1, BAD)], Finish(StopReason.LLM_API_ERROR, BAD)),
+        ([SPOKE, replied(1, call(1)), returned(1), ModelFailed(2, 1, BAD)], Finish(StopReason.LLM_API_ERROR, BAD)),
+    ],
+)
+def test_decide(facts: list[Fact], action: Action) -> None:
+    assert decide(known(*facts)) == action
+
+
+def test_an_interruption_comes_before_everything() -> None:
+    turn = known(SPOKE, replied(1, call(1)))
+    assert decide(replace(turn, interruption=CANCELLED)) == Finish(StopReason.CANCELLED)
+    late = overdue(5)
+    assert decide(replace(turn, interruption=late)) == Finish(StopReason.ERROR, late)
+
+
+def test_a_lost_owner_makes_the_next_attempt() -> None:
+    turn = evolve(Turn(RUN, SETTINGS, attempt=3), SPOKE)
+    assert decide(turn) == CallModel(1, 3)
+    assert decide(evolve(evolve(turn, replied(1, call(1))), returned(1))) == CallModel(2, 1)
+
+
+def test_history_grows_by_what_was_said() -> None:
+    turn = known(SPOKE, replied(1, call(1)), returned(1), replied(2))
+    assert [each.role for each in turn.history] == ["user", "assistant", "tool"]
+    assert turn.usage == Usage(20, 4)
+    assert turn.context_tokens == 12
+
+
+def test_an_ended_turn_has_nothing_pending() -> None:
+    turn = known(SPOKE, replied(1, call(1)), RunEnded(StopReason.CANCELLED))
+    assert turn.ended == RunEnded(StopReason.CANCELLED)
+    assert turn.pending == ()
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        SPOKE,
+        replied(1, Text("so"), call(1)),
+        replied(1),
+        ModelFailed(1, 2, BAD),
+        returned(1),
+        RunEnded(StopReason.END_TURN),
+        RunEnded(StopReason.LLM_API_ERROR, BAD),
+    ],
+)
+def test_facts_survive_storage(fact: Fact) -> None:
+    messages = fact.messages if isinstance(fact, UserSpoke) else (getattr(fact, "message", None),)
+    stored = [each for each in messages if each is not None and each.parts]
+    kind, version, body = to_row(fact)
+    read = from_row(kind, version, body, stored)
+    if isinstance(read, ModelReplied) and not read.message.parts:
+        # The run is in the message's row; a silent reply has none.
+        read = replace(read, message=replace(read.message, run_id=RUN))
+    assert read == fact
+
+
+def test_a_fact_of_a_newer_release_is_refused() -> None:
+    with pytest.raises(ValueError, match="schema version 99"):
+        from_row("run_ended", 99, {}, ())
+
+
+@pytest.mark.parametrize("stop_reason", list(StopReason))
+def test_every_stop_reason_has_a_status(stop_reason: StopReason) -> None:
+    assert status_of(stop_reason) in (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
+
+
+def test_usage_keeps_what_is_unknown_unknown() -> None:
+    assert add_usage(Usage(1, 2), Usage(3, 4, cached_input_tokens=1)) == Usage(4, 6, cached_input_tokens=1)
+
+
+def test_ids_are_the_same_for_every_owner() -> None:
+    assert step_id(RUN, 1) == step_id(RUN, 1) != step_id(RUN, 2)
+    assert call_key(RUN, 1, 0) == f"{RUN}/1/0"
