@@ -1,0 +1,59 @@
+"""Puts the llm gateway together. Tests do it with this, too."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from loci.llm.v1 import chat_service_pb2, model_service_pb2
+from loci.llm.v1.chat_service_pb2_grpc import add_ChatServiceServicer_to_server
+from loci.llm.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
+from services.common.context import Verifier
+from services.common.server import Server, make_server
+from services.llm_gateway.calls import Calls
+from services.llm_gateway.catalogue import Catalogue
+from services.llm_gateway.ports import UsageStore
+from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.registry import Providers
+from services.llm_gateway.retry import RetryPolicy
+from services.llm_gateway.servicer import ChatServicer, ModelServicer
+from services.llm_gateway.settings import CallSettings
+from services.llm_gateway.usage import UsageLog
+
+AUDIENCE = "llm_gateway"
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The server, bound and not started, and what runs and stops beside it."""
+
+    server: Server
+    usage: UsageLog
+    providers: Providers
+
+
+def build(
+    *,
+    listen: str,
+    verifier: Verifier,
+    store: UsageStore,
+    configs: Iterable[ProviderConfig],
+    settings: CallSettings,
+) -> Built:
+    """Raises SettingsError where `listen` cannot be used."""
+    providers, usage = Providers(configs), UsageLog(store)
+    catalogue = Catalogue(providers, settings.windows, timeout=settings.models_seconds)
+    policy = RetryPolicy(retries=settings.retries)
+    calls = Calls(catalogue, providers, usage, policy=policy, flush_seconds=settings.flush_seconds)
+    server = make_server(
+        listen,
+        servicers=[
+            (add_ChatServiceServicer_to_server, ChatServicer(calls)),
+            (add_ModelServiceServicer_to_server, ModelServicer(catalogue, calls)),
+        ],
+        service_names=[
+            chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name,
+            model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name,
+        ],
+        audience=AUDIENCE,
+        verifier=verifier,
+    )
+    return Built(server, usage, providers)
