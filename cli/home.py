@@ -67,9 +67,7 @@ class Home:
             with tempfile.TemporaryFile(dir=self.root):
                 pass
         except OSError as error:
-            raise CliError(
-                f"LOCI_HOME={self.root} cannot be used: {error.strerror or error}", code=2
-            ) from None
+            raise CliError(f"LOCI_HOME={self.root} cannot be used: {error.strerror or error}", code=2) from None
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -52,9 +52,7 @@ class LogFile:
         self.tail.append(line)
         fields = _parse(line)
         if fields.get("level") in LOUD:
-            print(
-                f"{self._name}: {fields.get('level')}: {fields.get('message')}", file=sys.stderr, flush=True
-            )
+            print(f"{self._name}: {fields.get('level')}: {fields.get('message')}", file=sys.stderr, flush=True)
 
     def _open(self) -> BinaryIO:
         return self._path.open("ab", buffering=0)

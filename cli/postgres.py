@@ -27,9 +27,7 @@ from cli.errors import CliError
 VERSION = "18"
 SUPERUSER = "postgres"
 SOCKET = ".s.PGSQL.5432"
-HBA = (
-    "# Written by Loci: the Unix socket alone, and everybody shows a password.\nlocal all all scram-sha-256\n"
-)
+HBA = "# Written by Loci: the Unix socket alone, and everybody shows a password.\nlocal all all scram-sha-256\n"
 CHILD = Path(__file__).with_name("child.py")
 SETTINGS = {
     "listen_addresses": "",
@@ -157,9 +155,7 @@ class Cluster:
         server, deadline = int(lines[0]), time.monotonic() + 10
         while _runs_on(server, self.data):
             if time.monotonic() > deadline:
-                raise CliError(
-                    f"a Postgres (process {server}) still runs on {self.data}; end it and start again"
-                )
+                raise CliError(f"a Postgres (process {server}) still runs on {self.data}; end it and start again")
             time.sleep(0.05)
         (self.data / "postmaster.pid").unlink(missing_ok=True)
 

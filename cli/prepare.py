@@ -24,6 +24,8 @@ from services.common.keys import new_private_key, public_keys_of
 from services.common.migrate import migrate
 from services.common.settings import SettingsError
 
+PATIENCE = 10.0  # seconds for a database to answer
+
 
 def make_keys(folder: Path) -> None:
     """The Ed25519 key that signs call contexts, its public half, and the key of secrets at rest."""
@@ -33,9 +35,7 @@ def make_keys(folder: Path) -> None:
     try:
         public = public_keys_of(signing.read_text().strip())
     except ValueError:
-        raise CliError(
-            f"{signing} is damaged: expected an Ed25519 key in PEM; remove it for a new one"
-        ) from None
+        raise CliError(f"{signing} is damaged: expected an Ed25519 key in PEM; remove it for a new one") from None
     write_secret(folder / PUBLIC_KEYS, public)
     make_encryption_key(folder)
 
@@ -59,7 +59,7 @@ async def prepare(task: dict[str, Any]) -> None:
         await make_database(task["superuser"], task["passwords"])
     for service, url in task["services"].items():
         try:
-            await wait_for_database(url)
+            await wait_for_database(url, timeout=PATIENCE)
             await migrate(url, f"services.{service}")  # one after the other: Alembic's context is global
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             raise CliError(f"the migration of {service} failed: {error}") from None

@@ -56,8 +56,7 @@ class Supervisor:
             cluster = Cluster(self._home.data, self._home.sockets / "postgres")
             await asyncio.to_thread(cluster.prepare, secret[SUPERUSER])
             databases = {
-                name: url(cluster.sockets, SUPERUSER, secret[SUPERUSER], name)
-                for name in ("postgres", DATABASE)
+                name: url(cluster.sockets, SUPERUSER, secret[SUPERUSER], name) for name in ("postgres", DATABASE)
             }
             task |= {"superuser": databases, "passwords": secret}
             self._keep(postgres_program(cluster))

@@ -81,14 +81,32 @@ class Stack:
             return (self.home.parent / "output").read_text(errors="replace")
         return ""
 
-    def stop(self) -> None:
+    def runs(self) -> bool:
+        """Whether it was started and not stopped since."""
+        return self._supervisor is not None and self._supervisor.poll() is None
+
+    @property
+    def supervisor(self) -> psutil.Process:
+        """The process of `loci run`."""
+        assert self._supervisor is not None
+        return psutil.Process(self._supervisor.pid)
+
+    def kill_supervisor(self) -> None:
+        """kill -9; what it started is the kernel's to end."""
+        assert self._supervisor is not None
+        self._supervisor.kill()
+        self._supervisor.wait(10)
+        self._supervisor = None
+        self._readied = self.output().count("Loci is ready")
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """SIGTERM, as a service manager would; afterwards no process is left."""
         supervisor = self._supervisor
         if supervisor is None:
             return
         self._supervisor = None
         family = [psutil.Process(supervisor.pid), *psutil.Process(supervisor.pid).children(recursive=True)]
-        supervisor.send_signal(signal.SIGTERM)
+        supervisor.send_signal(number)
         try:
             supervisor.wait(30)
         finally:

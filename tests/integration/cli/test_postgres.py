@@ -98,9 +98,7 @@ def test_the_lock_file_of_a_dead_server_does_not_stop_the_next(cluster: Cluster,
     assert process.wait(20) == 0
 
 
-def test_a_killed_server_starts_again(
-    cluster: Cluster, server: subprocess.Popen[bytes], tmp_path: Path
-) -> None:
+def test_a_killed_server_starts_again(cluster: Cluster, server: subprocess.Popen[bytes], tmp_path: Path) -> None:
     children = psutil.Process(server.pid).children()
     server.kill()
     server.wait()

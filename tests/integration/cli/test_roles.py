@@ -41,9 +41,7 @@ async def test_no_service_reads_anothers_schema(database_url: DatabaseUrl) -> No
 async def test_a_wrong_password_is_refused(postgres: Postgres, password: str) -> None:
     for name in ("postgres", role("agent")):
         with pytest.raises(asyncpg.InvalidPasswordError):
-            await asyncpg.connect(
-                url(postgres.cluster.sockets, name, password, "postgres"), password=password
-            )
+            await asyncpg.connect(url(postgres.cluster.sockets, name, password, "postgres"), password=password)
 
 
 @pytest.mark.parametrize("database", ["postgres", "template1"])
