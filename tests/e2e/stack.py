@@ -120,8 +120,7 @@ class Stack:
     def pid(self, service: str) -> int:
         """The process of a service: "agent", "memory", "llm_gateway", "tool_runner" or "gateway"."""
         module = "gateway" if service == "gateway" else f"services.{service}"
-        assert self._supervisor is not None
-        for child in psutil.Process(self._supervisor.pid).children(recursive=True):
+        for child in self.supervisor.children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 command = child.cmdline()
                 if "-m" in command and module in command[command.index("-m") + 1 :][:1]:
@@ -136,10 +135,11 @@ class Stack:
         """Waits until the gateway answers."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            with suppress(urllib.error.URLError, ConnectionError, TimeoutError):
-                with urllib.request.urlopen(f"{self.url}/v1/health/", timeout=1):
-                    return
-            time.sleep(0.05)
+            try:
+                urllib.request.urlopen(f"{self.url}/v1/health/", timeout=1).close()
+                return
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                time.sleep(0.05)
         raise AssertionError("the gateway does not answer")
 
 

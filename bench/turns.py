@@ -1,0 +1,333 @@
+"""`make bench`: what a turn costs beside a raw HTTP call to the same fake provider, in one run.
+
+Everything runs on this machine: Loci as `make run` starts it, a fake OpenAI without delay in a process of its own, and
+the load. Overheads are over the raw call, which is the floor; the vendor SDK's own overhead stands beside them.
+"""
+
+import argparse
+import asyncio
+import json
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import openai
+import psutil
+
+from bench.wire import Connection
+from cli.home import Home
+from cli.names import DATABASE
+from cli.postgres import SUPERUSER, url
+from cli.secrets import passwords
+from tests.e2e.stack import ROOT, Stack, free_port, running
+
+WARM_UP = 30
+WINDOW_TURNS = 10
+HISTORY: list[dict[str, str]] = [{"role": "system", "content": "You are an agent. " * 60}] + [
+    {"role": role, "content": "Something was said here, of ordinary length, as people do. " * 2}
+    for _ in range(WINDOW_TURNS)
+    for role in ("user", "assistant")
+]
+REPLY = "Here is a short answer that ends the turn."
+NOTE = {"name": "core_memory_append", "arguments": {"label": "human", "content": "x"}}
+CONCURRENT = (1, 8, 32, 64)
+
+
+@dataclass
+class Report:
+    """What was measured: name -> figure, in the order of measuring."""
+
+    figures: dict[str, float] = field(default_factory=dict)
+
+    def add(self, name: str, value: float) -> None:
+        """One figure, printed at once."""
+        self.figures[name] = round(value, 3)
+        print(f"  {name:<58}{value:>12.2f}", flush=True)
+
+    def spread(self, name: str, seconds: list[float]) -> float:
+        """Median and 95th percentile in ms; returns the median."""
+        milliseconds = sorted(1e3 * each for each in seconds)
+        median = statistics.median(milliseconds)
+        self.add(f"{name}, p50 ms", median)
+        self.add(f"{name}, p95 ms", milliseconds[int(0.95 * len(milliseconds))])
+        return median
+
+
+@contextmanager
+def fake_provider() -> Iterator[int]:
+    """A fake OpenAI in a process of its own; its port."""
+    port = free_port()
+    command = [sys.executable, "-m", "tests.fakes.openai_server", "--port", str(port), "--no-record"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: _listens(port))
+        yield port
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def wait_for(ready: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Polls until `ready`."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > deadline:
+            raise TimeoutError("not ready in time")
+        time.sleep(0.02)
+
+
+def _listens(port: int) -> bool:
+    return any(each.laddr.port == port for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN)
+
+
+async def timed(count: int, action: Callable[[], Awaitable[Any]]) -> list[float]:
+    """Seconds of each of `count` calls, after a warm-up."""
+    for _ in range(WARM_UP):
+        await action()
+    taken = []
+    for _ in range(count):
+        start = time.perf_counter()
+        await action()
+        taken.append(time.perf_counter() - start)
+    return taken
+
+
+class Load:
+    """The measurements, over one stack and one fake."""
+
+    def __init__(self, stack: Stack, fake_port: int, report: Report, count: int) -> None:
+        self.stack, self.fake_port, self.report, self.count = stack, fake_port, report, count
+
+    def connection(self) -> Connection:
+        """To Loci."""
+        return Connection("127.0.0.1", self.stack.port)
+
+    async def agent(self, connection: Connection) -> str:
+        """A new agent; its id."""
+        body = {
+            "model": "openai/gpt-4o-mini",
+            "memory_blocks": [{"label": "human", "value": ""}, {"label": "persona", "value": "I am brief."}],
+            "tools": ["core_memory_append"],
+        }
+        answer = await connection.request("POST", "/v1/agents/", body)
+        assert answer.status == 200, answer.body
+        return str(answer.json()["id"])
+
+    async def turn(self, connection: Connection, agent_id: str, said: str = "Hello.") -> None:
+        """One blocking turn."""
+        body = {"messages": [{"role": "user", "content": said}]}
+        answer = await connection.request("POST", f"/v1/agents/{agent_id}/messages", body)
+        assert answer.status == 200, answer.body
+        assert answer.json()["stop_reason"]["stop_reason"] == "end_turn", answer.body
+
+    @asynccontextmanager
+    async def talking(self) -> AsyncIterator[tuple[Connection, str]]:
+        """A connection and an agent with 20 messages in its window, renewed so that the window stays that size."""
+        async with self.connection() as connection:
+            agent_id = await self.agent(connection)
+            for _ in range(WINDOW_TURNS):
+                await self.turn(connection, agent_id)
+            yield connection, agent_id
+
+    async def floor(self) -> tuple[float, float]:
+        """The raw call and its first token, and what the vendor's SDK makes of the same call; p50 in ms."""
+        request = {"model": "gpt-4o-mini", "messages": [*HISTORY, {"role": "user", "content": "Hello."}]}
+        async with Connection("127.0.0.1", self.fake_port) as connection:
+            raw = self.report.spread(
+                "raw HTTP call (the floor)",
+                await timed(self.count, lambda: connection.request("POST", "/v1/chat/completions", request)),
+            )
+            first = self.report.spread(
+                "raw HTTP, first token",
+                await self._first_tokens(
+                    connection, "/v1/chat/completions", lambda: request | {"stream": True}, b'"content":"H'
+                ),
+            )
+        client = openai.AsyncOpenAI(api_key="sk-bench", base_url=f"http://127.0.0.1:{self.fake_port}/v1")
+        sdk = self.report.spread(
+            "openai SDK call",
+            await timed(self.count, lambda: client.chat.completions.create(**request)),  # type: ignore[call-overload]
+        )
+        await client.close()
+        self.report.add("openai SDK over raw, p50 ms", sdk - raw)
+        return raw, first
+
+    async def _first_tokens(
+        self, connection: Connection, path: str, body: Callable[[], Any], marker: bytes
+    ) -> list[float]:
+        taken = []
+        for number in range(WARM_UP + self.count):
+            start = time.perf_counter()
+            answer = await connection.request("POST", path, body(), marker=marker)
+            assert answer.marked_at is not None, answer.body
+            if number >= WARM_UP:
+                taken.append(answer.marked_at - start)
+        return taken
+
+    async def one_at_a_time(self, floor: float, floor_first: float) -> None:
+        """Turns and first tokens of a single client."""
+        async with self.talking() as (connection, agent_id):
+            taken = await timed(self.count, lambda: self.turn(connection, agent_id))
+            median = self.report.spread("one-step turn", taken)
+            self.report.add("one-step turn over raw, p50 ms", median - floor)
+        async with self.talking() as (connection, agent_id):
+            body = {"messages": [{"role": "user", "content": "Hello."}], "streaming": True, "stream_tokens": True}
+            path = f"/v1/agents/{agent_id}/messages"
+            first = await self._first_tokens(connection, path, lambda: body, b'"assistant_message"')
+            self.report.add("first token over raw, p50 ms", self.report.spread("first token", first) - floor_first)
+        async with self.talking() as (connection, agent_id):
+            taken = await timed(self.count // 2, lambda: self.turn(connection, agent_id, "Take three steps."))
+            median = self.report.spread("three-step turn with two memory edits", taken)
+            self.report.add("three-step turn over three raw calls, p50 ms", median - 3 * floor)
+
+    async def throughput(self, concurrent: int, seconds: float) -> None:
+        """Turns per second of many agents, each with its own client."""
+        ready, started, done = asyncio.Semaphore(0), asyncio.Event(), 0
+
+        async def client() -> None:
+            nonlocal done
+            async with self.talking() as (connection, agent_id):
+                ready.release()
+                await started.wait()
+                end = time.perf_counter() + seconds
+                while time.perf_counter() < end:
+                    await self.turn(connection, agent_id)
+                    done += 1
+
+        async with asyncio.TaskGroup() as clients:
+            for _ in range(concurrent):
+                clients.create_task(client())
+            for _ in range(concurrent):
+                await ready.acquire()
+            cpu, begin = self._cpu(), time.perf_counter()
+            started.set()
+        taken, cpu = time.perf_counter() - begin, self._cpu() - cpu
+        self.report.add(f"turns/s, {concurrent} agents at once", done / taken)
+        self.report.add(f"CPU ms per turn, {concurrent} agents at once", 1e3 * cpu / max(done, 1))
+
+    async def creation(self) -> None:
+        """Agents created per second by one client and by eight."""
+        async with self.connection() as connection:
+            taken = await timed(self.count, lambda: self.agent(connection))
+            self.report.spread("create an agent", taken)
+
+            async def eighth() -> None:
+                async with self.connection() as own:
+                    for _ in range(self.count // 8):
+                        await self.agent(own)
+
+            begin = time.perf_counter()
+            await asyncio.gather(*(eighth() for _ in range(8)))
+            self.report.add(
+                "agents created per second, 8 clients", 8 * (self.count // 8) / (time.perf_counter() - begin)
+            )
+
+    async def statements(self) -> None:
+        """SQL of the agent service in one one-step turn, as Postgres itself logs it."""
+        home = Home(self.stack.home)
+        secret = passwords(home.secrets)[SUPERUSER]
+        superuser = await asyncpg.connect(url(home.sockets / "postgres", SUPERUSER, secret, DATABASE))
+        log = home.logs / "postgres.log"
+        async with self.talking() as (connection, agent_id):
+            for setting in ("log_statement = 'all'", "log_line_prefix = '%u|'"):
+                await superuser.execute(f"ALTER SYSTEM SET {setting}")
+            await superuser.execute("SELECT pg_reload_conf()")
+            await asyncio.sleep(0.5)
+            start = log.stat().st_size
+            turns = 20
+            for _ in range(turns):
+                await self.turn(connection, agent_id)
+            await superuser.execute("ALTER SYSTEM RESET ALL")
+            await superuser.execute("SELECT pg_reload_conf()")
+            await asyncio.sleep(0.3)
+        await superuser.close()
+        statements, transactions = _count(log.read_bytes()[start:].decode(errors="replace"))
+        self.report.add("SQL statements of the agent service per one-step turn", statements / turns)
+        self.report.add("transactions of the agent service per one-step turn", transactions / turns)
+
+    def memory(self) -> None:
+        """Resident memory of all processes, Postgres apart."""
+        total = sum(process.memory_info().rss for process in self._processes())
+        self.report.add("resident memory of all processes when idle, MB", total / 1e6)
+
+    def _processes(self) -> list[psutil.Process]:
+        family = [self.stack.supervisor, *self.stack.supervisor.children(recursive=True)]
+        return [process for process in family if "postgres" not in process.name()]
+
+    def _cpu(self) -> float:
+        return sum(sum(process.cpu_times()[:2]) for process in self._processes())
+
+
+def _count(log: str) -> tuple[int, int]:
+    """Statements and transactions of the role loci_agent in a log, without the beats of its lease."""
+    statements = transactions = 0
+    open_blocks = 0
+    for line in re.findall(
+        r"^loci_agent\|LOG:  (?:statement|execute [^:]*): (.*(?:\n(?!\w*\|).*)*)", log, re.MULTILINE
+    ):
+        text = line.strip()
+        if "beat AS (" in text or "agent.outbox" in text:
+            continue
+        if text.upper().startswith(("COMMIT", "ROLLBACK")):
+            open_blocks -= 1
+            continue
+        if text.upper().startswith("BEGIN"):
+            open_blocks += 1
+            transactions += 1
+            continue
+        statements += 1
+        transactions += open_blocks == 0
+    return statements, transactions
+
+
+async def measure(stack: Stack, fake_port: int, count: int, seconds: float) -> Report:
+    """Everything, in one run."""
+    report = Report()
+    async with Connection("127.0.0.1", fake_port) as control:
+        note = {"text": "", "calls": [NOTE]}
+        script = {
+            "default": {"text": REPLY},
+            "rules": [{"reply": note, "contains": "three steps", "step": step} for step in (0, 1)],
+        }
+        assert (await control.request("POST", "/_script", script)).status == 200
+    load = Load(stack, fake_port, report, count)
+    await asyncio.sleep(3)
+    load.memory()
+    floor, floor_first = await load.floor()
+    await load.one_at_a_time(floor, floor_first)
+    await load.statements()
+    await load.creation()
+    for concurrent in CONCURRENT:
+        await load.throughput(concurrent, seconds)
+    return report
+
+
+def main() -> None:
+    """Prints a table while it measures, then JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=300, help="calls per figure (300)")
+    parser.add_argument("--seconds", type=float, default=8.0, help="seconds per throughput figure (8)")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    options = parser.parse_args()
+    print(f"{platform.machine()}, {psutil.cpu_count()} cores, Python {platform.python_version()}")
+    with fake_provider() as port:
+        environment = {"OPENAI_API_KEY": "sk-bench", "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1"}
+        with running(environment) as stack:
+            report = asyncio.run(measure(stack, port, options.count, options.seconds))
+    document = json.dumps(report.figures, indent=2)
+    print(document)
+    if options.json is not None:
+        options.json.write_text(document + "\n")
+
+
+if __name__ == "__main__":
+    main()
