@@ -33,7 +33,7 @@ check: setup protos ## Lint, formatting, types, import contracts and the protos'
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 	@if [ -x $(BUF) ]; then $(BUF) lint && $(BUF) format --diff --exit-code && $(BUF) breaking --against '$(AGAINST)'; \
 	  else echo "not checked: buf lint, format and breaking (needs Node; run: npm ci)"; fi
 
