@@ -1,0 +1,5 @@
+"""`python -m bench`: see turns.py."""
+
+from bench.turns import main
+
+main()
