@@ -24,7 +24,7 @@ from services.memory.search import Hit, Ranked, depth, fuse
 logger = logging.getLogger(__name__)
 
 _ATTEMPTS = 5
-_INSERT_SECONDS = 30.0
+_INSERT_SECONDS = 60.0
 _MOST_DIMENSIONS = 16_000
 
 

@@ -12,7 +12,8 @@ from loci.memory.v1.agent_memory_service_pb2_grpc import add_AgentMemoryServiceS
 from loci.memory.v1.block_service_pb2_grpc import add_BlockServiceServicer_to_server
 from loci.memory.v1.passage_service_pb2_grpc import add_PassageServiceServicer_to_server
 from services.common.context import Verifier
-from services.common.database import StatementCounter, open_pool
+from services.common.counter import StatementCounter
+from services.common.database import open_pool
 from services.common.server import Server, make_server
 from services.memory.adapters import vectors
 from services.memory.adapters.agents import PostgresAgents

@@ -11,6 +11,7 @@ from services.memory.adapters import rows
 from services.memory.adapters.calls import RECORD, record_values
 from services.memory.adapters.ranking import Ranking
 from services.memory.adapters.rows import ARCHIVE_COLUMNS
+from services.memory.adapters.vectors import encode
 from services.memory.model import Archive, CallRecord, EmbeddingModel, Passage, PassageDraft
 from services.memory.ports import ArchiveChanged, CallRepeated, NewPassages
 from services.memory.search import archive_lexeme
@@ -168,7 +169,7 @@ def _insert_values(organization_id: UUID, user_id: UUID, new: NewPassages) -> tu
         archive_lexeme(new.archive_id),
         None if new.model is None else new.model.id,
         list(vectors),
-        list(vectors.values()),
+        [encode(vector) for vector in vectors.values()],
     )
 
 

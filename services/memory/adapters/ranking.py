@@ -6,6 +6,7 @@ from uuid import UUID
 import asyncpg
 
 from services.memory import words
+from services.memory.adapters.vectors import encode
 from services.memory.model import Archive, EmbeddingModel
 from services.memory.passages import PassageFilter
 from services.memory.search import BM25_B, BM25_K1, Ranked, frequency_thresholds, lexeme_queries, tsquery
@@ -113,7 +114,7 @@ class Ranking:
     ) -> list[Ranked]:
         condition, values = _condition(wanted, first=5)
         statement = _BY_VECTOR % (model.id, condition)
-        found = await self._pool.fetch(statement, organization_id, archive_ids, vector, limit, *values)
+        found = await self._pool.fetch(statement, organization_id, archive_ids, encode(vector), limit, *values)
         return [Ranked(*row) for row in found]
 
     async def _lexemes(self, query: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Half-precision vectors over asyncpg, in pgvector's binary form."""
 
 from collections.abc import Sequence
-from struct import pack, unpack_from
+from struct import pack
 from typing import Any
 
 from services.common.settings import SettingsError
@@ -13,22 +13,18 @@ WHERE e.extname = 'vector'
 
 
 async def register(connection: Any) -> None:
-    """Makes `halfvec` a sequence of floats on this connection; the extension may live in any schema.
+    """Makes `halfvec` the bytes of `encode` on this connection; the extension may live in any schema.
+
+    Bytes, because asyncpg would take a list of vectors for an array of two dimensions.
 
     Raises SettingsError where there is no extension.
     """
     schema = await connection.fetchval(_SCHEMA)
     if schema is None:
         raise SettingsError("the database has no extension pgvector; run: python -m services.memory migrate")
-    await connection.set_type_codec("halfvec", schema=schema, encoder=encode, decoder=decode, format="binary")
+    await connection.set_type_codec("halfvec", schema=schema, encoder=bytes, decoder=bytes, format="binary")
 
 
 def encode(values: Sequence[float]) -> bytes:
     """Dimensions and a spare field as 16-bit integers, then 16-bit floats, all big-endian."""
     return pack(f">HH{len(values)}e", len(values), 0, *values)
-
-
-def decode(data: bytes) -> tuple[float, ...]:
-    """The inverse of `encode`."""
-    (dimensions,) = unpack_from(">H", data)
-    return unpack_from(f">{dimensions}e", data, 4)

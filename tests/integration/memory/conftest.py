@@ -1,0 +1,32 @@
+"""`memory`: the service, for a tenant of the test's own, on the module's migrated database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from services.common.migrate import migrate
+from tests.conftest import DatabaseUrl
+from tests.integration.memory.harness import ConceptModels, Memory, embeddings, memory_service
+
+
+@pytest.fixture(scope="module")
+def memory_url(database_url: DatabaseUrl) -> str:
+    """The module's database with the schema `memory`."""
+    url = database_url("memory")
+    asyncio.run(migrate(url, "services.memory"))
+    return url
+
+
+@pytest.fixture
+async def memory(memory_url: str, tmp_path: Path) -> AsyncIterator[Memory]:
+    """See `harness.Memory`."""
+    models = ConceptModels()  # type: ignore[abstract] # the rest of that service is not called
+    async with (
+        embeddings(tmp_path, models) as llm_channel,
+        memory_service(memory_url, tmp_path, llm_channel=llm_channel, models=models) as service,
+    ):
+        yield service

@@ -1,0 +1,215 @@
+"""The memory service on a real Postgres behind real gRPC, and a llm gateway that embeds by concepts."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+import asyncpg
+import grpc
+import orjson
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from loci.llm.v1 import model_service_pb2 as llm_pb
+from loci.llm.v1.model_service_pb2_grpc import ModelServiceServicer, add_ModelServiceServicer_to_server
+from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
+from loci.memory.v1 import block_service_pb2 as block_pb
+from loci.memory.v1 import passage_service_pb2 as passage_pb
+from loci.memory.v1.agent_memory_service_pb2_grpc import AgentMemoryServiceStub
+from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
+from loci.memory.v1.passage_service_pb2_grpc import PassageServiceStub
+from services.common.channel import make_channel
+from services.common.context import CallContext, Signer, Verifier, current, use_context
+from services.common.counter import StatementCounter
+from services.common.engine import make_engine
+from services.common.errors import LociError, Unavailable, from_rpc
+from services.common.server import make_server
+from services.memory.adapters.embedder import GatewayEmbedder
+from services.memory.bootstrap import build, open_memory_pool, postgres_stores
+
+if TYPE_CHECKING:
+    from loci.memory.v1.agent_memory_service_pb2_grpc import AgentMemoryServiceAsyncStub
+    from loci.memory.v1.block_service_pb2_grpc import BlockServiceAsyncStub
+    from loci.memory.v1.passage_service_pb2_grpc import PassageServiceAsyncStub
+
+KEY = Ed25519PrivateKey.generate()
+SIGNER = Signer(KEY, "test")
+VERIFIER = Verifier({"test": KEY.public_key()})
+CONCEPTS = (
+    {"cat", "kitten", "feline"},
+    {"dog", "puppy", "hound"},
+    {"car", "automobile", "vehicle"},
+    {"code", "programming", "haskell", "python"},
+    {"tea", "coffee", "drink"},
+)
+EMBEDDING = "test/concepts"
+
+_numbers = itertools.count()
+
+
+def concept_vector(text: str) -> list[float]:
+    """How often each concept is named; the last component is a little of nothing in particular."""
+    words = text.lower().split()
+    return [sum(word.strip(".,?!s") in concept for word in words) for concept in CONCEPTS] + [0.1]
+
+
+@dataclass
+class ConceptModels(ModelServiceServicer):
+    """`failure` is raised instead of answering; `callers` are the contexts of the calls."""
+
+    failure: LociError | None = None
+    dimensions: int = len(CONCEPTS) + 1
+    callers: list[CallContext] = field(default_factory=list)
+
+    async def Embed(self, request: llm_pb.EmbedRequest, context: Any) -> llm_pb.EmbedResponse:
+        """One vector per text."""
+        self.callers.append(current())
+        if self.failure is not None:
+            raise self.failure
+        vectors = [concept_vector(text)[: self.dimensions] for text in request.texts]
+        return llm_pb.EmbedResponse(
+            vectors=[llm_pb.Vector(values=vector) for vector in vectors], dimensions=self.dimensions
+        )
+
+
+@dataclass
+class Memory:
+    """A running memory service and its stubs. Calls are made within `memory.of(organization)`."""
+
+    blocks: BlockServiceAsyncStub
+    agents: AgentMemoryServiceAsyncStub
+    passages: PassageServiceAsyncStub
+    counter: StatementCounter
+    pool: asyncpg.Pool
+    models: ConceptModels
+    caller: CallContext
+
+    @contextmanager
+    def of(self, organization_id: UUID) -> Iterator[None]:
+        """Calls in this block are made for another tenant."""
+        with use_context(SIGNER.signed(replace(self.caller, organization_id=organization_id))):
+            yield
+
+    async def apply(
+        self,
+        agent_id: str,
+        tool_name: str,
+        *,
+        call_key: str = "",
+        embedding: str = EMBEDDING,
+        timezone: str = "",
+        **arguments: Any,
+    ) -> agent_pb.ApplyToolResponse:
+        """One tool call; the key is fresh unless given."""
+        return await self.agents.ApplyTool(
+            agent_pb.ApplyToolRequest(
+                call_key=call_key or f"call-{uuid4()}",
+                agent_id=agent_id,
+                run_id=f"run-{UUID(int=3)}",
+                step_id=f"step-{UUID(int=4)}",
+                tool_name=tool_name,
+                arguments_json=orjson.dumps(arguments).decode(),
+                embedding=embedding,
+                timezone=timezone,
+            )
+        )
+
+    async def agent_with(self, **values: str) -> str:
+        """A new agent with a block per label; returns its id."""
+        agent_id = f"agent-{uuid4()}"
+        drafts = [
+            block_pb.BlockDraft(id=f"block-{uuid4()}", label=label, value=value) for label, value in values.items()
+        ]
+        request = agent_pb.CreateAgentMemoryRequest(agent_id=agent_id, blocks=drafts)
+        await self.agents.CreateAgentMemory(request)
+        return agent_id
+
+    async def value(self, agent_id: str, label: str) -> str:
+        """Of an agent's block."""
+        key = block_pb.BlockKey(agent_label=block_pb.AgentLabel(agent_id=agent_id, label=label))
+        response = await self.blocks.GetBlock(block_pb.GetBlockRequest(key=key))
+        return str(response.block.value)
+
+    async def store(self, agent_id: str, *texts: str, embedding: str = EMBEDDING) -> list[Any]:
+        """Passages by the API."""
+        drafts = [passage_pb.PassageDraft(text=text) for text in texts]
+        response = await self.passages.CreatePassages(
+            passage_pb.CreatePassagesRequest(agent_id=agent_id, passages=drafts, embedding=embedding)
+        )
+        return list(response.passages)
+
+    async def search(self, agent_id: str, query: str, **options: Any) -> list[Any]:
+        """Hits of the API's search."""
+        request = passage_pb.SearchPassagesRequest(agent_id=agent_id, query=query, **options)
+        return list((await self.passages.SearchPassages(request)).hits)
+
+    async def counted(self) -> tuple[int, int]:
+        """Statements and transactions since the last reset, once the loop has delivered them."""
+        await asyncio.sleep(0.01)
+        return self.counter.statements, self.counter.transactions
+
+
+@contextmanager
+def fails(kind: type[LociError], reason: str = "") -> Iterator[list[LociError]]:
+    """The RPC within fails with this class and reason."""
+    caught: list[LociError] = []
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        yield caught
+    caught.append(from_rpc(error.value))
+    assert type(caught[0]) is kind
+    assert reason in ("", caught[0].reason)
+
+
+def unavailable() -> Unavailable:
+    """What a llm gateway says whose provider is down."""
+    return Unavailable("the provider is down", reason="LLM_UNAVAILABLE")
+
+
+@asynccontextmanager
+async def embeddings(folder: Path, models: ConceptModels) -> AsyncIterator[grpc.aio.Channel]:
+    """A channel to a llm gateway that only embeds."""
+    address = f"unix://{folder}/l{next(_numbers)}.sock"
+    server = make_server(
+        address,
+        servicers=[(add_ModelServiceServicer_to_server, models)],
+        service_names=["loci.llm.v1.ModelService"],
+        audience="llm_gateway",
+        verifier=VERIFIER,
+    )
+    await server.start()
+    async with make_channel(address) as channel:
+        yield channel
+    await server.stop(0)
+
+
+@asynccontextmanager
+async def memory_service(
+    url: str, folder: Path, *, llm_channel: grpc.aio.Channel, models: ConceptModels
+) -> AsyncIterator[Memory]:
+    """A memory service on a migrated database, and a caller of a tenant of its own."""
+    counter = StatementCounter(keep_texts=True)
+    engine = make_engine(url, counter=counter)
+    address = f"unix://{folder}/m{next(_numbers)}.sock"
+    async with await open_memory_pool(url, counter=counter) as pool:
+        server = build(
+            listen=address,
+            verifier=VERIFIER,
+            stores=postgres_stores(pool, engine),
+            embedder=GatewayEmbedder(llm_channel),
+            search_seconds=1.0,
+        )
+        await server.start()
+        caller = SIGNER.signed(CallContext(uuid4(), UUID(int=2), "user", ("memory", "llm_gateway")))
+        async with make_channel(address) as channel:
+            stubs = BlockServiceStub(channel), AgentMemoryServiceStub(channel), PassageServiceStub(channel)
+            with use_context(caller):
+                yield Memory(*stubs, counter, pool, models, caller)
+        await server.stop(0)
+    await engine.dispose()

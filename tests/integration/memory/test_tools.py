@@ -1,0 +1,196 @@
+"""The memory tools, called as the agent service calls them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
+from loci.memory.v1 import block_pb2
+from loci.memory.v1 import block_service_pb2 as block_pb
+from services.common.errors import FailedPrecondition, InvalidArgument, NotFound
+from tests.integration.memory.harness import Memory, fails, unavailable
+
+
+async def test_edits_are_stored_reported_and_in_the_history(memory: Memory) -> None:
+    agent = await memory.agent_with(human="Name: unknown")
+    told = await memory.apply(agent, "core_memory_replace", label="human", old_content="unknown", new_content="Ada")
+    assert not told.is_error
+    assert "Name: Ada" in told.tool_return
+    [changed] = told.changed_blocks
+    assert (changed.value, changed.version) == ("Name: Ada", 2)
+    await memory.apply(agent, "core_memory_append", label="human", content="Likes Haskell.")
+    await memory.apply(agent, "memory_insert", label="human", new_string="# About", insert_line=0)
+    await memory.apply(agent, "memory_replace", label="human", old_string="Haskell", new_string="OCaml", call_key="k")
+    assert await memory.value(agent, "human") == "# About\nName: Ada\nLikes OCaml."
+    versions = await memory.blocks.ListBlockVersions(
+        block_pb.ListBlockVersionsRequest(block_id=changed.id, page_size=100)
+    )
+    operations = [block_pb2.BlockOperation.Name(version.operation)[16:] for version in versions.versions]
+    assert operations == ["REPLACE", "INSERT", "APPEND", "REPLACE", "CREATE"]
+    newest, oldest = versions.versions[0], versions.versions[-1]
+    assert (newest.version, newest.value) == (5, "# About\nName: Ada\nLikes OCaml.")
+    assert (newest.agent_id, newest.call_key) == (agent, "k")
+    assert newest.run_id.startswith("run-")
+    assert newest.step_id.startswith("step-")
+    assert (oldest.agent_id, oldest.call_key, oldest.value) == ("", "", "Name: unknown")
+
+
+async def test_a_repeated_call_returns_the_same_and_does_nothing(memory: Memory) -> None:
+    agent = await memory.agent_with(human="a")
+    first = await memory.apply(agent, "core_memory_append", call_key="once", label="human", content="b")
+    await memory.apply(agent, "core_memory_append", label="human", content="c")
+    again = await memory.apply(agent, "core_memory_append", call_key="once", label="human", content="b")
+    assert again.tool_return == first.tool_return
+    assert await memory.value(agent, "human") == "a\nb\nc"
+    assert [block.value for block in again.changed_blocks] == ["a\nb\nc"]
+    with fails(FailedPrecondition, "CALL_KEY_REUSED"):
+        await memory.apply(agent, "core_memory_append", call_key="once", label="human", content="other")
+
+
+async def test_the_same_call_sent_many_times_at_once_acts_once(memory: Memory) -> None:
+    agent = await memory.agent_with(human="")
+    calls = [memory.apply(agent, "core_memory_append", call_key="same", label="human", content="x") for _ in range(20)]
+    calls += [memory.apply(agent, "archival_memory_insert", call_key="stored", content="y") for _ in range(20)]
+    answers = await asyncio.gather(*calls)
+    assert len({answer.tool_return for answer in answers}) == 2
+    assert not any(answer.is_error for answer in answers)
+    assert await memory.value(agent, "human") == "x"
+    assert len(await memory.search(agent, "y")) == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "part"),
+    [
+        ("core_memory_append", {"label": "nobody", "content": "x"}, "The blocks are: human, persona."),
+        ("core_memory_append", {"label": "human"}, 'The argument "content" is missing'),
+        ("core_memory_append", {"label": 7, "content": "x"}, 'The argument "label" must be a string'),
+        ("core_memory_append", {"label": "human", "content": "x" * 100_000}, "its limit is 100000"),
+        ("memory_replace", {"label": "human", "old_string": "zz", "new_string": ""}, "does not occur"),
+        ("memory_replace", {"label": "human", "old_string": "a", "new_string": ""}, "on lines 1, 2"),
+        ("memory_insert", {"label": "human", "new_string": "x", "insert_line": 9}, "has 2 lines"),
+        ("archival_memory_insert", {"content": ""}, "1 to 1000000 characters"),
+        ("archival_memory_search", {"query": "x", "tag_match_mode": "some"}, '"any" or "all"'),
+        ("archival_memory_search", {"query": "x", "start_datetime": "yesterday"}, "ISO 8601"),
+    ],
+)
+async def test_what_the_model_did_wrong_is_told_to_it(
+    memory: Memory, tool: str, arguments: dict[str, Any], part: str
+) -> None:
+    agent = await memory.agent_with(human="a\na", persona="p")
+    told = await memory.apply(agent, tool, **arguments)
+    assert told.is_error
+    assert part in told.tool_return
+    assert await memory.value(agent, "human") == "a\na"
+
+
+async def test_errors_too_are_kept_under_their_key(memory: Memory) -> None:
+    agent = await memory.agent_with(human="")
+    first = await memory.apply(agent, "memory_replace", call_key="k", label="human", old_string="a", new_string="b")
+    await memory.apply(agent, "core_memory_append", label="human", content="a")
+    again = await memory.apply(agent, "memory_replace", call_key="k", label="human", old_string="a", new_string="b")
+    assert again == first
+    assert first.is_error
+
+
+async def test_arguments_that_are_no_json_nul_and_half_a_surrogate(memory: Memory) -> None:
+    agent = await memory.agent_with(human="")
+    request = agent_pb.ApplyToolRequest(
+        call_key="k1", agent_id=agent, tool_name="core_memory_append", arguments_json="{"
+    )
+    assert "not valid JSON" in (await memory.agents.ApplyTool(request)).tool_return
+    request.call_key, request.arguments_json = "k2", '{"label": "human", "content": "a\\u0000b\\ud83d"}'
+    assert not (await memory.agents.ApplyTool(request)).is_error
+    assert await memory.value(agent, "human") == "ab?"
+    request.call_key, request.arguments_json = "k3", '{"label": "hu\\u0000man", "content": "c"}'
+    assert not (await memory.agents.ApplyTool(request)).is_error
+
+
+async def test_a_read_only_block_and_an_unknown_tool(memory: Memory) -> None:
+    agent = await memory.agent_with(human="a")
+    key = block_pb.BlockKey(agent_label=block_pb.AgentLabel(agent_id=agent, label="human"))
+    update = block_pb.UpdateBlockRequest(key=key, block=block_pb.BlockDraft(read_only=True))
+    update.update_mask.paths.append("read_only")
+    await memory.blocks.UpdateBlock(update)
+    told = await memory.apply(agent, "core_memory_append", label="human", content="x")
+    assert told.is_error
+    assert "read-only" in told.tool_return
+    with fails(NotFound, "TOOL_NOT_FOUND"):
+        await memory.apply(agent, "run_code")
+    with fails(InvalidArgument, "CALL_KEY_INVALID"):
+        await memory.apply(agent, "core_memory_append", call_key="k" * 201)
+    with fails(InvalidArgument, "INVALID_ID"):
+        await memory.apply("agent-7", "core_memory_append")
+
+
+async def test_an_edit_takes_two_statements_and_one_commit(memory: Memory) -> None:
+    agent = await memory.agent_with(human="")
+    memory.counter.reset()
+    await memory.apply(agent, "core_memory_append", label="human", content="x")
+    assert await memory.counted() == (2, 2)
+
+
+async def test_archival_memory_by_the_tools(memory: Memory) -> None:
+    agent = await memory.agent_with()
+    told = await memory.apply(
+        agent, "archival_memory_insert", content="My kitten is called Tom.", tags=["pets", "home"]
+    )
+    assert not told.is_error
+    await memory.apply(agent, "archival_memory_insert", content="I drive an old automobile.")
+    found = await memory.apply(agent, "archival_memory_search", query="which cat?", top_k=1, timezone="Europe/Berlin")
+    answer = json.loads(found.tool_return)
+    assert answer["count"] == 1
+    [result] = answer["results"]
+    assert result["content"] == "My kitten is called Tom."
+    assert result["tags"] == ["home", "pets"]
+    assert result["id"] in told.tool_return
+    assert datetime.fromisoformat(result["timestamp"]).utcoffset() is not None
+    assert "note" not in answer
+    assert memory.models.callers[0] == memory.caller
+
+
+async def test_tags_and_dates_narrow_the_search(memory: Memory) -> None:
+    agent = await memory.agent_with()
+    await memory.apply(agent, "archival_memory_insert", content="cat one", tags=["a"])
+    await memory.apply(agent, "archival_memory_insert", content="cat two", tags=["a", "b"])
+    await memory.apply(agent, "archival_memory_insert", content="cat three")
+
+    async def found(**arguments: Any) -> set[str]:
+        told = await memory.apply(agent, "archival_memory_search", query="cat", **arguments)
+        return {result["content"] for result in json.loads(told.tool_return)["results"]}
+
+    assert await found() == {"cat one", "cat two", "cat three"}
+    assert await found(tags=["a"]) == {"cat one", "cat two"}
+    assert await found(tags=["a", "b"]) == {"cat one", "cat two"}
+    assert await found(tags=["a", "b"], tag_match_mode="all") == {"cat two"}
+    assert await found(start_datetime="2020-01-01", end_datetime="2020-12-31") == set()
+    assert len(await found(start_datetime="2020-01-01", end_datetime="2999-12-31")) == 3
+
+
+async def test_without_the_embedding_model_search_says_so_and_insert_stores_nothing(memory: Memory) -> None:
+    agent = await memory.agent_with()
+    await memory.apply(agent, "archival_memory_insert", content="Tom is a kitten.")
+    memory.models.failure = unavailable()
+    found = json.loads((await memory.apply(agent, "archival_memory_search", query="kitten")).tool_return)
+    assert [result["content"] for result in found["results"]] == ["Tom is a kitten."]
+    assert "words alone" in found["note"]
+    told = await memory.apply(agent, "archival_memory_insert", call_key="k", content="Rex is a dog.")
+    assert told.is_error
+    assert "Nothing was stored" in told.tool_return
+    assert "the provider is down" in told.tool_return
+    memory.models.failure = None
+    assert (await memory.apply(agent, "archival_memory_insert", call_key="k", content="Rex is a dog.")) == told
+    assert len(await memory.search(agent, "dog kitten")) == 1
+
+
+async def test_an_agent_without_embeddings_is_found_by_words(memory: Memory) -> None:
+    agent = await memory.agent_with()
+    told = await memory.apply(agent, "archival_memory_insert", content="The Zürich café opens at 9.", embedding="")
+    assert not told.is_error
+    answer = await memory.apply(agent, "archival_memory_search", query="zurich cafes", embedding="")
+    assert json.loads(answer.tool_return)["count"] == 1
+    assert memory.models.callers == []
