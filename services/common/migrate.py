@@ -24,7 +24,8 @@ async def migrate(url: str, package: str) -> bool:
     """Brings `package`'s schema ("services.memory": `memory`) to its newest revision; whether it had to.
 
     url: a direct connection, not through PgBouncer. Replicas may do this at the same time; one works, the
-    others wait. Raises SettingsError where the database is newer than this code.
+    others wait. Raises SettingsError where the database is newer than this code, or has no such schema and
+    the role may not make it.
     """
     schema = package.rpartition(".")[2]
     folder = migrations_folder(package)
@@ -37,9 +38,7 @@ async def migrate(url: str, package: str) -> bool:
         async with _only_one(connection, f"loci.migrate.{schema}"):
             if await _is_at(connection, schema, head, revisions):
                 return False
-            if not await connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", schema):
-                # Only where it is missing: the role may well use its schema and not be allowed to make one.
-                await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+            await _make_schema(connection, schema)
             # Alembic and SQLAlchemy cost 30 MB that a service which is up to date does not spend.
             from services.common.migrations.upgrade import upgrade  # noqa: PLC0415
 
@@ -98,6 +97,20 @@ async def _is_at(connection: asyncpg.Connection, schema: str, head: str, revisio
             f"know (its newest is {head}); run the newer version, or restore a backup"
         )
     return bool(present == head)
+
+
+async def _make_schema(connection: asyncpg.Connection, schema: str) -> None:
+    # Only where it is missing: the role may well use its schema and not be allowed to make one.
+    if await connection.fetchval("SELECT to_regnamespace($1) IS NOT NULL", schema):
+        return
+    try:
+        await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+    except asyncpg.InsufficientPrivilegeError:
+        role = await connection.fetchval("SELECT current_user")
+        raise SettingsError(
+            f"the database has no schema {schema} and the role {role} may not make it; "
+            f"as its owner run: CREATE SCHEMA {schema} AUTHORIZATION {role}"
+        ) from None
 
 
 @asynccontextmanager

@@ -138,9 +138,9 @@ async def serve_until_signal(
     """Starts `servers` and `background` tasks and returns when SIGTERM or SIGINT came and all is stopped.
 
     In order: health NOT_SERVING; `on_drain` hooks (take no new work); calls in flight get `grace` seconds;
-    background tasks are cancelled; `on_stop` hooks (close pools and channels), each run whatever the others
-    did; spans are sent. A second signal cuts the grace. A background task that ends with an exception stops
-    the process the same way, and its exception is raised here.
+    background tasks are cancelled; `on_stop` hooks (close pools and channels); spans are sent. Each hook is
+    run whatever the others did, and has 5 s. A second signal cuts the grace. A background task that ends with
+    an exception stops the process the same way, and its exception is raised here.
     """
     servers = [servers] if isinstance(servers, Server) else list(servers)
     stopping, hurry = asyncio.Event(), asyncio.Event()
@@ -196,6 +196,7 @@ async def _stop(servers: Sequence[Server], grace: float, hurry: asyncio.Event) -
 async def _run_hooks(hooks: Iterable[Hook]) -> None:
     for hook in hooks:
         try:
-            await hook()
+            async with asyncio.timeout(GRACE_SECONDS):
+                await hook()
         except Exception:  # a supervisor: one part that fails to stop must not keep the others up
             logger.exception("a part failed to stop")

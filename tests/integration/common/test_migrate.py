@@ -157,6 +157,14 @@ async def test_a_missing_schema_is_made_where_the_role_may(
     postgres.drop_database(database)
 
 
+async def test_a_missing_schema_that_the_role_may_not_make_is_one_line(
+    tmp_path: Path, service: Service, fresh_database_url: DatabaseUrl
+) -> None:
+    other = Service(tmp_path, "brand_new")
+    with pytest.raises(SettingsError, match="CREATE SCHEMA brand_new AUTHORIZATION loci_memory"):
+        await migrate(fresh_database_url("memory"), other.package)
+
+
 async def test_a_failed_revision_leaves_the_one_before(service: Service, fresh_database_url: DatabaseUrl) -> None:
     service.add("0002_index", SECOND)
     service.add("0003_broken", BROKEN)

@@ -13,6 +13,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from services.common import server
 from services.common.channel import make_channel
 from services.common.context import use_context
 from services.common.server import serve_until_signal
@@ -111,6 +112,19 @@ async def test_the_grace_is_bounded(tmp_path: Path) -> None:
         await asyncio.wait_for(serving, 10)
         assert 0.15 < time.monotonic() - started < 3
         await asyncio.wait_for(cancelled.wait(), 5)
+
+
+async def test_a_hook_that_hangs_does_not_keep_the_process_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "GRACE_SECONDS", 0.1)
+    last = asyncio.Event()
+
+    async def stop() -> None:
+        last.set()
+
+    async with running(tmp_path, Echo(), on_stop=[asyncio.Event().wait, stop]) as (serving, _, _):
+        send(signal.SIGTERM)
+        await asyncio.wait_for(serving, 5)
+        assert last.is_set()
 
 
 async def test_a_second_signal_cuts_the_grace(tmp_path: Path) -> None:
