@@ -1,6 +1,6 @@
 """`python -m cli.prepare`: keys, roles and migrations, in a process that ends and takes its imports with it.
 
-Reads one JSON object from stdin: `secrets` (folder), `superuser` (URLs of the databases `postgres`, `loci`;
+Reads one JSON object from stdin: `secrets` and `logs` (folders), `superuser` (URLs of the databases `postgres`, `loci`;
 absent with an external Postgres), `passwords` (role -> password), `services` (service -> URL for migrations).
 Ends with status 0, or with one line on stderr.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +59,16 @@ async def prepare(task: dict[str, Any]) -> None:
     if "superuser" in task:
         await make_database(task["superuser"], task["passwords"])
     for service, url in task["services"].items():
+        await wait_for_database(url, timeout=PATIENCE)
         try:
-            await wait_for_database(url, timeout=PATIENCE)
             await migrate(url, f"services.{service}")  # one after the other: Alembic's context is global
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            raise CliError(f"the migration of {service} failed: {error}") from None
+        except SettingsError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a migration may fail in any way; one line and a file tell of it
+            log = Path(task["logs"]) / "migrations.log"
+            log.write_text(traceback.format_exc())
+            first = (str(error).splitlines() or [type(error).__name__])[0]
+            raise CliError(f"the migration of {service} failed: {first} (all of it: {log})") from None
 
 
 def main() -> None:

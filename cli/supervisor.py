@@ -38,11 +38,13 @@ class Supervisor:
         grpc_port = ports.choose(self._settings)
         await self._prepare_database()
         services = [self._service(name, grpc_port) for name in SERVICES]
-        tasks = [self._keep(program) for program in [*services, self._gateway()]]
+        for program in [*services, self._gateway()]:
+            self._keep(program)
         await self._until_healthy()
         self._all_up.set()
         print(ready_text(self._settings, self._home, grpc_port), flush=True)
-        await asyncio.gather(*tasks)
+        await asyncio.wait(self._tasks(), return_when=asyncio.FIRST_COMPLETED)
+        self._raise_failure()
 
     async def stop(self) -> None:
         """End every process, first those that others do not need."""
@@ -50,7 +52,11 @@ class Supervisor:
             await asyncio.gather(*(self._kept[name].stop() for name in names if name in self._kept))
 
     async def _prepare_database(self) -> None:
-        task: dict[str, Any] = {"secrets": str(self._home.secrets), "services": self._migration_urls()}
+        task: dict[str, Any] = {
+            "secrets": str(self._home.secrets),
+            "logs": str(self._home.logs),
+            "services": self._migration_urls(),
+        }
         if self._settings.embedded:
             secret = passwords(self._home.secrets)
             cluster = Cluster(self._home.data, self._home.sockets / "postgres")
