@@ -20,6 +20,8 @@ from services.common.settings import SettingsError
 logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 5.0
+# Longer than the grace, which a hook may itself be giving to others.
+HOOK_SECONDS = 10.0
 _CONNECTION_AGE_MS = 300_000
 _LONGEST_SOCKET_PATH = 107
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -139,7 +141,7 @@ async def serve_until_signal(
 
     In order: health NOT_SERVING; `on_drain` hooks (take no new work); calls in flight get `grace` seconds;
     background tasks are cancelled; `on_stop` hooks (close pools and channels); spans are sent. Each hook is
-    run whatever the others did, and has 5 s. A second signal cuts the grace. A background task that ends with
+    run whatever the others did, and has 10 s. A second signal cuts the grace. A background task that ends with
     an exception stops the process the same way, and its exception is raised here.
     """
     servers = [servers] if isinstance(servers, Server) else list(servers)
@@ -196,7 +198,7 @@ async def _stop(servers: Sequence[Server], grace: float, hurry: asyncio.Event) -
 async def _run_hooks(hooks: Iterable[Hook]) -> None:
     for hook in hooks:
         try:
-            async with asyncio.timeout(GRACE_SECONDS):
+            async with asyncio.timeout(HOOK_SECONDS):
                 await hook()
         except Exception:  # a supervisor: one part that fails to stop must not keep the others up
             logger.exception("a part failed to stop")

@@ -115,7 +115,7 @@ async def test_the_grace_is_bounded(tmp_path: Path) -> None:
 
 
 async def test_a_hook_that_hangs_does_not_keep_the_process_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(server, "HOOK_SECONDS", 0.1)
     last = asyncio.Event()
 
     async def stop() -> None:
