@@ -45,6 +45,14 @@ def stack(providers: Providers) -> Iterator[Stack]:
         yield started
 
 
+@pytest.fixture(scope="session")
+def short_stack(providers: Providers) -> Iterator[Stack]:
+    """A Loci that loses its patience with providers and tools within seconds."""
+    impatience = {"LOCI_LLM_STALL_SECONDS": "2", "LOCI_LLM_RETRIES": "1", "LOCI_TOOL_SECONDS": "3"}
+    with running(providers.environment() | impatience) as started:
+        yield started
+
+
 @pytest.fixture(scope="module")
 def own_stack(providers: Providers) -> Iterator[Stack]:
     """A Loci of the module's own, to kill and restart."""
