@@ -216,8 +216,11 @@ def use_context(context: CallContext, *, signer: Signer | None = None) -> Iterat
     outlive the call that starts it is created inside such a block. With `signer`, `context` may be unsigned,
     and its token is renewed whenever less than a minute of it is left, so that a block may last for hours.
     """
-    reset = _scope.set(_Scope(context, None, signer))
+    scope = _Scope(context, None, signer)
+    reset = _scope.set(scope)
     try:
         yield context
     finally:
-        _scope.reset(reset)
+        # An async generator may be closed by another task, where there is nothing to take back.
+        if _scope.get() is scope:
+            _scope.reset(reset)

@@ -93,7 +93,9 @@ def span(name: str, /, **attributes: Any) -> Iterator[Span]:
         raise
     finally:
         current.end()
-        otel_context.detach(token)
+        # An async generator may be closed by another task, where there is nothing to take back.
+        if trace.get_current_span() is current:
+            otel_context.detach(token)
 
 
 def mark_failed(current: Span, description: str) -> None:

@@ -356,6 +356,19 @@ async def test_tcp_works_alike_and_reports_its_port() -> None:
         await server.stop(0)
 
 
+async def test_a_channel_tells_its_state_and_closes(tmp_path: Path) -> None:
+    server = echo_server(f"unix://{tmp_path}/echo.sock")
+    await server.start()
+    async with make_channel(server.address) as channel:
+        assert channel.get_state() is grpc.ChannelConnectivity.IDLE
+        await asyncio.wait_for(channel.channel_ready(), 5)
+        assert channel.get_state() is grpc.ChannelConnectivity.READY
+        await server.stop(0)
+        await asyncio.wait_for(channel.wait_for_state_change(grpc.ChannelConnectivity.READY), 5)
+    with pytest.raises(grpc.aio.UsageError):
+        await EchoStub(channel).Say(b"a")
+
+
 async def test_an_address_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     taken = echo_server("127.0.0.1:0")
     for address in (

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from uuid import UUID
 
@@ -170,6 +171,22 @@ async def test_a_call_is_bounded_by_its_deadline_and_its_chains() -> None:
     assert await asyncio.create_task(seen(soon, 9)) == (pytest.approx(5, abs=0.5), pytest.approx(5, abs=0.5))
     assert await asyncio.create_task(seen(soon, 2)) == (pytest.approx(2, abs=0.5), pytest.approx(5, abs=0.5))
     assert await asyncio.create_task(seen(replace(PLAIN, deadline=1.0), 2)) == (0.0, 0.0)
+
+
+async def test_a_generator_may_be_closed_by_another_task() -> None:
+    async def numbers() -> AsyncGenerator[int]:
+        with use_context(PLAIN):
+            yield 1
+            yield 2
+
+    generator = numbers()
+
+    async def begin() -> int:
+        return await anext(generator)
+
+    assert await asyncio.create_task(begin()) == 1
+    await generator.aclose()
+    assert current_or_none() is None
 
 
 def test_with_a_signer_the_token_is_made_and_renewed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,7 @@ def test_public_ids_round_trip_for_any_version(value: UUID) -> None:
         "agent-123e4567-e89b-42d3-8456-426614174000",
         "123e4567-e89b-42d3-8456-426614174000",
         "block-123e4567e89b42d38456426614174000",
+        "block-123e4567-e89b-42d3-8456-42661417400g",
         "block-123e4567-e89b-42d3-8456-4266141740001",
         "block-{123e4567-e89b-42d3-8456-42661417400}",
         "block-123e4567-e89b-42d3-8456-42661417400\N{ARABIC-INDIC DIGIT ONE}",

@@ -5,7 +5,7 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -134,6 +134,24 @@ async def test_a_cancelled_span_ends_too(spans: InMemorySpanExporter) -> None:
     await asyncio.gather(task, return_exceptions=True)
     (span,) = spans.get_finished_spans()
     assert span.status.description == "CancelledError"
+
+
+async def test_a_generator_with_a_span_may_be_closed_by_another_task(
+    spans: InMemorySpanExporter, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def numbers() -> AsyncGenerator[int]:
+        with telemetry.span("work"):
+            yield 1
+
+    generator = numbers()
+
+    async def begin() -> int:
+        return await anext(generator)
+
+    assert await asyncio.create_task(begin()) == 1
+    await generator.aclose()
+    assert len(spans.get_finished_spans()) == 1
+    assert caplog.records == []
 
 
 def test_log_lines_are_json_with_the_ids() -> None:
