@@ -1,4 +1,4 @@
-"""MessageService and the live half of RunService."""
+"""MessageService: turns, and the list of messages."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -9,22 +9,26 @@ from uuid import UUID
 import grpc
 
 from loci.agent.v1 import message_service_pb2 as wire
-from loci.agent.v1 import message_service_pb2_grpc, run_service_pb2
+from loci.agent.v1 import message_service_pb2_grpc
 from services.agent.convert.turns import attached, event_to_proto, turn_request
 from services.agent.events import Delta
+from services.agent.ports_admin import CompiledPrompts, History
 from services.agent.reading import Reader
+from services.agent.servicer.messages_list import MessageLists
 from services.agent.worker import Worker
 from services.common.context import current
-from services.common.ids import from_public
 
 # A request that still waits in line is withdrawn this long after its client is gone.
 WITHDRAW_SECONDS = 10.0
 
 
-class TurnServicer(message_service_pb2_grpc.MessageServiceServicer):
-    """Turns. ListMessages is in messages_list.py."""
+class MessageServicer(MessageLists, message_service_pb2_grpc.MessageServiceServicer):
+    """loci.agent.v1.MessageService; `longest_seconds` bounds every run."""
 
-    def __init__(self, worker: Worker, reader: Reader, *, longest_seconds: float) -> None:
+    def __init__(
+        self, history: History, prompts: CompiledPrompts, worker: Worker, reader: Reader, *, longest_seconds: float
+    ) -> None:
+        super().__init__(history, prompts)
         self._worker = worker
         self._reader = reader
         self._longest_seconds = longest_seconds
@@ -51,18 +55,6 @@ class TurnServicer(message_service_pb2_grpc.MessageServiceServicer):
         async with aclosing(self._turn(request.turn, stream_tokens=request.stream_tokens)) as events:
             async for event in events:
                 yield wire.StreamMessagesResponse(event=event)
-
-    async def StreamRun(
-        self, request: run_service_pb2.StreamRunRequest, context: grpc.aio.ServicerContext[Any, Any]
-    ) -> AsyncIterator[run_service_pb2.StreamRunResponse]:
-        """The events of a run from a position on."""
-        run_id = from_public("run", request.run_id)
-        yield run_service_pb2.StreamRunResponse(event=attached(run_id, started=False))
-        follow = self._reader.follow(current().organization_id, run_id, after=request.after_sequence)
-        async with aclosing(follow) as events:
-            async for event in events:
-                if request.stream_tokens or not isinstance(event, Delta):
-                    yield run_service_pb2.StreamRunResponse(event=event_to_proto(event, run_id))
 
     async def _turn(self, turn: wire.TurnRequest, *, stream_tokens: bool) -> AsyncGenerator[wire.TurnEvent]:
         caller = current()

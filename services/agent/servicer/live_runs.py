@@ -1,0 +1,64 @@
+"""RunService: what is read from the database, and what concerns live runs."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import grpc
+
+from loci.agent.v1 import run_service_pb2 as wire
+from services.agent.convert.turns import attached, event_to_proto, run_to_proto
+from services.agent.events import Delta
+from services.agent.lists import Page
+from services.agent.ports_admin import RunList, Runs
+from services.agent.reading import Reader
+from services.agent.servicer.runs import RunReads
+from services.agent.turn import RunStatus
+from services.agent.worker import Worker
+from services.common.context import current
+from services.common.errors import FailedPrecondition
+from services.common.ids import from_public
+
+# Active runs of one agent that one call cancels at most.
+MOST_CANCELLED = 1_000
+
+
+class RunServicer(RunReads):
+    """loci.agent.v1.RunService."""
+
+    def __init__(self, runs: Runs, worker: Worker, reader: Reader) -> None:
+        super().__init__(runs)
+        self._worker = worker
+        self._reader = reader
+
+    async def StreamRun(
+        self, request: wire.StreamRunRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> AsyncIterator[wire.StreamRunResponse]:
+        """The events of a run from a position on."""
+        run_id = from_public("run", request.run_id)
+        run = await self._runs.get(current().organization_id, run_id)
+        yield wire.StreamRunResponse(event=attached(run.id, started=False))
+        follow = self._reader.follow(current().organization_id, run_id, after=request.after_sequence)
+        async with aclosing(follow) as events:
+            async for event in events:
+                if request.stream_tokens or not isinstance(event, Delta):
+                    yield wire.StreamRunResponse(event=event_to_proto(event, run_id))
+
+    async def CancelRuns(
+        self, request: wire.CancelRunsRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> wire.CancelRunsResponse:
+        """Asks runs to stop."""
+        organization_id = current().organization_id
+        agent_id = from_public("agent", request.agent_id)
+        if request.run_ids:
+            asked = [from_public("run", run_id) for run_id in request.run_ids]
+            runs = [await self._runs.get(organization_id, run_id) for run_id in asked]
+        else:
+            active = (RunStatus.CREATED, RunStatus.RUNNING)
+            wanted = RunList(page=Page(MOST_CANCELLED), agent_ids=(agent_id,), statuses=active)
+            runs = list((await self._runs.list(organization_id, wanted)).items)
+            if not runs:
+                raise FailedPrecondition("No active runs to cancel.", reason="NOTHING_TO_CANCEL")
+        await self._worker.cancel(organization_id, [(run.id, run.conversation_id) for run in runs])
+        now = [await self._runs.get(organization_id, run.id) for run in runs]
+        return wire.CancelRunsResponse(runs=map(run_to_proto, now))
