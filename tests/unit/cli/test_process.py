@@ -35,9 +35,7 @@ async def keep(tmp_path: Path) -> AsyncIterator[Keep]:
         all_up = asyncio.Event()
         if up:
             all_up.set()
-        kept = Kept(
-            Program("probe", launch, dict(os.environ), grace=grace), LogFile("probe", tmp_path), all_up
-        )
+        kept = Kept(Program("probe", launch, dict(os.environ), grace=grace), LogFile("probe", tmp_path), all_up)
         started.append(kept)
         kept.start()
         return kept
@@ -127,9 +125,7 @@ def test_a_child_dies_with_its_parent() -> None:
     assert not alive or alive[0].status() == psutil.STATUS_ZOMBIE
 
 
-def test_the_terminal_hears_warnings_and_the_file_has_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_terminal_hears_warnings_and_the_file_has_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = LogFile("agent", tmp_path)
     log.write(b'{"level": "info", "message": "hello"}\n{"level": "warn')
     log.write(b'ing", "message": "careful"}\nplain words\n\xff\n')
