@@ -68,7 +68,7 @@ def tag() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def stack(tag: str) -> Iterator[Network]:
+def pods(tag: str) -> Iterator[Network]:
     """Every pod of the dev overlay, migrated and answering."""
     with network(tag) as made:
         made.start(POSTGRES)
@@ -80,31 +80,31 @@ def stack(tag: str) -> Iterator[Network]:
         yield made
 
 
-def wait_until(condition: object, stack: Network, pod: str, seconds: float = 60) -> None:
+def wait_until(condition: object, pods: Network, pod: str, seconds: float = 60) -> None:
     """Waits for `condition()`; the pod's log is part of the failure."""
     assert callable(condition)
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"{pod} is not ready: {stack.logs(pod)}"
+        assert time.monotonic() < end, f"{pod} is not ready: {pods.logs(pod)}"
         time.sleep(0.2)
 
 
-def address(stack: Network) -> str:
+def address(pods: Network) -> str:
     """The gateway's, on this machine."""
-    return f"http://127.0.0.1:{stack.port('gateway', 8283)}"
+    return f"http://127.0.0.1:{pods.port('gateway', 8283)}"
 
 
-def healthy(stack: Network) -> bool:
+def healthy(pods: Network) -> bool:
     """What the gateway's probe asks."""
     try:
-        return httpx.get(f"{address(stack)}/v1/health/", timeout=2).is_success
+        return httpx.get(f"{address(pods)}/v1/health/", timeout=2).is_success
     except httpx.TransportError:
         return False
 
 
-def probe(stack: Network, pod: str) -> bool:
+def probe(pods: Network, pod: str) -> bool:
     """What the pod's gRPC probe asks."""
-    with grpc.insecure_channel(f"127.0.0.1:{stack.port(pod, 50051)}") as channel:
+    with grpc.insecure_channel(f"127.0.0.1:{pods.port(pod, 50051)}") as channel:
         try:
             stub: Any = health_pb2_grpc.HealthStub(channel)
             reply = stub.Check(health_pb2.HealthCheckRequest(), timeout=3)
@@ -113,10 +113,10 @@ def probe(stack: Network, pod: str) -> bool:
         return bool(reply.status == health_pb2.HealthCheckResponse.SERVING)
 
 
-def letta(stack: Network) -> Letta:
+def letta(pods: Network) -> Letta:
     """The official client with the password of the manifests."""
-    password = stack.objects["loci-password"]["LETTA_SERVER_PASSWORD"]
-    return Letta(base_url=address(stack), api_key=password, timeout=30, max_retries=0)
+    password = pods.objects["loci-password"]["LETTA_SERVER_PASSWORD"]
+    return Letta(base_url=address(pods), api_key=password, timeout=30, max_retries=0)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -148,20 +148,20 @@ def test_a_missing_setting_is_one_line(tag: str) -> None:
     assert "LOCI_" in done.stderr
 
 
-def test_every_service_answers_its_probe(stack: Network) -> None:
+def test_every_service_answers_its_probe(pods: Network) -> None:
     for pod in SERVICES:
-        wait_until(lambda pod=pod: probe(stack, pod), stack, pod)
+        wait_until(lambda pod=pod: probe(pods, pod), pods, pod)
 
 
-def test_without_the_password_nobody_is_served(stack: Network) -> None:
-    stranger = Letta(base_url=address(stack), api_key="wrong", timeout=30, max_retries=0)
+def test_without_the_password_nobody_is_served(pods: Network) -> None:
+    stranger = Letta(base_url=address(pods), api_key="wrong", timeout=30, max_retries=0)
     with pytest.raises(APIStatusError) as caught:
         stranger.agents.list()
     assert caught.value.status_code == 401
 
 
-def test_the_walk(stack: Network) -> None:
-    client = letta(stack)
+def test_the_walk(pods: Network) -> None:
+    client = letta(pods)
     agent = client.agents.create(
         name="walker",
         model="loci/demo",
@@ -185,8 +185,8 @@ def test_the_walk(stack: Network) -> None:
     assert "Rhodes" in found.results[0].content
 
     for pod in ("memory", "agent"):
-        stack.restart(pod)
-        wait_until(lambda pod=pod: probe(stack, pod), stack, pod)
+        pods.restart(pod)
+        wait_until(lambda pod=pod: probe(pods, pod), pods, pod)
     reply = client.agents.messages.create(agent.id, input="What is my name?")
     answers = [message.content for message in reply.messages if message.message_type == "assistant_message"]
     assert "Ada" in str(answers[-1]), answers
@@ -196,8 +196,8 @@ def test_the_walk(stack: Network) -> None:
         client.agents.retrieve(agent.id)
 
 
-def test_a_custom_tool_without_a_sandbox_is_refused_and_the_agent_goes_on(stack: Network) -> None:
-    client = letta(stack)
+def test_a_custom_tool_without_a_sandbox_is_refused_and_the_agent_goes_on(pods: Network) -> None:
+    client = letta(pods)
     tool = client.tools.upsert(source_code=DICE)
     agent = client.agents.create(name="dicer", model="loci/demo", tool_ids=[tool.id])
     reply = client.agents.messages.create(agent.id, input="use roll_dice with num_sides=6")
@@ -208,6 +208,6 @@ def test_a_custom_tool_without_a_sandbox_is_refused_and_the_agent_goes_on(stack:
     client.agents.delete(agent.id)
 
 
-def test_every_pod_stops_by_itself_when_told_to(stack: Network) -> None:
+def test_every_pod_stops_by_itself_when_told_to(pods: Network) -> None:
     for pod in [*SERVICES, "gateway"]:
-        assert stack.exit_code(pod) == 0, stack.logs(pod)
+        assert pods.exit_code(pod) == 0, pods.logs(pod)
