@@ -38,6 +38,8 @@ class SseParser:
                 self._take(line)
             elif self._data:
                 events.append(self._dispatch())
+            else:
+                self._name = ""
         return events
 
     def close(self) -> list[SseEvent]:

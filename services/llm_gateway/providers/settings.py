@@ -1,10 +1,11 @@
 """The `model_settings` object of the REST API, as far as a provider takes it. Pure.
 
-It carries some of the request's own fields, which were read before; the rest is the provider's. A key that
-neither knows is refused, so that a typing error is not silently without effect.
+It carries some of the request's own fields, which were read before, and those of one provider. An agent may
+be moved to another provider's model with the settings of the first: what belongs to another provider is
+passed over, and only what nobody knows is refused, so that a typing error is not silently without effect.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from typing import Any
 
 from services.llm_gateway.errors import LlmBadRequest
@@ -13,13 +14,21 @@ from services.llm_gateway.errors import LlmBadRequest
 _COMMON = frozenset(
     {"provider_type", "max_output_tokens", "parallel_tool_calls", "temperature", "strict", "model", "handle"}
 )
+OPENAI = frozenset(
+    {"reasoning", "reasoning_effort", "response_format", "verbosity", "top_p", "seed", "stop", "service_tier"}
+    | {"frequency_penalty", "presence_penalty"}
+)
+ANTHROPIC = frozenset({"thinking", "effort", "response_format", "stop_sequences", "service_tier", "metadata"})
+_ANYBODYS = _COMMON | OPENAI | ANTHROPIC | {"thinking_config", "response_schema"}
 
 
-def checked(settings: Mapping[str, Any], known: Set[str], handle: str) -> Mapping[str, Any]:
-    """The settings that are set (null counts as unset). Raises LlmBadRequest for keys nobody knows."""
-    if unknown := sorted(settings.keys() - known - _COMMON):
-        allowed = ", ".join(sorted(known | _COMMON))
+def checked(settings: Mapping[str, Any], own: frozenset[str], handle: str) -> dict[str, Any]:
+    """The settings in `own` that are set (null counts as unset). Raises LlmBadRequest for keys nobody
+    knows.
+    """
+    if unknown := sorted(settings.keys() - _ANYBODYS):
+        allowed = ", ".join(sorted(own | _COMMON))
         raise LlmBadRequest(
-            f"model_settings of {handle} has unknown keys {', '.join(unknown)}; known are: {allowed}.", handle=handle
+            f"model_settings for {handle} has unknown keys {', '.join(unknown)}; known are: {allowed}.", handle=handle
         )
-    return {key: value for key, value in settings.items() if key in known and value is not None}
+    return {key: value for key, value in settings.items() if key in own and value is not None}

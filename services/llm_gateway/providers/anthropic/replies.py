@@ -87,7 +87,9 @@ class Reader:
             case "text" if block["text"]:
                 yield self._assembly.add_text(index, block["text"])
             case "thinking":
-                yield self._assembly.add_reasoning(index, block["thinking"])
+                begun = self._assembly.add_reasoning(index, block["thinking"])
+                if begun.text:
+                    yield begun
                 if signature := block.get("signature"):
                     self._assembly.sign(index, signature)
             case "redacted_thinking":

@@ -26,11 +26,8 @@ from services.llm_gateway.chat import (
     ToolSpec,
 )
 from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers.settings import checked
+from services.llm_gateway.providers.settings import ANTHROPIC, checked
 
-SETTINGS = frozenset(
-    {"thinking", "effort", "response_format", "verbosity", "stop_sequences", "service_tier", "metadata"}
-)
 # Where nobody says how much a model may write; every current model may write as much.
 _LEAST_MAX_TOKENS = 8_192
 # These still think by a budget of tokens; all later ones refuse that and decide by themselves how much to
@@ -59,8 +56,7 @@ def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
 
 
 def _settings(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
-    settings = dict(checked(request.settings, SETTINGS, request.handle))
-    settings.pop("verbosity", None)  # in the REST API's object, but unknown to this vendor
+    settings = checked(request.settings, ANTHROPIC, request.handle)
     if (settings.get("thinking") or {}).get("type") == "enabled" and not _THINKS_BY_BUDGET.match(model.name):
         settings["thinking"] = {"type": "adaptive", "display": "summarized"}
     effort, response_format = settings.pop("effort", None), settings.pop("response_format", None) or {}

@@ -58,12 +58,14 @@ def _clauses(text: str, offered: Mapping[str, ToolSpec]) -> list[tuple[str, str,
     """
     names = "|".join(re.escape(name) for name in sorted(offered, key=len, reverse=True))
     joint = re.compile(rf"(?:^|[\s,;.]+(then|and)\s+(?:use\s+)?)({names})(?![\w-])", re.IGNORECASE)
-    found = list(joint.finditer(text))
+    return [((match[1] or "then").lower(), match[2], rest) for match, rest in _cut(joint, text)]
+
+
+def _cut(pattern: re.Pattern[str], text: str) -> list[tuple[re.Match[str], str]]:
+    """Each match with the text up to the next."""
+    found = list(pattern.finditer(text))
     ends = [match.start() for match in found[1:]] + [len(text)]
-    return [
-        ((match[1] or "then").lower(), match[2], text[match.end() : end])
-        for match, end in zip(found, ends, strict=True)
-    ]
+    return [(match, text[match.end() : end]) for match, end in zip(found, ends, strict=False)]
 
 
 def _arguments(text: str, tool: ToolSpec) -> dict[str, Any]:
@@ -71,12 +73,8 @@ def _arguments(text: str, tool: ToolSpec) -> dict[str, Any]:
     if not text.endswith(('"', "'", "`", "”")):
         text = text.rstrip(".!?;").strip()
     types = _types(tool)
-    found = list(_ARGUMENT.finditer(text))
-    ends = [match.start() for match in found[1:]] + [len(text)]
-    return {
-        match[1]: typed(text[match.end() : end].strip(), types.get(match[1], "string"))
-        for match, end in zip(found, ends, strict=True)
-    }
+    cut = _cut(_ARGUMENT, text)
+    return {match[1]: typed(value.strip(), types.get(match[1], "string")) for match, value in cut}
 
 
 def _types(tool: ToolSpec) -> dict[str, str]:

@@ -24,8 +24,8 @@ _WHO = re.compile(r"\b(what(?:'s| is) my name|who am i)\b", re.IGNORECASE)
 _LIKES = re.compile(r"\bwhat do i like\b", re.IGNORECASE)
 _ABOUT = re.compile(r"\bwhat do you (?:know|remember) about ([^?.!\n]+)", re.IGNORECASE)
 _REMEMBER = re.compile(r"\bremember that (.+)", re.IGNORECASE | re.DOTALL)
-_NAME = re.compile(r"\b(?:my name is|my name's|call me) ([A-Za-z][\w'’-]*(?: [A-Z][\w'’-]*)*)")
-_LIKE = re.compile(r"\bI (?:really |also )?(?:like|love|enjoy) (.+?)(?=[.!?;\n]|,? and (?:I|my) |$)")
+_NAME = re.compile(r"\b(?:(?i:my name is|my name's)|(?i:call me)(?= [A-Z])) ([^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)*)")
+_LIKE = re.compile(r"(?i:\bI (?:really |also )?(?:like|love|enjoy)) (.+?)(?=[.!?;\n]|,? and (?:I|my) |$)")
 _SIGNATURE = "(I am loci/demo, a demonstration that follows a few fixed rules, not a language model.)"
 _HELP = (
     "I understand: 'my name is ...', 'I like ...', 'remember that ...', 'what do you know about ...?', "

@@ -26,12 +26,8 @@ from services.llm_gateway.chat import (
 )
 from services.llm_gateway.errors import LlmBadRequest
 from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers.settings import checked
+from services.llm_gateway.providers.settings import OPENAI, checked
 
-SETTINGS = frozenset(
-    {"reasoning", "reasoning_effort", "response_format", "verbosity", "top_p", "seed", "stop", "service_tier"}
-    | {"frequency_penalty", "presence_penalty"}
-)
 # With tools these take no reasoning effort on Chat Completions: without "none" every request is refused.
 _NO_EFFORT_WITH_TOOLS = re.compile(r"gpt-(5\.([2-9]|\d\d)|[6-9])")
 # The lowest effort is spelt "minimal" by the first GPT-5 models alone, "none" by those after; o-models begin
@@ -59,7 +55,7 @@ def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
 
 
 def _settings(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
-    settings = dict(checked(request.settings, SETTINGS, request.handle))
+    settings = checked(request.settings, OPENAI, request.handle)
     reasoning = settings.pop("reasoning", None) or {}
     effort = settings.pop("reasoning_effort", None) or reasoning.get("reasoning_effort")
     if not model.capabilities.reasoning:

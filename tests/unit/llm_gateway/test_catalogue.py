@@ -1,0 +1,181 @@
+"""Which models there are, and how long anybody waits for the answer."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from services.llm_gateway import catalogue as module
+from services.llm_gateway.catalogue import Catalogue
+from services.llm_gateway.errors import LlmConnection, ModelNotFound, ModelWindowUnknown
+from services.llm_gateway.known_models import known
+from services.llm_gateway.provider import ListedModel, ValueSource
+from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.registry import Providers, base_url
+from tests.unit.llm_gateway.builders import config
+
+
+class Endpoint:
+    """A provider that lists what it is told to; counts how often it was asked."""
+
+    def __init__(self, *models: ListedModel) -> None:
+        self.models: Sequence[ListedModel] = models
+        self.hangs = self.fails = False
+        self.asked = 0
+
+    async def list_models(self, timeout: float) -> Sequence[ListedModel]:
+        self.asked += 1
+        if self.hangs:
+            await asyncio.sleep(60)
+        if self.fails:
+            raise LlmConnection("away")
+        return self.models
+
+
+class Fixed(Providers):
+    """Providers that are these endpoints."""
+
+    def __init__(self, configs: Sequence[ProviderConfig], endpoint: Any) -> None:
+        super().__init__(configs)
+        self._endpoint = endpoint
+
+    async def get(self, name: str) -> Any:
+        return self._endpoint
+
+
+def catalogue(endpoint: Endpoint, *, windows: dict[str, int] | None = None, is_vendor: bool = False) -> Catalogue:
+    configs = [config("openai", "http://host/v1", is_vendor=is_vendor)]
+    return Catalogue(Fixed(configs, endpoint), windows or {}, timeout=0.1)
+
+
+async def test_a_window_comes_from_override_endpoint_or_table_and_says_which() -> None:
+    endpoint = Endpoint(ListedModel("gpt-4o-mini"), ListedModel("llama", 8_192), ListedModel("mystery"))
+    models = catalogue(endpoint, windows={"openai/mine": 4_096, "openai/llama": 2_048})
+    listed, unreachable = await models.chat_models()
+    assert [(model.handle, model.context_window, model.context_window_source) for model in listed] == [
+        ("openai/gpt-4o-mini", 128_000, ValueSource.TABLE),
+        ("openai/llama", 2_048, ValueSource.OVERRIDE),
+        ("openai/mine", 4_096, ValueSource.OVERRIDE),
+    ]
+    assert unreachable == []
+    assert (await catalogue(endpoint).chat_model("openai/llama")).context_window_source is ValueSource.ENDPOINT
+    with pytest.raises(ModelWindowUnknown, match=r"LOCI_MODEL_WINDOWS='\{\"openai/mystery\": 32768\}'"):
+        await models.chat_model("openai/mystery")
+    # A turn does not need the window.
+    assert (await models.callable_model("openai/mystery")).context_window is None
+
+
+async def test_unknown_handles_name_what_there_is() -> None:
+    models = catalogue(Endpoint(ListedModel("gpt-4o-mini"), ListedModel("gpt-4o")))
+    with pytest.raises(ModelNotFound, match=r"no model 'openai/gpt-9'; there are: openai/gpt-4o, openai/gpt-4o-mini"):
+        await models.chat_model("openai/gpt-9")
+    with pytest.raises(ModelNotFound, match="configured providers are openai"):
+        await models.chat_model("anthropic/claude-haiku-4-5")
+    with pytest.raises(ModelNotFound, match="A handle is provider/model"):
+        await models.callable_model("gpt-4o")
+    with pytest.raises(ModelNotFound, match="no embedding model 'openai/x'"):
+        await models.embedding_model("openai/x")
+
+
+async def test_an_endpoint_is_asked_once_and_again_for_what_may_be_new() -> None:
+    endpoint = Endpoint(ListedModel("gpt-4o"))
+    models = catalogue(endpoint)
+    await asyncio.gather(*(models.chat_model("openai/gpt-4o") for _ in range(5)))
+    assert endpoint.asked == 1
+    endpoint.models = [ListedModel("gpt-4o"), ListedModel("new", 4_096)]
+    with pytest.raises(ModelNotFound):
+        await models.chat_model("openai/new")
+    assert endpoint.asked == 1
+
+
+async def test_new_models_are_found_and_old_answers_serve_while_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.0)
+    endpoint = Endpoint(ListedModel("gpt-4o"))
+    models = catalogue(endpoint)
+    await models.chat_model("openai/gpt-4o")
+    endpoint.models = [ListedModel("gpt-4o"), ListedModel("new", 4_096)]
+    assert (await models.chat_model("openai/new")).context_window == 4_096
+    monkeypatch.setattr(module, "FRESH_SECONDS", 0.0)
+    endpoint.hangs = True
+    started = time.monotonic()
+    assert await models.chat_model("openai/gpt-4o")
+    assert time.monotonic() - started < 0.05
+
+
+async def test_nobody_waits_for_an_endpoint_that_hangs() -> None:
+    endpoint = Endpoint()
+    endpoint.hangs = True
+    started = time.monotonic()
+    assert (await catalogue(endpoint, is_vendor=True).chat_model("openai/gpt-4o")).context_window == 128_000
+    assert time.monotonic() - started < 0.05
+    models = catalogue(endpoint)
+    for _ in range(20):
+        assert (await models.chat_model("openai/gpt-4o")).context_window_source is ValueSource.TABLE
+    with pytest.raises(ModelNotFound, match="does not list its models now"):
+        await models.chat_model("openai/unheard-of")
+    assert await models.chat_models() == ([], ["openai"])
+    assert time.monotonic() - started < 0.3
+
+
+async def test_an_endpoint_that_fails_is_named_and_overrides_still_hold() -> None:
+    endpoint = Endpoint()
+    endpoint.fails = True
+    models = catalogue(endpoint, windows={"openai/mine": 9_000})
+    listed, unreachable = await models.chat_models(["openai"])
+    assert [model.handle for model in listed] == ["openai/mine"]
+    assert unreachable == ["openai"]
+    assert (await models.chat_model("openai/mine")).context_window == 9_000
+    assert await models.chat_models(["other"]) == ([], [])
+
+
+async def test_embeddings() -> None:
+    models = catalogue(Endpoint(ListedModel("text-embedding-3-small"), ListedModel("gpt-4o")))
+    assert [model.handle for model in await models.embedding_models()] == ["openai/text-embedding-3-small"]
+    assert (await models.embedding_model("openai/text-embedding-3-small")).dimensions == 1536
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "window"),
+    [
+        ("openai", "gpt-4o-mini-2024-07-18", 128_000),
+        ("openai", "gpt-4.1-mini", 1_047_576),
+        ("openai", "gpt-5-mini", 400_000),
+        ("openai", "gpt-5.4-mini-2026-03-17", 400_000),
+        ("openai", "gpt-6.2-sol", 1_050_000),
+        ("openai", "ft:gpt-4o-mini-2024-07-18:acme::x", 128_000),
+        ("openai", "o3-mini", 200_000),
+        ("openai", "gpt-4o-audio-preview", None),
+        ("openai", "text-embedding-3-small", None),
+        ("openai", "gpt-5-pro", None),
+        ("openai", "gpt-40", None),
+        ("openai", "o1-mini", None),
+        ("anthropic", "claude-haiku-4-5-20251001", 200_000),
+        ("anthropic", "claude-opus-4-20250514", 200_000),
+        ("anthropic", "claude-opus-4-8", 1_000_000),
+        ("anthropic", "claude-sonnet-5-5", 1_000_000),
+        ("loci", "demo", None),
+    ],
+)
+def test_the_table(provider: str, name: str, window: int | None) -> None:
+    row = known(provider, name)
+    assert (row.context_window if row else None) == window
+
+
+@pytest.mark.parametrize(
+    ("provider", "given", "made"),
+    [
+        ("openai", "", "https://api.openai.com/v1"),
+        ("openai", "http://host:8000", "http://host:8000/v1"),
+        ("openai", "http://host:8000/", "http://host:8000/v1"),
+        ("openai", "http://host:8000/v1/", "http://host:8000/v1"),
+        ("openai", "http://host/openai/v2", "http://host/openai/v2"),
+        ("anthropic", "", "https://api.anthropic.com"),
+        ("anthropic", "http://host:1/v1", "http://host:1"),
+        ("anthropic", "http://host:1/v1/", "http://host:1"),
+        ("anthropic", "http://host:1/proxy", "http://host:1/proxy"),
+    ],
+)
+def test_base_urls_with_and_without_the_version(provider: str, given: str, made: str) -> None:
+    assert base_url(provider, given) == made

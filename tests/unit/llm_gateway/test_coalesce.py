@@ -1,0 +1,115 @@
+"""Deltas put together on their way out."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import pytest
+
+from services.llm_gateway.chat import (
+    Completed,
+    Event,
+    FinishReason,
+    Generation,
+    Message,
+    ReasoningDelta,
+    Role,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
+from services.llm_gateway.coalesce import coalesced, joined
+from services.llm_gateway.errors import LlmServerError
+
+END = Completed(Generation(Message(Role.ASSISTANT, []), FinishReason.STOP, Usage(1, 1)))
+
+
+def test_neighbours_of_one_part_are_joined() -> None:
+    events: list[Event] = [
+        ReasoningDelta(0, "hm"),
+        TextDelta(1, "a"),
+        TextDelta(1, "b"),
+        ToolCallDelta(2, "c", "", ""),
+        ToolCallDelta(2, "c", "f", "{"),
+        ToolCallDelta(2, "c", "f", "}"),
+        ToolCallDelta(3, "d", "f", "{}"),
+        TextDelta(1, "c"),
+        END,
+    ]
+    assert joined(events) == [
+        ReasoningDelta(0, "hm"),
+        TextDelta(1, "ab"),
+        ToolCallDelta(2, "c", "f", "{}"),
+        ToolCallDelta(3, "d", "f", "{}"),
+        TextDelta(1, "c"),
+        END,
+    ]
+
+
+async def test_first_at_once_then_by_the_timer_and_the_end_at_once() -> None:
+    async def source() -> AsyncGenerator[Event, None]:
+        for letter in "abcdef":
+            yield TextDelta(0, letter)
+            await asyncio.sleep(0.01)
+        yield END
+
+    started = time.monotonic()
+    arrivals = [(event, time.monotonic() - started) async for event in coalesced(source(), 0.04)]
+    texts = [event.text for event, _ in arrivals if isinstance(event, TextDelta)]
+    assert "".join(texts) == "abcdef"
+    assert texts[0] == "a"
+    assert 2 <= len(texts) <= 4
+    assert arrivals[0][1] < 0.01
+    assert arrivals[-1][0] is END
+    # The end does not wait for the timer: 60 ms of deltas, and not much more.
+    assert arrivals[-1][1] < 0.1
+
+
+async def test_an_error_comes_after_what_preceded_it() -> None:
+    async def source() -> AsyncGenerator[Event, None]:
+        yield TextDelta(0, "a")
+        yield TextDelta(0, "b")
+        raise LlmServerError("gone")
+
+    seen: list[Event] = []
+
+    async def read() -> None:
+        async for event in coalesced(source(), 0.01):
+            seen.append(event)
+
+    with pytest.raises(LlmServerError, match="gone"):
+        await read()
+    assert joined(seen) == [TextDelta(0, "ab")]
+
+
+async def test_closing_it_closes_the_source_at_once() -> None:
+    closed = asyncio.Event()
+
+    async def source() -> AsyncGenerator[Event, None]:
+        try:
+            yield TextDelta(0, "a")
+            await asyncio.sleep(60)
+        finally:
+            closed.set()
+
+    async with aclosing(coalesced(source(), 0.01)) as events:
+        async for _ in events:
+            break
+    assert closed.is_set()
+
+
+async def test_a_slow_reader_gets_fewer_longer_deltas() -> None:
+    async def source() -> AsyncGenerator[Event, None]:
+        for number in range(2000):
+            yield TextDelta(0, str(number % 10))
+            if not number % 100:
+                await asyncio.sleep(0)
+        yield END
+
+    received = []
+    async for event in coalesced(source(), 0.001):
+        received.append(event)
+        await asyncio.sleep(0.01)
+    assert len(received) < 20
+    assert "".join(event.text for event in received if isinstance(event, TextDelta)) == "0123456789" * 200

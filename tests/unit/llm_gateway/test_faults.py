@@ -1,0 +1,77 @@
+"""Which error a provider's refusal becomes."""
+
+import email.utils
+import time
+
+import pytest
+
+from services.common.errors import LociError, to_status
+from services.llm_gateway import errors
+from services.llm_gateway.providers.faults import Caller, Refusal, error_of, retry_after
+
+CALLER = Caller("openai", "http://host/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "cls", "retryable", "advice"),
+    [
+        (Refusal(401, "bad key"), errors.LlmAuthentication, False, "OPENAI_API_KEY"),
+        (Refusal(403, "no access"), errors.LlmAuthentication, False, "OPENAI_API_KEY"),
+        (Refusal(429, "slow down", "requests", "rate_limit_exceeded"), errors.LlmRateLimit, True, "Try again"),
+        (Refusal(429, "quota", "insufficient_quota"), errors.LlmRateLimit, False, "billing"),
+        (Refusal(400, "Your credit balance is too low"), errors.LlmRateLimit, False, "billing"),
+        (Refusal(402, "pay"), errors.LlmRateLimit, False, "billing"),
+        (Refusal(400, "x", "", "context_length_exceeded"), errors.LlmContextOverflow, False, "context window"),
+        (Refusal(400, "prompt is too long: 208310 tokens > 200000"), errors.LlmContextOverflow, False, ""),
+        (Refusal(400, "the request exceeds the available context size"), errors.LlmContextOverflow, False, ""),
+        (Refusal(422, "This model's maximum context length is 4096"), errors.LlmContextOverflow, False, ""),
+        (Refusal(413, "too large", "request_too_large"), errors.LlmContextOverflow, False, ""),
+        (Refusal(400, "temperature: Extra inputs are not permitted"), errors.LlmBadRequest, False, "refuses"),
+        (Refusal(404, "model x not found"), errors.ModelNotFound, False, "http://host/v1"),
+        (Refusal(408, ""), errors.LlmTimeout, True, "no reason"),
+        (Refusal(500, "oops"), errors.LlmServerError, True, "Try again later"),
+        (Refusal(529, "Overloaded", "overloaded_error"), errors.LlmServerError, True, ""),
+        (Refusal(503, "the context window is loading"), errors.LlmServerError, True, ""),
+    ],
+)
+def test_refusals(refusal: Refusal, cls: type[errors.LlmError], retryable: bool, advice: str) -> None:
+    error = error_of(CALLER, refusal, "openai/m")
+    assert type(error) is cls
+    assert error.retryable is retryable
+    assert advice in error.message
+    assert error.metadata == {"provider": "openai", "handle": "openai/m", "status": str(refusal.status)}
+
+
+@pytest.mark.parametrize(
+    ("cls", "code", "reason"),
+    [
+        (errors.LlmAuthentication, 9, "LLM_AUTHENTICATION"),
+        (errors.LlmRateLimit, 8, "LLM_RATE_LIMIT"),
+        (errors.LlmTimeout, 4, "LLM_TIMEOUT"),
+        (errors.LlmContextOverflow, 11, "LLM_CONTEXT_OVERFLOW"),
+        (errors.LlmBadRequest, 3, "LLM_BAD_REQUEST"),
+        (errors.LlmServerError, 14, "LLM_SERVER_ERROR"),
+        (errors.LlmConnection, 14, "LLM_CONNECTION"),
+        (errors.LlmEmptyResponse, 15, "LLM_EMPTY_RESPONSE"),
+        (errors.LlmStreamIncomplete, 15, "LLM_STREAM_INCOMPLETE"),
+        (errors.ModelNotFound, 5, "MODEL_NOT_FOUND"),
+        (errors.ModelWindowUnknown, 9, "MODEL_WINDOW_UNKNOWN"),
+    ],
+)
+def test_statuses_and_reasons(cls: type[errors.LlmError], code: int, reason: str) -> None:
+    error = cls("sentence", handle="a/b")
+    assert isinstance(error, LociError)
+    assert (error.reason, to_status(error).code) == (reason, code)
+
+
+def test_retry_after_in_all_its_forms() -> None:
+    assert retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+    assert retry_after({"retry-after": "2.5"}) == 2.5
+    date = email.utils.formatdate(time.time() + 60, usegmt=True)
+    assert retry_after({"retry-after": date}) == pytest.approx(60, abs=2)
+    assert retry_after({"retry-after": "soon"}) is None
+    assert retry_after({}) is None
+
+
+def test_long_messages_are_cut() -> None:
+    assert len(error_of(CALLER, Refusal(500, "x" * 10_000), "h").message) < 900
