@@ -1,0 +1,51 @@
+"""`python -m services.agent` serves; `python -m services.agent migrate` brings the schema up to date."""
+
+from services.agent.bootstrap import AUDIENCE, build, grpc_peers, postgres_stores
+from services.agent.settings import DatabaseSettings, Settings
+from services.common import telemetry
+from services.common.channel import make_channel
+from services.common.database import open_pool, wait_for_database
+from services.common.engine import make_engine
+from services.common.migrate import migrate
+from services.common.server import serve_until_signal
+from services.common.settings import Env, run_service
+
+
+async def serve(env: Env) -> None:
+    """Serves until a signal comes."""
+    settings = Settings.read(env)
+    telemetry.setup(AUDIENCE, env)
+    database, addresses = settings.database, settings.peers
+    await wait_for_database(database.url)
+    pool = await open_pool(database.url, pgbouncer=database.pgbouncer)
+    engine = make_engine(database.url, pgbouncer=database.pgbouncer)
+    channels = [make_channel(address) for address in (addresses.memory, addresses.llm_gateway, addresses.tool_runner)]
+    peers = grpc_peers(*channels)
+    built = build(
+        listen=settings.listen,
+        external=settings.external,
+        verifier=settings.verifier,
+        signer=settings.signer,
+        defaults=settings.defaults,
+        stores=postgres_stores(pool, engine, peers.memory, reject_when_busy=settings.reject_when_busy),
+        peers=peers,
+        run_timeout=settings.run_timeout,
+    )
+    await built.worker.start()
+    await serve_until_signal(
+        built.servers,
+        background=(built.deliveries.run,),
+        on_stop=(built.worker.stop, *(channel.close for channel in channels), engine.dispose, pool.close),
+    )
+
+
+async def migrate_schema(env: Env) -> None:
+    """Applies what is missing of this service's history."""
+    database = DatabaseSettings.read(env)
+    telemetry.setup(AUDIENCE, env)
+    await wait_for_database(database.direct_url)
+    await migrate(database.direct_url, "services.agent")
+
+
+if __name__ == "__main__":
+    run_service(serve, migrate=migrate_schema)

@@ -1,0 +1,57 @@
+"""Pages by time and id, for lists made with SQLAlchemy."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Column, Row, Select, Table, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.agent.lists import Moment, Page, PageOf, cut, moment_of, moment_token
+from services.common.errors import NotFound
+
+
+def reading(engine: AsyncEngine) -> AsyncEngine:
+    """The same pool for single statements: without BEGIN and ROLLBACK around each."""
+    return engine.execution_options(isolation_level="AUTOCOMMIT")
+
+
+async def bounded(
+    connection: AsyncConnection, query: Select[Any], table: Table, time: Column[Any], page: Page, tenant: UUID
+) -> Select[Any]:
+    """`query` (over `table`) restricted to the page, in the order of its scan, with one row more than fits.
+
+    A statement for each cursor. Raises NotFound (<NOUN>_NOT_FOUND), Refused (PAGE_TOKEN_INVALID).
+    """
+    place, ascending = tuple_(time, table.c.id), page.ascending
+    if page.token:
+        start = tuple_(*moment_of(page.token))
+        query = query.where(place > start if page.scan_ascending else place < start)
+    if page.after is not None:
+        after = tuple_(*await _moment(connection, table, time, tenant, page.after))
+        query = query.where(place > after if ascending else place < after)
+    if page.before is not None:
+        before = tuple_(*await _moment(connection, table, time, tenant, page.before))
+        query = query.where(place < before if ascending else place > before)
+    return query.order_by(*order(time, table.c.id, ascending=page.scan_ascending)).limit(page.size + 1)
+
+
+def order(*columns: Any, ascending: bool) -> list[Any]:
+    """Columns to sort by, all in one direction."""
+    return [column.asc() if ascending else column.desc() for column in columns]
+
+
+def page_of(rows: Sequence[Row[Any]], time: str, page: Page) -> PageOf[Row[Any]]:
+    """The page in what the scan found; `time` names the column it is ordered by."""
+    return cut(rows, page, lambda row: moment_token(Moment(row._mapping[time], row.id)))
+
+
+async def _moment(
+    connection: AsyncConnection, table: Table, time: Column[Any], tenant: UUID, object_id: UUID
+) -> Moment:
+    query = select(time, table.c.id).where(table.c.organization_id == tenant, table.c.id == object_id)
+    row = (await connection.execute(query)).first()
+    if row is None:
+        noun = table.name.removesuffix("s")
+        raise NotFound(f"The cursor {noun}-{object_id} was not found", reason=f"{noun.upper()}_NOT_FOUND")
+    return Moment(*row)

@@ -1,0 +1,238 @@
+"""The tables of the schema `agent` that lists and administration read and write, for SQLAlchemy.
+
+The migrations make them (with keys, defaults and indexes); a test holds these columns to theirs.
+"""
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    Uuid,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
+
+metadata = MetaData(schema="agent")
+
+
+def _table(name: str, key: str, *columns: Column[Any]) -> Table:
+    """A table whose primary key is organization_id and the columns named in `key`."""
+    keys = {"organization_id", *key.split()}
+    for column in columns:
+        column.primary_key = column.name in keys
+    return Table(name, metadata, *columns)
+
+
+def _id(name: str, *, nullable: bool = False) -> Column[Any]:
+    return Column(name, Uuid, nullable=nullable)
+
+
+def _text(name: str, *, nullable: bool = False) -> Column[Any]:
+    return Column(name, Text, nullable=nullable)
+
+
+def _number(name: str) -> Column[Any]:
+    return Column(name, Integer, nullable=False)
+
+
+def _long(name: str, *, nullable: bool = False) -> Column[Any]:
+    return Column(name, BigInteger, nullable=nullable)
+
+
+def _time(name: str, *, nullable: bool = False) -> Column[Any]:
+    return Column(name, DateTime(timezone=True), nullable=nullable)
+
+
+def _flag(name: str) -> Column[Any]:
+    return Column(name, Boolean, nullable=False)
+
+
+def _json(name: str, *, nullable: bool = False) -> Column[Any]:
+    return Column(name, JSONB(none_as_null=True), nullable=nullable)
+
+
+def _bytes(name: str, *, nullable: bool = False) -> Column[Any]:
+    return Column(name, LargeBinary, nullable=nullable)
+
+
+agents = _table(
+    "agents",
+    "id",
+    _id("organization_id"),
+    _id("id"),
+    _long("version"),
+    _text("name"),
+    _text("description", nullable=True),
+    _text("agent_type"),
+    _text("system"),
+    _text("model"),
+    _text("embedding"),
+    _json("model_settings"),
+    _json("response_format", nullable=True),
+    _number("context_window_limit"),
+    Column("tool_ids", ARRAY(Uuid), nullable=False),
+    Column("tags", ARRAY(Text), nullable=False),
+    _json("metadata"),
+    _text("timezone"),
+    _flag("hidden"),
+    _text("project_id", nullable=True),
+    _id("created_by_id"),
+    _id("last_updated_by_id"),
+    _time("created_at"),
+    _time("updated_at"),
+    _time("deleted_at", nullable=True),
+)
+
+conversations = _table(
+    "conversations",
+    "id",
+    _id("organization_id"),
+    _id("id"),
+    _id("agent_id"),
+    _text("summary", nullable=True),
+    _id("created_by_id"),
+    _time("created_at"),
+    _time("updated_at"),
+    _time("deleted_at", nullable=True),
+)
+
+conversation_heads = _table(
+    "conversation_heads",
+    "conversation_id",
+    _id("organization_id"),
+    _id("conversation_id"),
+    _id("log_id"),
+    _long("next_seq"),
+    _id("active_run_id", nullable=True),
+    _number("waiting"),
+    _number("window_ordinal"),
+    _long("window_seq"),
+    _bytes("prompt_hash", nullable=True),
+    _json("prompt_versions", nullable=True),
+)
+
+conversation_segments = _table(
+    "conversation_segments",
+    "conversation_id ordinal",
+    _id("organization_id"),
+    _id("conversation_id"),
+    _number("ordinal"),
+    _id("log_id"),
+    _long("from_seq"),
+    _long("to_seq", nullable=True),
+)
+
+conversation_line = _table(
+    "conversation_line",
+    "conversation_id run_id",
+    _id("organization_id"),
+    _id("conversation_id"),
+    _id("run_id"),
+    _flag("front"),
+    _json("input"),
+    _time("entered_at"),
+)
+
+runs = _table(
+    "runs",
+    "id",
+    _id("organization_id"),
+    _id("id"),
+    _id("agent_id"),
+    _id("conversation_id"),
+    _id("user_id"),
+    _text("status"),
+    _text("stop_reason", nullable=True),
+    _flag("background"),
+    _id("worker_id", nullable=True),
+    _id("home_id"),
+    _number("fence"),
+    _number("facts"),
+    _flag("cancel_requested"),
+    _time("deadline"),
+    Column("ancestors", ARRAY(Uuid), nullable=False),
+    _bytes("request_hash", nullable=True),
+    _json("usage"),
+    _json("error", nullable=True),
+    _time("created_at"),
+    _time("started_at", nullable=True),
+    _time("first_token_at", nullable=True),
+    _time("completed_at", nullable=True),
+)
+
+steps = _table(
+    "steps",
+    "id",
+    _id("organization_id"),
+    _id("id"),
+    _id("run_id"),
+    _id("agent_id"),
+    _number("number"),
+    _text("status"),
+    _text("stop_reason", nullable=True),
+    _text("model_handle"),
+    _number("attempts"),
+    _number("context_window_limit"),
+    _json("usage"),
+    _json("error", nullable=True),
+    _bytes("prompt_hash", nullable=True),
+    _json("block_versions"),
+    _text("trace_id", nullable=True),
+    _time("created_at"),
+    _time("completed_at", nullable=True),
+)
+
+messages = _table(
+    "messages",
+    "log_id seq",
+    _id("organization_id"),
+    _id("log_id"),
+    _long("seq"),
+    _id("id"),
+    _id("agent_id"),
+    _id("conversation_id"),
+    _id("run_id", nullable=True),
+    _id("step_id", nullable=True),
+    Column("fact", Integer, nullable=True),
+    _text("role"),
+    _json("content"),
+    _text("name", nullable=True),
+    _text("otid", nullable=True),
+    _text("sender_id", nullable=True),
+    Column("search", TSVECTOR, nullable=True),
+    _time("created_at"),
+)
+
+# What `rows.message_from_row` reads, and their places; not what they are searched by.
+MESSAGE_COLUMNS = tuple(column for column in messages.c if column.name != "search")
+
+compiled_prompts = _table(
+    "compiled_prompts",
+    "agent_id hash",
+    _id("organization_id"),
+    _id("agent_id"),
+    _bytes("hash"),
+    _text("text"),
+    _time("created_at"),
+)
+
+outbox = _table(
+    "outbox",
+    "id",
+    _id("organization_id"),
+    _id("id"),
+    _text("kind"),
+    _id("subject_id"),
+    _json("payload"),
+    _time("not_before"),
+    _number("attempts"),
+    _text("last_error", nullable=True),
+    _time("created_at"),
+)

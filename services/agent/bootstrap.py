@@ -1,0 +1,164 @@
+"""Puts the agent service together. Tests do it with this, too."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import asyncpg
+import grpc
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from loci.agent.v1 import agent_service_pb2, message_service_pb2, run_service_pb2
+from loci.agent.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
+from loci.agent.v1.message_service_pb2_grpc import add_MessageServiceServicer_to_server
+from loci.agent.v1.run_service_pb2_grpc import add_RunServiceServicer_to_server
+from services.agent import outbox
+from services.agent.adapters.agents import PostgresAgents
+from services.agent.adapters.erasing import PostgresEraser
+from services.agent.adapters.history import PostgresHistory
+from services.agent.adapters.journal import PostgresJournal
+from services.agent.adapters.memory import GrpcMemory
+from services.agent.adapters.models import GrpcModels
+from services.agent.adapters.outbox import PostgresOutbox
+from services.agent.adapters.peers import GrpcAgentMemories, GrpcModelCatalogue, GrpcToolCatalogue
+from services.agent.adapters.prompts import PromptsNow
+from services.agent.adapters.recall import PostgresRecall
+from services.agent.adapters.runs import PostgresRuns
+from services.agent.adapters.tools import GrpcTools
+from services.agent.administration import Administration
+from services.agent.agents import Defaults
+from services.agent.broadcast import Hub
+from services.agent.edge import Edge
+from services.agent.effects import Ports
+from services.agent.outbox import Deliveries
+from services.agent.ports import Memory, Models, Recall, Tools
+from services.agent.ports_admin import (
+    AgentMemories,
+    AgentStore,
+    CompiledPrompts,
+    Eraser,
+    History,
+    ModelCatalogue,
+    Outbox,
+    Runs,
+    ToolCatalogue,
+)
+from services.agent.reading import Reader
+from services.agent.servicer.agents import AgentServicer
+from services.agent.servicer.live_runs import RunServicer
+from services.agent.servicer.messages import MessageServicer
+from services.agent.settings import EXTERNAL_LISTEN, ExternalSettings
+from services.agent.worker import Worker
+from services.common.context import Signer, Verifier
+from services.common.ids import uuid7
+from services.common.server import Registration, Server, make_server
+
+AUDIENCE = "agent"
+_SERVICES = (
+    agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name,
+    message_service_pb2.DESCRIPTOR.services_by_name["MessageService"].full_name,
+    run_service_pb2.DESCRIPTOR.services_by_name["RunService"].full_name,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """The services behind this one, for turns and for administration."""
+
+    models: Models
+    memory: Memory
+    tools: Tools
+    memories: AgentMemories
+    tool_catalogue: ToolCatalogue
+    model_catalogue: ModelCatalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where agents, their messages and runs are kept."""
+
+    journal: PostgresJournal
+    recall: Recall
+    prompts: CompiledPrompts
+    agents: AgentStore
+    history: History
+    runs: Runs
+    outbox: Outbox
+    eraser: Eraser
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """Servers, bound and not started, and what runs beside them. Start the worker before, stop it after them."""
+
+    servers: Sequence[Server]
+    worker: Worker
+    deliveries: Deliveries
+
+
+def grpc_peers(memory: grpc.aio.Channel, llm_gateway: grpc.aio.Channel, tool_runner: grpc.aio.Channel) -> Peers:
+    """Peers behind channels."""
+    return Peers(
+        models=GrpcModels(llm_gateway),
+        memory=GrpcMemory(memory),
+        tools=GrpcTools(tool_runner),
+        memories=GrpcAgentMemories(memory),
+        tool_catalogue=GrpcToolCatalogue(tool_runner),
+        model_catalogue=GrpcModelCatalogue(llm_gateway),
+    )
+
+
+def postgres_stores(
+    pool: asyncpg.Pool, engine: AsyncEngine, memory: Memory, *, reject_when_busy: bool = False
+) -> Stores:
+    """Stores for a new replica: the turn path on the pool, lists and administration on the engine."""
+    return Stores(
+        journal=PostgresJournal(pool, uuid7(), reject_when_busy=reject_when_busy),
+        recall=PostgresRecall(pool),
+        prompts=PromptsNow(pool, memory),
+        agents=PostgresAgents(engine),
+        history=PostgresHistory(engine),
+        runs=PostgresRuns(engine),
+        outbox=PostgresOutbox(pool),
+        eraser=PostgresEraser(engine),
+    )
+
+
+def build(
+    *,
+    listen: str,
+    external: ExternalSettings,
+    verifier: Verifier,
+    signer: Signer,
+    defaults: Defaults,
+    stores: Stores,
+    peers: Peers,
+    run_timeout: float,
+) -> Built:
+    """Raises SettingsError where an address cannot be used."""
+    ports = Ports(stores.journal, peers.models, peers.memory, peers.tools, stores.recall)
+    hub = Hub()
+    worker, reader = Worker(stores.journal, ports, hub, signer), Reader(stores.journal, hub)
+    handlers = outbox.handlers(peers.memories, peers.tool_catalogue, stores.eraser)
+    deliveries = Deliveries(stores.outbox, handlers, signer)
+    administration = Administration(
+        stores.agents, peers.memories, peers.tool_catalogue, peers.model_catalogue, defaults
+    )
+    messages = MessageServicer(stores.history, stores.prompts, worker, reader, longest_seconds=run_timeout)
+    servicers: list[Registration] = [
+        (add_AgentServiceServicer_to_server, AgentServicer(administration, deliveries.wake)),
+        (add_MessageServiceServicer_to_server, messages),
+        (add_RunServiceServicer_to_server, RunServicer(stores.runs, worker, reader)),
+    ]
+    servers = [make_server(listen, servicers=servicers, service_names=_SERVICES, audience=AUDIENCE, verifier=verifier)]
+    if external.listen is not None:
+        servers.append(
+            make_server(
+                external.listen,
+                servicers=servicers,
+                service_names=_SERVICES,
+                audience=AUDIENCE,
+                edge_authenticate=Edge(external.password, signer).authenticate,
+                setting=EXTERNAL_LISTEN,
+            )
+        )
+    return Built(servers, worker, deliveries)

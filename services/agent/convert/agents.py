@@ -1,0 +1,127 @@
+"""Agents <-> protobuf."""
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID, uuid5
+
+import orjson
+
+from loci.agent.v1 import agent_pb2, agent_service_pb2
+from loci.memory.v1 import block_service_pb2
+from services.agent.administration import Described, NewAgent
+from services.agent.agents import AgentDraft, LastRun, json_object
+from services.agent.convert.lists import page
+from services.agent.convert.messages import timestamp
+from services.agent.messages import system_message_id
+from services.agent.ports_admin import AgentList
+from services.common.ids import from_public, to_public, uuid7
+
+_AGENTS_PER_PAGE = 50
+_JSON = "_json"
+
+
+def agent_to_proto(described: Described) -> agent_pb2.Agent:
+    """An agent as clients see it."""
+    agent, settings = described.agent, described.agent.settings
+    wire = agent_pb2.Agent(
+        id=to_public("agent", agent.id),
+        name=settings.name,
+        description=settings.description,
+        agent_type=agent_pb2.AgentType.Value(f"AGENT_TYPE_{settings.agent_type.upper()}"),
+        system=settings.system,
+        model=settings.model,
+        embedding=settings.embedding,
+        model_settings_json=_json_text(settings.model_settings),
+        context_window_limit=settings.context_window_limit,
+        tags=settings.tags,
+        metadata_json=_json_text(settings.metadata),
+        timezone=settings.timezone,
+        hidden=settings.hidden,
+        created_at=timestamp(agent.created_at),
+        updated_at=timestamp(agent.updated_at),
+        created_by_id=to_public("user", agent.created_by_id),
+        last_updated_by_id=to_public("user", agent.last_updated_by_id),
+        version=agent.version,
+        blocks=described.blocks,
+        tools=described.tools,
+        message_ids=[to_public("message", each) for each in (system_message_id(agent.id), *agent.window)],
+        response_format_json=_json_text(settings.response_format),
+        project_id=settings.project_id,
+    )
+    if agent.last_run is not None:
+        _put_last_run(wire, agent.last_run)
+    return wire
+
+
+def new_agent(request: agent_service_pb2.CreateAgentRequest) -> NewAgent:
+    """A request for an agent. Raises Refused (AGENT_INVALID), InvalidArgument (INVALID_ID)."""
+    agent_id = from_public("agent", request.agent_id) if request.agent_id else uuid7()
+    return NewAgent(
+        agent_id=agent_id,
+        draft=draft(request.agent),
+        blocks=[_with_id(block, agent_id, place) for place, block in enumerate(request.blocks)],
+        block_ids=_ids("block", request.block_ids),
+        tool_names=tuple(request.tool_names),
+        include_base_tools=not request.HasField("include_base_tools") or request.include_base_tools,
+    )
+
+
+def draft(wire: agent_service_pb2.AgentDraft) -> AgentDraft:
+    """What a client sets. Raises Refused (AGENT_INVALID), InvalidArgument (INVALID_ID)."""
+    given: dict[str, Any] = {}
+    for field, value in wire.ListFields():
+        name = field.name.removesuffix(_JSON)
+        given[name] = json_object(name, value) if field.name.endswith(_JSON) else value
+    given |= {"tags": tuple(wire.tags), "tool_ids": _ids("tool", wire.tool_ids)}
+    if wire.agent_type:
+        given["agent_type"] = _agent_type(wire.agent_type)
+    return AgentDraft(**given)
+
+
+def mask(request: agent_service_pb2.UpdateAgentRequest) -> tuple[str, ...]:
+    """Names of the settings that an update changes."""
+    return tuple(name.removesuffix(_JSON) for name in request.update_mask.paths)
+
+
+def agent_list(request: agent_service_pb2.ListAgentsRequest) -> AgentList:
+    """Which agents to list. Raises Refused, InvalidArgument."""
+    return AgentList(
+        page=page(request, "agent", _AGENTS_PER_PAGE),
+        by_update=request.order_by == agent_service_pb2.AGENT_ORDER_UPDATED_AT,
+        name=request.name if request.HasField("name") else None,
+        query_text=request.query_text if request.HasField("query_text") else None,
+        tags=tuple(request.tags),
+        match_all_tags=request.match_all_tags,
+        show_hidden=request.show_hidden,
+    )
+
+
+def stop_reason(word: str | None) -> "agent_pb2.StopReason.ValueType":
+    """A stored stop reason; UNSPECIFIED for none."""
+    return agent_pb2.StopReason.Value(f"STOP_REASON_{(word or 'unspecified').upper()}")
+
+
+def _put_last_run(wire: agent_pb2.Agent, run: LastRun) -> None:
+    wire.last_run_completion.CopyFrom(timestamp(run.completed_at))
+    wire.last_run_duration_ms = round((run.completed_at - run.created_at).total_seconds() * 1_000)
+    wire.last_stop_reason = stop_reason(run.stop_reason)
+
+
+def _with_id(block: block_service_pb2.BlockDraft, agent_id: UUID, place: int) -> block_service_pb2.BlockDraft:
+    """A draft with an id that is the same when the request is repeated."""
+    if not block.id:
+        block.id = to_public("block", uuid5(agent_id, f"block-{place}"))
+    return block
+
+
+def _agent_type(number: int) -> str:
+    value = agent_pb2.AgentType.DESCRIPTOR.values_by_number.get(number)
+    return f"number {number}" if value is None else value.name.removeprefix("AGENT_TYPE_").lower()
+
+
+def _ids(prefix: str, texts: Iterable[str]) -> tuple[UUID, ...]:
+    return tuple(from_public(prefix, text) for text in texts)
+
+
+def _json_text(value: Any) -> str:
+    return orjson.dumps(value).decode() if value else ""

@@ -1,0 +1,22 @@
+"""What a list asks for <- protobuf."""
+
+from typing import Any
+from uuid import UUID
+
+from services.agent.lists import Page, checked_size
+from services.common.ids import from_public
+
+
+def page(request: Any, prefix: str, default: int) -> Page:
+    """The page that a list request asks for; its cursors are ids with `prefix`. Raises Refused, InvalidArgument."""
+    return Page(
+        size=checked_size(request.page_size, default),
+        token=request.page_token,
+        after=_cursor(request, "after", prefix),
+        before=_cursor(request, "before", prefix),
+        ascending=request.ascending,
+    )
+
+
+def _cursor(request: Any, name: str, prefix: str) -> UUID | None:
+    return from_public(prefix, getattr(request, name)) if request.HasField(name) else None

@@ -1,0 +1,66 @@
+"""AgentService: parse, call, convert. The tenant and the user come from the verified call context."""
+
+from collections.abc import Callable
+from typing import Any
+
+from loci.agent.v1 import agent_service_pb2 as wire
+from loci.agent.v1 import agent_service_pb2_grpc
+from services.agent.administration import Administration
+from services.agent.convert.agents import agent_list, agent_to_proto, draft, mask, new_agent
+from services.agent.servicer.refusals import refusals
+from services.common.context import current
+from services.common.ids import from_public
+
+
+class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
+    """loci.agent.v1.AgentService. `deleted` is called when there is something to clear away."""
+
+    def __init__(self, administration: Administration, deleted: Callable[[], None]) -> None:
+        self._administration = administration
+        self._deleted = deleted
+
+    async def CreateAgent(self, request: wire.CreateAgentRequest, context: Any) -> wire.CreateAgentResponse:
+        """Blocks first, the agent's row last."""
+        with refusals():
+            described = await self._administration.create(current(), new_agent(request))
+        return wire.CreateAgentResponse(agent=agent_to_proto(described))
+
+    async def GetAgent(self, request: wire.GetAgentRequest, context: Any) -> wire.GetAgentResponse:
+        """One agent with blocks and tools."""
+        agent_id = from_public("agent", request.agent_id)
+        described = await self._administration.get(current().organization_id, agent_id)
+        return wire.GetAgentResponse(agent=agent_to_proto(described))
+
+    async def ListAgents(self, request: wire.ListAgentsRequest, context: Any) -> wire.ListAgentsResponse:
+        """One page."""
+        with refusals():
+            page = await self._administration.list(
+                current().organization_id, agent_list(request), relations=not request.omit_relations
+            )
+        return wire.ListAgentsResponse(agents=map(agent_to_proto, page.items), next_page_token=page.next_token)
+
+    async def UpdateAgent(self, request: wire.UpdateAgentRequest, context: Any) -> wire.UpdateAgentResponse:
+        """Changes the fields of the mask."""
+        agent_id = from_public("agent", request.agent_id)
+        with refusals():
+            described = await self._administration.update(current(), agent_id, draft(request.agent), mask(request))
+        return wire.UpdateAgentResponse(agent=agent_to_proto(described))
+
+    async def DeleteAgent(self, request: wire.DeleteAgentRequest, context: Any) -> wire.DeleteAgentResponse:
+        """Gone for readers at once; the rest follows."""
+        await self._administration.delete(current(), from_public("agent", request.agent_id))
+        self._deleted()
+        return wire.DeleteAgentResponse()
+
+    async def AttachTool(self, request: wire.AttachToolRequest, context: Any) -> wire.AttachToolResponse:
+        """Adds a tool at the end."""
+        agent_id, tool_id = from_public("agent", request.agent_id), from_public("tool", request.tool_id)
+        with refusals():
+            described = await self._administration.attach_tool(current(), agent_id, tool_id)
+        return wire.AttachToolResponse(agent=agent_to_proto(described))
+
+    async def DetachTool(self, request: wire.DetachToolRequest, context: Any) -> wire.DetachToolResponse:
+        """Takes a tool away."""
+        agent_id, tool_id = from_public("agent", request.agent_id), from_public("tool", request.tool_id)
+        described = await self._administration.detach_tool(current(), agent_id, tool_id)
+        return wire.DetachToolResponse(agent=agent_to_proto(described))

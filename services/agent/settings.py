@@ -1,0 +1,130 @@
+"""The settings of the agent service, read from the environment by `__main__.py` alone."""
+
+import ipaddress
+from dataclasses import dataclass
+
+from services.agent.agents import Defaults
+from services.common.context import Signer, Verifier
+from services.common.keys import signer_from, verifier_from
+from services.common.settings import Env, SettingsError
+
+EXTERNAL_LISTEN = "LOCI_AGENT_EXTERNAL_LISTEN"
+PASSWORD = "LETTA_SERVER_PASSWORD"
+_DATABASE = {
+    "expected": "the URL of a Postgres database",
+    "example": "postgresql://loci_agent:password@/loci?host=/run/postgresql",
+}
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """url: for the service's own use, perhaps through PgBouncer; direct_url: for migrations."""
+
+    url: str
+    direct_url: str
+    pgbouncer: bool
+
+    @classmethod
+    def read(cls, env: Env) -> "DatabaseSettings":
+        """Raises SettingsError."""
+        url = env.text("LOCI_AGENT_DATABASE_URL", "LOCI_DATABASE_URL", **_DATABASE)
+        return cls(
+            url=url,
+            direct_url=env.text("LOCI_DATABASE_DIRECT_URL", default=url, **_DATABASE),
+            pgbouncer=env.flag("LOCI_DATABASE_PGBOUNCER"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PeerSettings:
+    """Addresses of the services behind this one."""
+
+    memory: str
+    llm_gateway: str
+    tool_runner: str
+
+    @classmethod
+    def read(cls, env: Env) -> "PeerSettings":
+        """Raises SettingsError."""
+        return cls(*(_peer(env, name) for name in ("memory", "llm_gateway", "tool_runner")))
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalSettings:
+    """listen: the address for callers from outside, None for none; password: what they must show, empty: nothing."""
+
+    listen: str | None
+    password: str
+
+    @classmethod
+    def read(cls, env: Env) -> "ExternalSettings":
+        """Raises SettingsError, also for a public address without a password."""
+        listen, password = env.text(EXTERNAL_LISTEN, default=None), env.text(PASSWORD, default="")
+        if listen and not password and not is_private(listen) and not env.flag("LOCI_ALLOW_UNAUTHENTICATED"):
+            raise SettingsError(
+                f"{EXTERNAL_LISTEN} is {listen!r}, which other machines can reach, and {PASSWORD} is not set; "
+                "set a password, or LOCI_ALLOW_UNAUTHENTICATED=true if something in front of Loci checks its callers"
+            )
+        return cls(listen, password)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """listen: the address for other services; reject_when_busy: a second request to a conversation is refused instead
+    of waiting in line; run_timeout: longest run, seconds."""
+
+    listen: str
+    external: ExternalSettings
+    database: DatabaseSettings
+    peers: PeerSettings
+    signer: Signer
+    verifier: Verifier
+    defaults: Defaults
+    reject_when_busy: bool
+    run_timeout: float
+
+    @classmethod
+    def read(cls, env: Env) -> "Settings":
+        """Raises SettingsError."""
+        return cls(
+            listen=env.text("LOCI_LISTEN", expected="an address to serve on", example="unix:///run/loci/agent.sock"),
+            external=ExternalSettings.read(env),
+            database=DatabaseSettings.read(env),
+            peers=PeerSettings.read(env),
+            signer=signer_from(env),
+            verifier=verifier_from(env),
+            defaults=Defaults(
+                model=_handle(env, "LOCI_DEFAULT_MODEL", "loci/demo"),
+                embedding=_handle(env, "LOCI_DEFAULT_EMBEDDING", "loci/hash"),
+            ),
+            reject_when_busy=env.choice("LOCI_BUSY", ("wait", "reject"), default="wait") == "reject",
+            run_timeout=env.seconds("LOCI_RUN_TIMEOUT", default=_DAY, example="86400"),
+        )
+
+
+def is_private(listen: str) -> bool:
+    """Whether only this machine can reach an address to listen on."""
+    if listen.startswith("unix:"):
+        return True
+    host = listen.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _peer(env: Env, name: str) -> str:
+    return env.text(
+        f"LOCI_{name.upper()}_ADDR",
+        expected=f"the address of the service {name}",
+        example=f"unix:///run/loci/{name}.sock",
+    )
+
+
+def _handle(env: Env, name: str, default: str) -> str:
+    handle = env.text(name, default=default)
+    provider, slash, model = handle.partition("/")
+    if not (provider and slash and model):
+        raise SettingsError(f"{name} is {handle!r}; expected provider/model, for example {name}={default}")
+    return handle
