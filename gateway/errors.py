@@ -74,6 +74,8 @@ _BY_REASON: Mapping[str, Rule] = {
     "LLM_TIMEOUT": Rule(504, "llm_timeout"),
     "MESSAGES_EMPTY": Rule(422),
     "MESSAGE_INVALID": Rule(422),
+    "MODEL_NOT_FOUND": Rule(404),
+    "MODEL_WINDOW_UNKNOWN": Rule(400),
     "NOTHING_TO_CANCEL": Rule(409, final=True),
     "PASSAGE_INVALID": Rule(422),
     "PASSWORD_REQUIRED": Rule(401, detail="Unauthorized"),

@@ -36,7 +36,8 @@ def head(source: message_pb2.Message) -> Rest:
         # Each is a text, and none has a meaning when it is empty.
         rest[name] = getattr(source, name) or None
     rest["is_err"] = True if source.is_err else None
-    rest["seq_id"] = source.seq_id if source.HasField("seq_id") else None
+    # Streams that may be resumed number their chunks; see `sse.py`.
+    rest["seq_id"] = None
     return rest
 
 

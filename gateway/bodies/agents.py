@@ -6,7 +6,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import AfterValidator, Field
 
 from gateway.bodies.blocks import BlockBody, draft_of
-from gateway.bodies.common import Body, Json, Positive, dump, given, refuse
+from gateway.bodies.common import Body, Json, Positive, deprecated, dump, given, refuse
 from gateway.errors import InvalidRequest
 from loci.agent.v1 import agent_pb2, agent_service_pb2
 from services.common.ids import to_public, uuid7
@@ -80,24 +80,24 @@ class AgentSettings(Body):
     project_id: str | None = None
     tool_ids: list[str] | None = None
     block_ids: list[str] | None = None
-    llm_config: ModelConfig | None = Field(None, deprecated=True)
-    embedding_config: ModelConfig | None = Field(None, deprecated=True)
-    max_tokens: Positive | None = Field(None, deprecated=True)
-    max_reasoning_tokens: int | None = Field(None, deprecated=True)
-    enable_reasoner: bool | None = Field(None, deprecated=True)
-    reasoning: bool | None = Field(None, deprecated=True)
-    parallel_tool_calls: bool | None = Field(None, deprecated=True)
+    llm_config: ModelConfig | None = deprecated()
+    embedding_config: ModelConfig | None = deprecated()
+    max_tokens: Positive | None = deprecated()
+    max_reasoning_tokens: int | None = deprecated()
+    enable_reasoner: bool | None = deprecated()
+    reasoning: bool | None = deprecated()
+    parallel_tool_calls: bool | None = deprecated()
     compaction_settings: Json | None = None
     max_files_open: Annotated[int, Field(ge=0, le=1000)] | None = None
     per_file_view_window_char_limit: int | None = None
     tool_rules: list[Json] | None = None
     folder_ids: list[str] | None = None
-    source_ids: list[str] | None = Field(None, deprecated=True)
+    source_ids: list[str] | None = deprecated()
     identity_ids: list[str] | None = None
     message_buffer_autoclear: bool | None = None
     enable_sleeptime: bool | None = None
     secrets: dict[str, str] | None = None
-    tool_exec_environment_variables: dict[str, str] | None = Field(None, deprecated=True)
+    tool_exec_environment_variables: dict[str, str] | None = deprecated()
     base_template_id: str | None = None
     template_id: str | None = None
 
@@ -113,11 +113,11 @@ class CreateAgent(AgentSettings):
     include_multi_agent_tools: bool | None = False
     include_default_source: bool | None = False
     initial_message_sequence: list[Json] | None = None
-    embedding_chunk_size: int | None = Field(None, deprecated=True)
-    from_template: str | None = Field(None, deprecated=True)
-    template: bool | None = Field(None, deprecated=True)
-    project: str | None = Field(None, deprecated=True)
-    memory_variables: dict[str, str] | None = Field(None, deprecated=True)
+    embedding_chunk_size: int | None = deprecated()
+    from_template: str | None = deprecated()
+    template: bool | None = deprecated()
+    project: str | None = deprecated()
+    memory_variables: dict[str, str] | None = deprecated()
 
 
 class UpdateAgent(AgentSettings):

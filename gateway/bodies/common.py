@@ -19,6 +19,11 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
+def deprecated(default: Any = None) -> Any:
+    """A field that the API documents as deprecated. (pydantic's own mark would warn whenever we read it.)"""
+    return Field(default, json_schema_extra={"deprecated": True})
+
+
 def given(body: Body) -> Json:
     """The fields that the client sent with a value; an explicit null counts as not sent, as in the reference."""
     sent = {name: getattr(body, name) for name in body.model_fields_set}

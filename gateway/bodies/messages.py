@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from gateway.bodies.common import Body, Int32, Json, refuse
+from gateway.bodies.common import Body, Int32, Json, deprecated, refuse
 from gateway.errors import InvalidRequest
 from loci.agent.v1 import message_pb2
 from services.common.errors import InvalidArgument
@@ -140,10 +140,10 @@ class SendMessages(Body):
     return_logprobs: bool = False
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     return_token_ids: bool = False
-    use_assistant_message: bool = Field(True, deprecated=True)
-    assistant_message_tool_name: str = Field("send_message", deprecated=True)
-    assistant_message_tool_kwarg: str = Field("message", deprecated=True)
-    enable_thinking: str | bool | None = Field(None, deprecated=True)
+    use_assistant_message: bool = deprecated(True)
+    assistant_message_tool_name: str = deprecated("send_message")
+    assistant_message_tool_kwarg: str = deprecated("message")
+    enable_thinking: str | bool | None = deprecated()
 
     @model_validator(mode="before")
     @classmethod
