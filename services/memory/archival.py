@@ -59,6 +59,8 @@ class Archival:
         embedder, and then nothing is stored.
         """
         drafts = checked_drafts(drafts)
+        # A long text takes a while, in which others shall be served.
+        search_words = await asyncio.to_thread(_search_words, drafts)
         for _ in range(_ATTEMPTS):
             archive = await self._store.default_archive(organization_id, agent_id)
             model, vectors = await self._embedded(archive, embedding, drafts)
@@ -68,7 +70,7 @@ class Archival:
                 archive_name=f"Archive of agent-{agent_id}" if archive is None else None,
                 model=model,
                 drafts=drafts,
-                search_words=[words.to_index(draft.text) for draft in drafts],
+                search_words=search_words,
                 vectors=vectors,
             )
             try:
@@ -146,6 +148,10 @@ class Archival:
         if vector is None:
             return []
         return await self._store.rank_by_vector(organization_id, archive_ids, model, vector, query.filter, limit)
+
+
+def _search_words(drafts: Sequence[PassageDraft]) -> list[list[str]]:
+    return [words.to_index(draft.text) for draft in drafts]
 
 
 def _by_model(archives: Sequence[Archive]) -> dict[EmbeddingModel, list[UUID]]:

@@ -6,7 +6,7 @@ does not have are ignored: models add some out of habit.
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from services.memory.model import JsonObject, Refused
@@ -91,7 +91,7 @@ class Arguments:
             moment = datetime.fromisoformat(value)
             if end and len(value.strip()) <= len("2026-01-31"):
                 moment += timedelta(days=1) - timedelta(microseconds=1)
-            return moment if moment.tzinfo else moment.replace(tzinfo=zone)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
         except (TypeError, ValueError, OverflowError):
             raise self._wrong(name, 'an ISO 8601 date or time such as "2026-01-31" or "2026-01-31T15:30:00"') from None
 

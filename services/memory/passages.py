@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from math import isfinite, sqrt
+from math import hypot, isfinite
 from uuid import UUID, uuid5
 
 from services.memory.blocks import json_without_nul, unique_tags, without_nul
@@ -81,7 +81,7 @@ def unit_vector(values: Vector) -> list[float] | None:
 
     Raises ValueError when a component is not a finite number.
     """
-    length = sqrt(sum(value * value for value in values))
+    length = hypot(*values)
     if not isfinite(length):
         raise ValueError("a component is not a finite number")
     return [value / length for value in values] if length else None

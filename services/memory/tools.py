@@ -6,7 +6,7 @@ it was killed half-way) finds the result and does nothing.
 
 import json
 from collections.abc import Callable
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from hashlib import sha256
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -162,12 +162,19 @@ def _zone(name: str) -> tzinfo:
         return UTC
 
 
+def _local(moment: datetime, zone: tzinfo) -> datetime:
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:  # at the ends of the calendar
+        return moment
+
+
 def _told(found: Found, zone: tzinfo) -> str:
     """What the model reads: a JSON object of count, results (id, timestamp, content, tags), perhaps a note."""
     results = [
         {
             "id": f"passage-{hit.passage.id}",
-            "timestamp": hit.passage.created_at.astimezone(zone).isoformat(timespec="seconds"),
+            "timestamp": _local(hit.passage.created_at, zone).isoformat(timespec="seconds"),
             "content": hit.passage.text,
             "tags": list(hit.passage.tags),
         }

@@ -1,0 +1,70 @@
+"""Fusion by rank, and what BM25 in SQL needs."""
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.memory.search import (
+    Ranked,
+    archive_lexeme,
+    depth,
+    frequency_thresholds,
+    fuse,
+    lexeme_queries,
+    tsquery,
+)
+
+ARCHIVE = UUID(int=1)
+
+
+def ranking(*numbers: int) -> list[Ranked]:
+    """Passages by number, best first."""
+    return [Ranked(ARCHIVE, UUID(int=number), 1 / (1 + place)) for place, number in enumerate(numbers)]
+
+
+def test_what_both_lists_have_comes_first() -> None:
+    fused = fuse([ranking(1, 2, 3)], ranking(9, 3), 10)
+    assert [one.passage_id.int for one in fused] == [3, 1, 9, 2]
+    assert fused[0].score == pytest.approx(1 / 63 + 1 / 62)
+    assert (fused[0].vector, fused[0].text) == (1 / 3, 1 / 2)
+    assert (fused[1].text, fused[2].vector) == (None, None)
+
+
+def test_every_model_has_a_list_of_its_own() -> None:
+    fused = fuse([ranking(1, 2), ranking(3, 4)], ranking(4, 1), 3)
+    assert [one.passage_id.int for one in fused] == [1, 4, 3]
+
+
+def test_equal_numbers_in_different_archives_are_different_passages() -> None:
+    other = [Ranked(UUID(int=2), UUID(int=1), 0.5)]
+    assert len(fuse([ranking(1)], other, 10)) == 2
+
+
+@given(st.lists(st.integers(0, 30), unique=True), st.lists(st.integers(0, 30), unique=True), st.integers(1, 40))
+def test_fusion_loses_nothing_and_is_sorted(vectors: list[int], texts: list[int], top_k: int) -> None:
+    fused = fuse([ranking(*vectors)], ranking(*texts), top_k)
+    assert len(fused) == min(top_k, len({*vectors, *texts}))
+    assert [one.score for one in fused] == sorted((one.score for one in fused), reverse=True)
+    assert fuse([ranking(*vectors)], [], 99) == fuse([ranking(*vectors)], ranking(), 99)
+
+
+def test_depth_leaves_room_for_fusion() -> None:
+    assert (depth(1), depth(5), depth(100)) == (50, 50, 200)
+
+
+def test_queries_quote_what_tsquery_would_read() -> None:
+    assert lexeme_queries(["a", "o'b", "c\\d"]) == ["'a'", "'o''b'", "'c\\\\d'"]
+    assert archive_lexeme(ARCHIVE) == "@00000000000000000000000000000001"
+    query = tsquery([ARCHIVE, UUID(int=2)], ["a", "b"])
+    assert query == f"('@{ARCHIVE.hex}' | '@{UUID(int=2).hex}') & ('a' | 'b')"
+
+
+def test_thresholds_part_the_ranks_of_one_two_three_occurrences() -> None:
+    """The ranks are those that Postgres 18 gives for `repeat('cat ', n)` with all weights 1."""
+    thresholds = frequency_thresholds()
+    for occurrences, rank in ((1, 0.60792708), (2, 0.75990885), (3, 0.82745635), (20, 0.97035092)):
+        assert sum(threshold <= rank for threshold in thresholds) + 1 == occurrences
+    assert thresholds == sorted(thresholds)
+    assert len(thresholds) == 31

@@ -1,0 +1,51 @@
+"""How texts become words, in scripts with and without spaces."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.memory import words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("?! --", []),
+        ("Hello, World_Wide 42!", ["hello", "world", "wide", "42"]),
+        ("don't x-ray ada@lovelace.org", ["don", "t", "x", "ray", "ada", "lovelace", "org"]),
+        ("Zürich CAFÉ naïve Fluß", ["zurich", "cafe", "naive", "fluss"]),
+        ("cafe\u0301", ["cafe"]),
+        ("Ｆｕｌｌ ﬁne", ["full", "fine"]),
+        ("ПРИВЕТ мир", ["привет", "мир"]),
+        ("हिन्दी", ["हिन्दी"]),
+        ("東京", ["東", "東京", "京"]),
+        ("東京x y", ["東", "東京", "京", "x", "y"]),
+        ("한국", ["한", "한국", "국"]),
+        ("a" * 101, []),
+    ],
+)
+def test_words_of_a_text(text: str, expected: list[str]) -> None:
+    assert words.to_index(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("the cat, the dog", ["the", "cat", "dog"]), ("東京", ["東京"]), ("漢", ["漢"]), ("CAFÉ", ["cafe"])],
+)
+def test_words_of_a_query(text: str, expected: list[str]) -> None:
+    assert words.to_find(text) == expected
+
+
+def test_a_query_has_a_most_of_words() -> None:
+    assert len(words.to_find(" ".join(f"w{number}" for number in range(1_000)))) == 64
+
+
+@given(st.text(max_size=200))
+def test_what_a_text_is_asked_by_is_among_its_words(text: str) -> None:
+    assert set(words.to_find(text)) <= set(words.to_index(text))
+
+
+@pytest.mark.parametrize("text", ["word " * 200_000, "漢字 " * 100_000, "é1" * 50 + " "])
+def test_no_text_fills_more_than_a_tsvector_holds(text: str) -> None:
+    assert sum(len(word.encode()) + 1 for word in words.to_index(text)) <= 350_000
