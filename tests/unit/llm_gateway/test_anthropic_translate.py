@@ -139,7 +139,8 @@ def test_settings(name: str, thinking: dict[str, Any]) -> None:
 
 def read(*events: dict[str, Any]) -> tuple[Assembly, list[Delta]]:
     assembly = Assembly()
-    reader, seen = Reader(assembly), []
+    reader = Reader(assembly)
+    seen: list[Delta] = []
     for event in events:
         seen += reader.take_event(event)
     assert reader.stopped

@@ -186,7 +186,8 @@ def test_finish_reasons_and_empty_replies(wire: str, finish: FinishReason) -> No
 
 
 def stream(*deltas: dict[str, Any], finish: str | None = "stop") -> tuple[Assembly, list[Delta]]:
-    assembly, seen = Assembly(), []
+    assembly = Assembly()
+    seen: list[Delta] = []
     chunks: list[dict[str, Any]] = [{"id": "r", "model": "m", "choices": [{"delta": delta}]} for delta in deltas]
     chunks += [{"choices": [{"delta": {}, "finish_reason": finish}]}, {"choices": [], "usage": None}]
     for chunk in chunks:

@@ -1,0 +1,204 @@
+"""What can go wrong with a vendor: each failure is an error of its own, with provider, status and advice."""
+
+import asyncio
+import time
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from services.llm_gateway import errors
+from services.llm_gateway.chat import (
+    FinishReason,
+    Reasoning,
+    ReasoningDelta,
+    RedactedReasoning,
+    Text,
+    TextDelta,
+    Usage,
+)
+from services.llm_gateway.providers.openai.client import OpenAIProvider
+from tests.contract.llm_gateway.conftest import World
+from tests.fakes import script
+from tests.fakes.script import Reply
+from tests.unit.llm_gateway.builders import config, model, request, system, user
+
+
+async def failure(world: World, reply: Reply, *, stream: bool, **options: Any) -> errors.LlmError:
+    world.script(reply)
+    with pytest.raises(errors.LlmError) as caught:
+        await world.events(world.ask("hello", **options), stream=stream)
+    assert caught.value.metadata["provider"] == world.provider.name
+    assert caught.value.metadata["handle"] == world.model.handle
+    return caught.value
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "cls", "retryable"),
+    [
+        ("authentication", errors.LlmAuthentication, False),
+        ("rate_limit", errors.LlmRateLimit, True),
+        ("quota", errors.LlmRateLimit, False),
+        ("context_overflow", errors.LlmContextOverflow, False),
+        ("bad_request", errors.LlmBadRequest, False),
+        ("model_not_found", errors.ModelNotFound, False),
+        ("server", errors.LlmServerError, True),
+        ("overloaded", errors.LlmServerError, True),
+    ],
+)
+async def test_refusals(
+    vendor_world: World, kind: Any, cls: type[errors.LlmError], retryable: bool, stream: bool
+) -> None:
+    error = await failure(vendor_world, Reply(error=kind, retry_after=3), stream=stream)
+    assert type(error) is cls
+    assert error.retryable is retryable
+    assert error.retry_after == 3
+    assert int(error.metadata["status"]) >= 400
+    if cls is errors.LlmAuthentication:
+        assert f"{vendor_world.provider.name.upper()}_API_KEY" in error.message
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_provider_that_hangs(vendor_world: World, stream: bool) -> None:
+    started = time.monotonic()
+    error = await failure(vendor_world, Reply(hang=True), stream=stream, stall_timeout=0.2)
+    assert isinstance(error, errors.LlmTimeout)
+    assert "sent nothing for 0.2 s" in error.message
+    assert time.monotonic() - started < 0.5
+    await asyncio.sleep(0.05)
+    assert vendor_world.vendor.requests[-1].outcome == "gone"
+
+
+async def test_a_stream_that_stalls(vendor_world: World) -> None:
+    error = await failure(vendor_world, Reply(text="a b c d", stall_after=3), stream=True)
+    assert isinstance(error, errors.LlmTimeout)
+
+
+async def test_a_slow_first_byte_is_waited_for(vendor_world: World) -> None:
+    vendor_world.script(Reply(text="late", first_delay=0.3))
+    _, reply = await vendor_world.streamed(vendor_world.ask("hello"))
+    assert list(reply.message.parts) == [Text("late")]
+
+
+@pytest.mark.parametrize("fault", ["truncate_after", "end_after"])
+@pytest.mark.parametrize("frames", [0, 1, 4])
+async def test_a_stream_that_breaks_off(vendor_world: World, fault: str, frames: int) -> None:
+    faults: dict[str, Any] = {fault: frames}
+    error = await failure(vendor_world, Reply(text="a b c d e f", **faults), stream=True)
+    assert isinstance(error, errors.LlmStreamIncomplete)
+    assert "incomplete" in error.message
+
+
+async def test_a_whole_reply_that_breaks_off(vendor_world: World) -> None:
+    error = await failure(vendor_world, Reply(text="a b", truncate_after=0), stream=False)
+    assert isinstance(error, errors.LlmStreamIncomplete)
+
+
+async def test_an_error_in_mid_stream(vendor_world: World) -> None:
+    error = await failure(vendor_world, Reply(text="a b c", error_after=3, message="lost a node"), stream=True)
+    assert isinstance(error, errors.LlmServerError)
+    assert "lost a node" in error.message
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_page_of_html(vendor_world: World, stream: bool) -> None:
+    error = await failure(vendor_world, Reply(raw_body="<html>Welcome</html>"), stream=stream)
+    assert isinstance(error, errors.LlmServerError)
+    assert not error.retryable
+    assert "text/html" in error.message
+    assert f"{vendor_world.provider.name.upper()}_BASE_URL" in error.message
+
+
+@pytest.mark.parametrize("data", ["data: {broken\n\n", "data: 7\n\n", ": nothing\n\n", "data: [DONE]\n\n"])
+async def test_malformed_events(vendor_world: World, data: str) -> None:
+    reply = Reply(raw_body=data, content_type="text/event-stream")
+    error = await failure(vendor_world, reply, stream=True)
+    assert isinstance(error, errors.LlmStreamIncomplete)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_empty_reply(vendor_world: World, stream: bool) -> None:
+    limit = {"openai": "length", "anthropic": "max_tokens"}[vendor_world.model.provider_type]
+    error = await failure(vendor_world, Reply(text="", finish=limit), stream=stream)
+    assert isinstance(error, errors.LlmEmptyResponse)
+    vendor_world.script(Reply(text=""))
+    silent = await vendor_world.whole(vendor_world.ask("hello"))
+    assert (list(silent.message.parts), silent.finish_reason) == ([], FinishReason.STOP)
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+async def test_comments_pings_and_line_ends(vendor_world: World, line_end: str) -> None:
+    vendor_world.script(Reply(text="one two", keepalives=True, line_end=line_end))
+    _, reply = await vendor_world.streamed(vendor_world.ask("hello"))
+    assert list(reply.message.parts) == [Text("one two")]
+
+
+async def test_reasoning(vendor_world: World) -> None:
+    vendor_world.script(*[Reply(text="So: 4.", reasoning="two and two", redacted="opaque")] * 2)
+    deltas, streamed = await vendor_world.streamed(vendor_world.ask("2+2?"))
+    whole = await vendor_world.whole(vendor_world.ask("2+2?"))
+    assert streamed.message == whole.message
+    thoughts = [part for part in streamed.message.parts if not isinstance(part, Text)]
+    if vendor_world.model.provider_type == "anthropic":
+        assert thoughts == [Reasoning("two and two", "sig-of-the-fake"), RedactedReasoning("opaque")]
+    else:
+        assert thoughts == [Reasoning("two and two")]
+    assert "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta)) == "two and two"
+    # What it thought can be sent back.
+    vendor_world.script(Reply(text="Yes."))
+    again = vendor_world.ask(user("2+2?"), streamed.message, user("sure?"))
+    assert (await vendor_world.whole(again)).finish_reason is FinishReason.STOP
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_usage_as_the_vendor_counts(vendor_world: World, stream: bool) -> None:
+    vendor_world.script(Reply(text="hi", usage=script.Usage(100, 7, cached=40, cache_write=10)))
+    *_, completed = await vendor_world.events(vendor_world.ask("hello"), stream=stream)
+    usage: Usage = completed.generation.usage  # type: ignore[union-attr]
+    if vendor_world.model.provider_type == "anthropic":
+        assert usage == Usage(150, 7, cached_input_tokens=40, cache_write_tokens=10)
+    else:
+        assert usage == Usage(100, 7, cached_input_tokens=40, reasoning_tokens=0)
+
+
+async def test_leaving_early_closes_the_connection_within_a_second(vendor_world: World) -> None:
+    vendor_world.script(Reply(text="word " * 500, delta_delay=0.02))
+    asked = vendor_world.ask("hello")
+    async with aclosing(vendor_world.provider.generate(asked, vendor_world.model, stream=True)) as events:
+        async for event in events:
+            assert isinstance(event, TextDelta)
+            break
+    async with asyncio.timeout(1):
+        while vendor_world.vendor.requests[-1].outcome != "gone":
+            await asyncio.sleep(0.01)
+
+
+async def test_a_key_travels_and_what_is_sent_is_accepted(vendor_world: World) -> None:
+    vendor_world.script(Reply(text="hi"))
+    await vendor_world.whole(vendor_world.ask("hello", temperature=0.3))
+    sent = vendor_world.vendor.requests[-1]
+    assert sent.headers["authorization"] == "Bearer sk-test"
+    assert sent.body["model"] == vendor_world.model.name
+    if vendor_world.model.provider_type == "anthropic":
+        assert sent.headers["x-api-key"] == "sk-test"
+        assert sent.headers["anthropic-version"] == "2026-10-21"
+
+
+async def test_an_endpoint_that_resolves_to_nothing() -> None:
+    for url in ("http://127.0.0.1:9/v1", "http://no-such-host.invalid/v1"):
+        provider = OpenAIProvider(config("openai", url, stall_seconds=3.0, reply_seconds=3.0))
+        asked = request(user("hello"))
+        with pytest.raises(errors.LlmConnection, match="cannot be reached at") as caught:
+            _ = [event async for event in provider.generate(asked, model("openai/gpt-4o-mini"), stream=False)]
+        assert "OPENAI_BASE_URL" in caught.value.message
+        assert caught.value.retryable
+        await provider.close()
+
+
+@pytest.mark.parametrize("vendor_world", ["anthropic"], indirect=True)
+async def test_prompts_are_marked_for_the_cache(vendor_world: World) -> None:
+    asked = vendor_world.ask(system("You are kind and helpful. " * 50), user("hello"))
+    first, second = [(await vendor_world.whole(asked)).usage for _ in range(2)]
+    assert first.cache_write_tokens == second.cached_input_tokens
+    assert (second.cached_input_tokens or 0) > 100
