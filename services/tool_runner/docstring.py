@@ -16,9 +16,7 @@ import inspect
 import re
 from dataclasses import dataclass
 
-_ARGUMENT_SECTIONS = frozenset(
-    {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments"}
-)
+_ARGUMENT_SECTIONS = frozenset({"args", "arguments", "parameters", "params", "keyword args", "keyword arguments"})
 _SECTIONS = _ARGUMENT_SECTIONS | {
     "attributes",
     "example",

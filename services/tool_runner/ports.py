@@ -1,73 +1,16 @@
-"""What the tool runner needs from outside, as plain types: where tools run, and where things are kept."""
+"""What the tool runner needs from outside: where tools run, and where things are kept."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
+from uuid import UUID
 
-MIB = 1024 * 1024
+from services.tool_runner.job import Job, Result
+from services.tool_runner.lists import Page, ToolFilter, ToolPage
+from services.tool_runner.model import Ending, Receipt, Tool
 
-
-class ExitReason(StrEnum):
-    """How a call in a sandbox ended. Everything but OK comes with an error."""
-
-    OK = "ok"
-    RAISED = "raised"  # the tool's code raised
-    TIMEOUT = "timeout"
-    MEMORY = "memory"
-    KILLED = "killed"  # the tool's process died of something that is not one of these limits
-    OUTPUT_TOO_LARGE = "output_too_large"
-    BAD_RESULT = "bad_result"  # what it returned is not JSON
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one call may use. Sizes in bytes, times in seconds."""
-
-    seconds: float = 180.0
-    memory: int = 512 * MIB  # of all processes together, files in the work directory included
-    processes: int = 64  # threads count as processes
-    cpus: float = 1.0
-    disk: int = 64 * MIB  # of the work directory, and of any one file
-    capture: int = 64 * 1024  # kept of stdout, and of stderr
-    flood: int = 16 * MIB  # printed, before the tool is stopped
-    result: int = MIB  # of the result's JSON
-
-
-@dataclass(frozen=True)
-class Job:
-    """One call. Arguments and environment travel as data; neither becomes part of the source."""
-
-    source: str
-    function: str
-    arguments: Mapping[str, Any]
-    environment: Mapping[str, str] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
-
-
-@dataclass(frozen=True)
-class ToolError:
-    """What went wrong in the tool: the exception's type name, its message, frames in the tool's own code."""
-
-    type: str
-    message: str
-    traceback: str = ""
-
-
-@dataclass(frozen=True)
-class Result:
-    """`result` is JSON text, and present only with OK; `error` is present with everything else."""
-
-    reason: ExitReason
-    result: str | None = None
-    error: ToolError | None = None
-    stdout: str = ""
-    stderr: str = ""
-    truncated: bool = False  # more was printed than was kept
-
-
-class SandboxUnavailable(Exception):
-    """Nothing ran, and nothing will until someone acts; the text says what to do."""
+# A call: the tenant and the key that the caller minted.
+CallId = tuple[UUID, str]
 
 
 class Sandbox(Protocol):
@@ -85,4 +28,108 @@ class Sandbox(Protocol):
 
     async def close(self) -> None:
         """Stop what is kept warm. Idempotent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """What a receipt begins with."""
+
+    tool_id: UUID
+    tool_version: int
+    agent_id: UUID | None
+    arguments_hash: str
+    owner_id: UUID
+    limits: Mapping[str, Any]
+
+
+class ToolStore(Protocol):
+    """The catalogue. Every method takes the tenant first; servicers take it from the verified call context."""
+
+    async def find(self, organization_id: UUID, tool_id: UUID) -> Tool | None:
+        """By id."""
+        ...
+
+    async def named(self, organization_id: UUID, name: str) -> Tool | None:
+        """By name."""
+        ...
+
+    async def batch(self, organization_id: UUID, ids: Sequence[UUID], names: Sequence[str]) -> list[Tool]:
+        """Those that exist, each once, in no order."""
+        ...
+
+    async def insert(self, organization_id: UUID, user_id: UUID, tool: Tool) -> Tool:
+        """Add it; the tool that already has the id is returned as it is. Raises AlreadyExists (TOOL_NAME_TAKEN)."""
+        ...
+
+    async def update(self, organization_id: UUID, user_id: UUID, tool: Tool) -> Tool | None:
+        """Replace version `tool.version`; None where that is no longer the version. Raises AlreadyExists."""
+        ...
+
+    async def ensure(self, organization_id: UUID, user_id: UUID, tools: Sequence[Tool]) -> None:
+        """Add the built-in tools that are missing, bring those that changed up to date."""
+        ...
+
+    async def delete(self, organization_id: UUID, tool_id: UUID) -> None:
+        """Remove it; raises NotFound (TOOL_NOT_FOUND)."""
+        ...
+
+
+class Lists(Protocol):
+    """Pages of the catalogue."""
+
+    async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> ToolPage:
+        """One page; raises NotFound for a cursor that names no tool, Refused for a bad token."""
+        ...
+
+    async def close(self) -> None:
+        """Close what it holds."""
+        ...
+
+
+class ReceiptStore(Protocol):
+    """Receipts and the leases of their owners. What expects to own a receipt says so, and fails where it does not."""
+
+    async def reserve(self, call: CallId, what: Reservation) -> bool:
+        """Make the receipt, reserved; False where there is one."""
+        ...
+
+    async def read(self, call: CallId) -> Receipt | None:
+        """The receipt, with whether its owner lives."""
+        ...
+
+    async def take_over(self, call: CallId, found: Receipt, owner_id: UUID) -> bool:
+        """Reserve it again for another owner, if it is still as it was found."""
+        ...
+
+    async def start(self, call: CallId, owner_id: UUID, sandbox: str, image: str) -> bool:
+        """Reserved to started; False where it is no longer this owner's."""
+        ...
+
+    async def release(self, call: CallId, owner_id: UUID) -> None:
+        """Forget the call: nothing of it ran."""
+        ...
+
+    async def end(self, call: CallId, owner_id: UUID, ending: Ending) -> Receipt | None:
+        """Write how it ended; None where it is no longer this owner's."""
+        ...
+
+    async def request_cancel(self, call: CallId) -> None:
+        """Ask whoever runs it to kill it."""
+        ...
+
+    async def cancelled(self, calls: Collection[CallId]) -> list[CallId]:
+        """Those of the calls that somebody asked to cancel."""
+        ...
+
+    async def purge(self, organization_id: UUID, agent_id: UUID) -> int:
+        """Erase an agent's receipts; how many there were."""
+        ...
+
+    async def beat(self, owner_id: UUID) -> None:
+        """Renew the owner's lease, or begin it."""
+        ...
+
+    async def retire(self, owner_id: UUID) -> None:
+        """End the owner's lease, and remove leases long forgotten."""
         ...

@@ -4,14 +4,13 @@ Pure. The tool is the last function of the module; its name, docstring (Google s
 
     {"name": ..., "description": ..., "parameters": {"type": "object", "properties": ..., "required": ...}}
 
-Source: the reference API (custom tools), which derives the same from a function object.
-Hostile source can exhaust a parser: call `parsing.derive_limited`, which runs this in a limited child.
+Source: the reference API (custom tools), which derives the same from a function object; as there, a default
+makes an argument optional and is not itself shown.
+Hostile source can exhaust a parser: `limited.py` runs this in a limited child process.
 """
 
 import ast
-import json
 import re
-from typing import Any
 
 from services.tool_runner.annotations import (
     SUPPORTED,
@@ -61,15 +60,21 @@ def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
     return schema
 
 
+def check_function(source: str, name: str) -> None:
+    """Whether the source defines the function that a given schema names; raises SchemaError."""
+    names = [node.name for node in _parse(source).body if isinstance(node, _Function)]
+    if name not in names:
+        defined = ", ".join(names) or "none"
+        raise SchemaError("NO_FUNCTION", f"the schema names the function {name!r}; the source defines: {defined}")
+
+
 def check_schema(schema: Schema) -> None:
     """Refuse a tool schema whose name or shape no model provider would take; raises SchemaError."""
     name = schema.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SchemaError("BAD_NAME", f"tool name {name!r} must be letters, digits, '_' or '-', not empty")
     if len(name) > MAX_NAME_CHARS:
-        raise SchemaError(
-            "BAD_NAME", f"tool name {name!r} has {len(name)} characters; at most {MAX_NAME_CHARS}"
-        )
+        raise SchemaError("BAD_NAME", f"tool name {name!r} has {len(name)} characters; at most {MAX_NAME_CHARS}")
     if not isinstance(schema.get("description", ""), str):
         raise SchemaError("BAD_SCHEMA", f"the schema of {name!r} has a description that is not text")
     parameters = schema.get("parameters", {"type": "object"})
@@ -80,16 +85,12 @@ def check_schema(schema: Schema) -> None:
 def _parse(source: str) -> ast.Module:
     size = len(source.encode("utf-8", "surrogatepass"))
     if size > MAX_SOURCE_BYTES:
-        raise SchemaError(
-            "SOURCE_TOO_LARGE", f"tool source has {size} bytes; at most {MAX_SOURCE_BYTES} are accepted"
-        )
+        raise SchemaError("SOURCE_TOO_LARGE", f"tool source has {size} bytes; at most {MAX_SOURCE_BYTES} are accepted")
     try:
         return ast.parse(source)
     except SyntaxError as error:
         where = f"line {error.lineno}: " if error.lineno else ""
-        raise SchemaError(
-            "SOURCE_DOES_NOT_PARSE", f"tool source does not parse: {where}{error.msg}"
-        ) from error
+        raise SchemaError("SOURCE_DOES_NOT_PARSE", f"tool source does not parse: {where}{error.msg}") from error
     except ValueError as error:  # a null byte or a lone surrogate
         raise SchemaError("SOURCE_DOES_NOT_PARSE", f"tool source does not parse: {error}") from error
     except (RecursionError, MemoryError) as error:
@@ -109,7 +110,7 @@ def _parameters(function: _Function, docstring: Docstring) -> Schema:
     properties: dict[str, Schema] = {}
     required: list[str] = []
     for argument, default in _arguments(function):
-        properties[argument.arg] = _property(function, argument, default, docstring)
+        properties[argument.arg] = _property(function, argument, docstring)
         if default is None and not (argument.annotation and is_optional(argument.annotation)):
             required.append(argument.arg)
     return {"type": "object", "properties": properties, "required": required}
@@ -134,9 +135,7 @@ def _arguments(function: _Function) -> list[tuple[ast.arg, ast.expr | None]]:
     return [pair for pair in pairs if pair[0].arg not in HIDDEN_PARAMETERS]
 
 
-def _property(
-    function: _Function, argument: ast.arg, default: ast.expr | None, docstring: Docstring
-) -> Schema:
+def _property(function: _Function, argument: ast.arg, docstring: Docstring) -> Schema:
     where = f"parameter {argument.arg!r} of function {function.name!r}"
     if argument.annotation is None:
         raise SchemaError(
@@ -154,23 +153,10 @@ def _property(
             "PARAMETER_WITHOUT_DESCRIPTION",
             f"{where} has no description: under 'Args:' of the docstring add '{argument.arg}: what it is'",
         )
-    return schema | {"description": description} | _default(default)
-
-
-def _default(node: ast.expr | None) -> Schema:
-    """The default where it is plain JSON data; others (None, a name, a call) only the function knows."""
-    if node is None:
-        return {}
-    try:
-        value: Any = json.loads(json.dumps(ast.literal_eval(node), allow_nan=False))
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        return {}
-    return {} if value is None else {"default": value}
+    return schema | {"description": description}
 
 
 def _check_args_schema(schema: Schema) -> Schema:
     if schema.get("type") != "object" or not isinstance(schema.get("properties", {}), dict):
-        raise SchemaError(
-            "BAD_SCHEMA", "args_json_schema must be a JSON Schema of type object with its properties"
-        )
+        raise SchemaError("BAD_SCHEMA", "args_json_schema must be a JSON Schema of type object with its properties")
     return {"properties": {}, "required": [], **schema}

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.tool_runner.ports import ExitReason, Job, Limits, Result, SandboxUnavailable
+from services.tool_runner.job import ExitReason, Job, Limits, Result, SandboxUnavailable
 from services.tool_runner.processes import end_process
 from services.tool_runner.sandboxes.cgroups import Cgroup, Cgroups, find_cgroups
 from services.tool_runner.sandboxes.exchange import AnswerReader, BadWorker, died
@@ -41,8 +41,7 @@ _ENVIRONMENT = {
     "USER": "nobody",
 }
 _INSTALL = (
-    "install bubblewrap (Debian, Ubuntu: apt-get install bubblewrap) or a container engine "
-    "(then: make sandbox-image)"
+    "install bubblewrap (Debian, Ubuntu: apt-get install bubblewrap) or a container engine (then: make sandbox-image)"
 )
 
 
@@ -126,9 +125,7 @@ class BubblewrapSandbox:
         return _blame_memory(result, cgroup, job.limits)
 
     @asynccontextmanager
-    async def _started(
-        self, limits: Limits
-    ) -> AsyncIterator[tuple[asyncio.subprocess.Process, Cgroup | None]]:
+    async def _started(self, limits: Limits) -> AsyncIterator[tuple[asyncio.subprocess.Process, Cgroup | None]]:
         """A worker about to say hello, in its own control group; nothing of it is left afterwards."""
         if not self._free_uids:
             raise SandboxUnavailable(f"{_SANDBOXES} sandboxes are at work; try again")
@@ -213,15 +210,11 @@ def _drop_root(uid: int) -> list[str]:
         return []
     setpriv = shutil.which("setpriv")
     if setpriv is None:
-        raise SandboxUnavailable(
-            "the program setpriv (package util-linux) is needed to run tools without root"
-        )
+        raise SandboxUnavailable("the program setpriv (package util-linux) is needed to run tools without root")
     return [setpriv, f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--inh-caps=-all", "--"]
 
 
-async def _read_until(
-    process: asyncio.subprocess.Process, reader: AnswerReader, done: Callable[[], bool]
-) -> None:
+async def _read_until(process: asyncio.subprocess.Process, reader: AnswerReader, done: Callable[[], bool]) -> None:
     """Feed what the worker writes to `reader`; raises EOFError where it ends first."""
     assert process.stdout
     while not done():

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.tool_runner.ports import Limits
+from services.tool_runner.job import Limits
 
 _PREFIX = "loci-sandbox-"
 _CONTROLLERS = ("memory", "pids", "cpu")
@@ -135,9 +135,7 @@ def _v2_roots(mount: Path) -> dict[str, Path]:
         home = mount / "loci.sandboxes"
         home.mkdir(exist_ok=True)
         for folder in (mount, home):
-            (folder / "cgroup.subtree_control").write_text(
-                " ".join(f"+{controller}" for controller in wanted)
-            )
+            (folder / "cgroup.subtree_control").write_text(" ".join(f"+{controller}" for controller in wanted))
     except OSError:
         return {}
     return dict.fromkeys(wanted, home)

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from services.tool_runner.ports import Sandbox, SandboxUnavailable
+from services.tool_runner.job import SandboxUnavailable
+from services.tool_runner.ports import Sandbox
 from services.tool_runner.sandboxes.bubblewrap import BubblewrapSandbox
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
 
@@ -84,9 +85,7 @@ class SandboxChoice:
 
     async def _with_docker(self) -> Sandbox:
         if not self._tries_docker():
-            raise SandboxUnavailable(
-                f"no container engine: {_DEFAULT_SOCKET} is absent and DOCKER_HOST is not set"
-            )
+            raise SandboxUnavailable(f"no container engine: {_DEFAULT_SOCKET} is absent and DOCKER_HOST is not set")
         probe = await self._docker.probe()
         if not probe.engine:
             raise SandboxUnavailable(probe.problem)

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from services.tool_runner.ports import ExitReason, Job, Result, SandboxUnavailable
+from services.tool_runner.job import ExitReason, Job, Result, SandboxUnavailable
 from services.tool_runner.sandboxes.exchange import BadWorker, died, result_from_fields
 from services.tool_runner.sandboxes.launcher.wire import Message, job_to_fields
 from services.tool_runner.sandboxes.launcher_process import LauncherProcess
@@ -90,9 +90,12 @@ class DockerSandbox:
     async def _current(self) -> LauncherProcess:
         async with self._starting:
             if self._launcher is None or not self._launcher.alive:
-                self._launcher = await LauncherProcess.start(
-                    self._settings.image, self._settings.warm, self._settings.environment
-                )
+                try:
+                    self._launcher = await LauncherProcess.start(
+                        self._settings.image, self._settings.warm, self._settings.environment
+                    )
+                except OSError as error:
+                    raise SandboxUnavailable(f"the sandbox launcher cannot be started: {error}") from error
             return self._launcher
 
     def _retire(self, launcher: LauncherProcess) -> None:

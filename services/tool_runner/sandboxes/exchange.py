@@ -9,7 +9,8 @@ import secrets
 from dataclasses import replace
 from typing import Any
 
-from services.tool_runner.ports import MIB, ExitReason, Job, Limits, Result, ToolError
+from services.tool_runner.job import MIB, ExitReason, Job, Limits, Result, ToolError
+from services.tool_runner.texts import storable
 
 HELLO = b"LOCI-WORKER 1\n"
 _NONCE_BYTES = 32
@@ -43,9 +44,7 @@ class AnswerReader:
         if not self.ready:
             if not HELLO.startswith(self._buffer[: len(HELLO)]):
                 began = bytes(self._buffer[:40])
-                raise BadWorker(
-                    f"the sandbox began with {began!r}, not {HELLO!r}: its image is of another release"
-                )
+                raise BadWorker(f"the sandbox began with {began!r}, not {HELLO!r}: its image is of another release")
             if len(self._buffer) < len(HELLO):
                 return
             del self._buffer[: len(HELLO)]
@@ -105,11 +104,7 @@ def result_from_fields(fields: Any) -> Result:
     """A Result from JSON data of the shape that `result_to_fields` writes; raises BadWorker."""
     try:
         reason = ExitReason(fields["reason"])
-        error = (
-            None
-            if reason is ExitReason.OK
-            else ToolError(**{k: _text(v) for k, v in fields["error"].items()})
-        )
+        error = None if reason is ExitReason.OK else ToolError(**{k: _text(v) for k, v in fields["error"].items()})
         return Result(
             reason=reason,
             result=_text(fields["result"]) if reason is ExitReason.OK else None,
@@ -119,22 +114,17 @@ def result_from_fields(fields: Any) -> Result:
             truncated=bool(fields["truncated"]),
         )
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
-        raise BadWorker(
-            f"the sandbox's answer has not the expected shape ({type(problem).__name__})"
-        ) from problem
+        raise BadWorker(f"the sandbox's answer has not the expected shape ({type(problem).__name__})") from problem
 
 
 def _text(value: Any) -> str:
-    """Text that a database and a protobuf string can hold: no NUL, no lone surrogate."""
-    return str(value).replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+    return str(storable(str(value)))
 
 
 def died(reason: ExitReason, message: str, of: Result | None = None) -> Result:
     """The result of a call whose sandbox ended without an answer; what was printed is kept from `of`."""
     kind = {ExitReason.MEMORY: "MemoryError", ExitReason.TIMEOUT: "TimeoutError"}.get(reason, "SandboxEnded")
-    return replace(
-        of or Result(reason=reason), reason=reason, result=None, error=ToolError(type=kind, message=message)
-    )
+    return replace(of or Result(reason=reason), reason=reason, result=None, error=ToolError(type=kind, message=message))
 
 
 def result_to_fields(result: Result) -> dict[str, Any]:

@@ -99,7 +99,5 @@ def _jump(code: int, value: int, if_true: int, if_false: int) -> bytes:
 
 def _machine(machine: str) -> tuple[int, int, str]:
     if machine not in _MACHINES:
-        raise UnsupportedMachine(
-            f"no seccomp rules for processor {machine!r}; there are for {', '.join(_MACHINES)}"
-        )
+        raise UnsupportedMachine(f"no seccomp rules for processor {machine!r}; there are for {', '.join(_MACHINES)}")
     return _MACHINES[machine]

@@ -211,9 +211,7 @@ class Keeper:
         while self._answer is None:
             left = self._deadline - time.monotonic()
             if left <= 0:
-                self._answer = _failure(
-                    "timeout", "TimeoutError", f"no result after {self._limits['seconds']:g} s"
-                )
+                self._answer = _failure("timeout", "TimeoutError", f"no result after {self._limits['seconds']:g} s")
                 break
             self._read(min(left, _MEMORY_LOOK_SECONDS))
             self._look_at_memory()
@@ -256,9 +254,7 @@ class Keeper:
     def _look_at_memory(self) -> None:
         limit = self._limits["memory_bytes"]
         if limit and self._answer is None and _resident_bytes() > limit:
-            self._answer = _failure(
-                "memory", "MemoryError", "the tool's processes used more memory than its limit"
-            )
+            self._answer = _failure("memory", "MemoryError", "the tool's processes used more memory than its limit")
 
     def _look_at_child(self) -> None:
         pid, status = os.waitpid(self._child, os.WNOHANG)
@@ -270,9 +266,7 @@ class Keeper:
         if self._answer is None:
             code = os.waitstatus_to_exitcode(status)
             how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-            self._answer = _failure(
-                "killed", "ProcessEnded", f"the tool's process ended {how} without a result"
-            )
+            self._answer = _failure("killed", "ProcessEnded", f"the tool's process ended {how} without a result")
 
     def _finish(self, answer: dict[str, Any]) -> dict[str, Any]:
         for name in ("stdout", "stderr"):

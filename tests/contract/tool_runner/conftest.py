@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from services.tool_runner.ports import Sandbox, SandboxUnavailable
+from services.tool_runner.job import SandboxUnavailable
+from services.tool_runner.ports import Sandbox
 from services.tool_runner.sandboxes.bubblewrap import BubblewrapSandbox
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
 from tests.contract.tool_runner.engine import IMAGE, container_engine

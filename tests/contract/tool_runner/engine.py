@@ -77,9 +77,7 @@ def _answers(socket: Path) -> bool:
 
 def _build(environment: dict[str, str]) -> None:
     """The image of this tree, on a base made of Debian packages."""
-    have = subprocess.run(
-        ["docker", "image", "inspect", BASE], env=environment, capture_output=True, check=False
-    )
+    have = subprocess.run(["docker", "image", "inspect", BASE], env=environment, capture_output=True, check=False)
     base = [] if have.returncode == 0 else [[str(SCRIPTS / "sandbox-base"), BASE]]
     for step in [*base, [str(SCRIPTS / "sandbox-image"), BASE, IMAGE]]:
         done = subprocess.run(

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from services.tool_runner.ports import Job, Limits
+from services.tool_runner.job import Job, Limits
 from services.tool_runner.sandboxes.bubblewrap import BubblewrapSandbox
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
 from tests.contract.tool_runner.engine import IMAGE, containers
@@ -27,9 +27,7 @@ async def _until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
 
 def _children(pid: int, word: str) -> list[int]:
     """Descendants of `pid` whose command line holds `word`."""
-    children = [
-        child for child in map(int, filter(str.isdecimal, os.listdir("/proc"))) if _parent(child) == pid
-    ]
+    children = [child for child in map(int, filter(str.isdecimal, os.listdir("/proc"))) if _parent(child) == pid]
     below = [deeper for child in children for deeper in _children(child, word)]
     return [child for child in children if word in _command(child)] + below
 
@@ -76,9 +74,7 @@ async def test_docker_leaves_no_container_when_closed(
 
 
 async def test_docker_launcher_ends_when_idle(engine_environment: dict[str, str]) -> None:
-    sandbox = DockerSandbox(
-        DockerSettings(image=IMAGE, keep_warm_seconds=0.5, environment=engine_environment)
-    )
+    sandbox = DockerSandbox(DockerSettings(image=IMAGE, keep_warm_seconds=0.5, environment=engine_environment))
     assert (await sandbox.run(Job("def tool():\n    return 1", "tool", {}))).result == "1"
     launchers = _children(os.getpid(), "sandboxes.launcher")
     assert len(launchers) == 1
@@ -135,7 +131,7 @@ async def test_bubblewrap_leaves_no_process_and_no_control_group(
 async def test_bubblewrap_dies_with_the_service(bubblewrap_sandbox: BubblewrapSandbox) -> None:
     program = (
         "import asyncio\n"
-        "from services.tool_runner.ports import Job\n"
+        "from services.tool_runner.job import Job\n"
         "from services.tool_runner.sandboxes.bubblewrap import BubblewrapSandbox\n"
         "async def main():\n"
         f"    await (await BubblewrapSandbox.create()).run(Job({SLEEP!r}, 'tool', {{}}))\n"
@@ -168,9 +164,7 @@ async def test_a_worker_without_a_job_ends_with_its_input() -> None:
 
 async def test_limits_are_the_same_for_warm_and_for_cold(docker_sandbox: DockerSandbox) -> None:
     two = ("/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max")
-    source = (
-        f"import os\ndef tool():\n    return [open(p).read().strip() for p in {two} if os.path.exists(p)]"
-    )
+    source = f"import os\ndef tool():\n    return [open(p).read().strip() for p in {two} if os.path.exists(p)]"
     default, other = Limits(), Limits(processes=17)
     for limits, expected in ((default, "64"), (default, "64"), (other, "17"), (default, "64")):
         result = await docker_sandbox.run(Job(source, "tool", {}, {}, limits))

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from services.tool_runner.ports import MIB, ExitReason, Job, Limits, Result, Sandbox
+from services.tool_runner.job import MIB, ExitReason, Job, Limits, Result
+from services.tool_runner.ports import Sandbox
 
 LIMITS = Limits(seconds=10, memory=256 * MIB, processes=32, disk=16 * MIB)
 SECRET = "host-only-7f3a"
@@ -54,7 +55,9 @@ async def test_gives_the_environment_of_the_call_and_no_other(
 
 
 async def test_runs_coroutines_and_fills_what_may_be_left_out(sandbox: Sandbox) -> None:
-    source = "import asyncio\nasync def tool(agent_state, x=3):\n    await asyncio.sleep(0)\n    return [agent_state, x]"
+    source = (
+        "import asyncio\nasync def tool(agent_state, x=3):\n    await asyncio.sleep(0)\n    return [agent_state, x]"
+    )
     assert await value(sandbox, source) == [None, 3]
 
 
@@ -148,9 +151,7 @@ async def test_a_hundred_megabytes_of_print_are_cut_off(sandbox: Sandbox) -> Non
 
 
 async def test_a_little_too_much_print_is_cut_and_the_result_kept(sandbox: Sandbox) -> None:
-    result = await call(
-        sandbox, "import sys\ndef tool():\n    print('x' * 200000, file=sys.stderr)\n    return 1"
-    )
+    result = await call(sandbox, "import sys\ndef tool():\n    print('x' * 200000, file=sys.stderr)\n    return 1")
     assert (result.reason, result.result) == (ExitReason.OK, "1")
     assert len(result.stderr) == LIMITS.capture
     assert result.truncated
@@ -363,11 +364,7 @@ async def test_nothing_printed_can_pass_for_the_answer(sandbox: Sandbox) -> None
 
 async def test_a_copy_of_the_tool_does_not_answer_for_it(sandbox: Sandbox) -> None:
     source = (
-        "import os, time\n"
-        "def tool():\n"
-        "    if os.fork() == 0: return 'copy'\n"
-        "    time.sleep(0.3)\n"
-        "    return 'original'"
+        "import os, time\ndef tool():\n    if os.fork() == 0: return 'copy'\n    time.sleep(0.3)\n    return 'original'"
     )
     assert await value(sandbox, source) == "original"
 
@@ -431,9 +428,7 @@ async def test_children_do_not_outlive_the_call(sandbox: Sandbox) -> None:
 
 async def test_cancelling_kills_the_call(sandbox: Sandbox) -> None:
     await still_works(sandbox)
-    running = asyncio.create_task(
-        call(sandbox, "import time\ndef tool():\n    time.sleep(600)", Limits(seconds=600))
-    )
+    running = asyncio.create_task(call(sandbox, "import time\ndef tool():\n    time.sleep(600)", Limits(seconds=600)))
     await asyncio.sleep(1)
     began = time.monotonic()
     running.cancel()

@@ -11,7 +11,7 @@ import threading
 import traceback
 from typing import BinaryIO
 
-from services.tool_runner.ports import ExitReason, SandboxUnavailable
+from services.tool_runner.job import ExitReason, SandboxUnavailable
 from services.tool_runner.sandboxes.exchange import died, result_to_fields
 from services.tool_runner.sandboxes.launcher.calls import Call, Pool
 from services.tool_runner.sandboxes.launcher.engine import Engine

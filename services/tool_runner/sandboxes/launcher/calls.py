@@ -3,7 +3,7 @@
 import threading
 from dataclasses import replace
 
-from services.tool_runner.ports import ExitReason, Job, Limits, Result, SandboxUnavailable
+from services.tool_runner.job import ExitReason, Job, Limits, Result, SandboxUnavailable
 from services.tool_runner.sandboxes.exchange import died
 from services.tool_runner.sandboxes.launcher.engine import Engine, Worker
 from services.tool_runner.sandboxes.launcher.spec import clip, shape

@@ -13,7 +13,7 @@ import requests
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.utils import kwargs_from_env
 
-from services.tool_runner.ports import ExitReason, Job, Limits, Result, SandboxUnavailable
+from services.tool_runner.job import ExitReason, Job, Limits, Result, SandboxUnavailable
 from services.tool_runner.sandboxes.exchange import AnswerReader, BadWorker, died
 from services.tool_runner.sandboxes.launcher.owner import is_dead, own_name
 from services.tool_runner.sandboxes.launcher.spec import OWNER_LABEL, SANDBOX_LABEL, container_config

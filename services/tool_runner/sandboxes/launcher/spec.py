@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from services.tool_runner.ports import MIB, Limits
+from services.tool_runner.job import MIB, Limits
 from services.tool_runner.sandboxes.seccomp import container_profile
 
 SANDBOX_LABEL = "loci.sandbox"
@@ -18,9 +18,7 @@ _CEILING = Limits(seconds=3600, memory=4096 * MIB, processes=512, cpus=4.0, disk
 def clip(limits: Limits) -> Limits:
     """The limits, none above the ceiling of this process."""
     asked, most = vars(limits), vars(_CEILING)
-    return Limits(
-        **{name: min(value, most[name]) if name in _CLIPPED else value for name, value in asked.items()}
-    )
+    return Limits(**{name: min(value, most[name]) if name in _CLIPPED else value for name, value in asked.items()})
 
 
 _CLIPPED = ("seconds", "memory", "processes", "cpus", "disk")

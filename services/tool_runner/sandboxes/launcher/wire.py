@@ -7,7 +7,7 @@ Requests carry `id` and `op`: `probe` {pull_seconds}, `run` {job}, `cancel` {tar
 import json
 from typing import Any, BinaryIO
 
-from services.tool_runner.ports import MIB, Job, Limits
+from services.tool_runner.job import MIB, Job, Limits
 
 MAX_FRAME = 64 * MIB
 Message = dict[str, Any]

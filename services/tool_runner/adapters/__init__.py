@@ -1,0 +1,1 @@
+"""Postgres behind the ports."""

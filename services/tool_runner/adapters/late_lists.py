@@ -1,0 +1,27 @@
+"""Lists whose SQLAlchemy (24 MB) is imported when the first one is asked for: a runner of tools does without."""
+
+from uuid import UUID
+
+from services.tool_runner.lists import Page, ToolFilter, ToolPage
+from services.tool_runner.ports import Lists
+
+
+class LateLists:
+    """`ports.Lists`, made on first use."""
+
+    def __init__(self, url: str, *, pgbouncer: bool = False) -> None:
+        self._url = url
+        self._pgbouncer = pgbouncer
+        self._lists: Lists | None = None
+
+    async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> ToolPage:
+        if self._lists is None:
+            from services.common.engine import make_engine  # noqa: PLC0415
+            from services.tool_runner.adapters.lists import SqlLists  # noqa: PLC0415
+
+            self._lists = SqlLists(make_engine(self._url, size=2, pgbouncer=self._pgbouncer))
+        return await self._lists.tools(organization_id, wanted, page)
+
+    async def close(self) -> None:
+        if self._lists is not None:
+            await self._lists.close()

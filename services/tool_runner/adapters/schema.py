@@ -1,0 +1,52 @@
+"""The table of tools for SQLAlchemy: lists are written with it, and a test holds it to the migrations."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+
+metadata = MetaData(schema="tool_runner")
+
+tools = Table(
+    "tools",
+    metadata,
+    Column("organization_id", Uuid, nullable=False),
+    Column("id", Uuid, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("tool_type", Text, nullable=False),
+    Column("source_type", Text, nullable=False),
+    Column("source_code", Text, nullable=False),
+    Column("json_schema", Text, nullable=False),
+    Column("args_json_schema", Text, nullable=False, server_default=text("''")),
+    Column("tags", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    Column("return_char_limit", Integer, nullable=False),
+    Column("default_requires_approval", Boolean, nullable=False, server_default=text("false")),
+    Column("enable_parallel_execution", Boolean, nullable=False, server_default=text("false")),
+    Column("idempotent", Boolean, nullable=False, server_default=text("false")),
+    Column("metadata", Text, nullable=False, server_default=text("'{}'")),
+    Column("pip_requirements", Text, nullable=False, server_default=text("''")),
+    Column("npm_requirements", Text, nullable=False, server_default=text("''")),
+    Column("project_id", Text),
+    Column("created_by_id", Uuid, nullable=False),
+    Column("last_updated_by_id", Uuid, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("version", BigInteger, nullable=False, server_default=text("1")),
+    PrimaryKeyConstraint("organization_id", "id"),
+    UniqueConstraint("organization_id", "name", name="tools_name_key"),
+    Index("tools_by_creation", "organization_id", "created_at", "id"),
+)

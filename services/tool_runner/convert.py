@@ -1,0 +1,228 @@
+"""Protobuf to plain values and back."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from loci.tool.v1 import execution_service_pb2 as execution_pb
+from loci.tool.v1 import tool_pb2
+from loci.tool.v1 import tool_service_pb2 as tool_service_pb
+from services.common.errors import InvalidArgument
+from services.common.ids import from_public, to_public
+from services.tool_runner.json_fields import checked_array, checked_object
+from services.tool_runner.lists import Page, ToolFilter, checked_size
+from services.tool_runner.model import (
+    DEFAULT_RETURN_CHARS,
+    Call,
+    Outcome,
+    Receipt,
+    Refused,
+    Tool,
+    ToolChanges,
+    ToolType,
+)
+
+_LONGEST_CALL_KEY = 200
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Where the name is not that of the proto.
+_OUTCOMES = {Outcome.NONE: "UNSPECIFIED"}
+_MOST_IDS, _MOST_NAMES = 10_000, 1_000
+# Fields of ToolDraft by their names in ToolChanges.
+_DRAFT = {
+    "source_type": "source_type",
+    "source_code": "source_code",
+    "json_schema_json": "json_schema",
+    "args_json_schema_json": "args_json_schema",
+    "description": "description",
+    "tags": "tags",
+    "return_char_limit": "return_char_limit",
+    "default_requires_approval": "default_requires_approval",
+    "enable_parallel_execution": "enable_parallel_execution",
+    "idempotent": "idempotent",
+    "metadata_json": "metadata",
+    "pip_requirements_json": "pip_requirements",
+    "npm_requirements_json": "npm_requirements",
+    "project_id": "project_id",
+}
+
+
+def tool_id(text: str) -> UUID:
+    """Of `tool-<uuid>`."""
+    return from_public("tool", text)
+
+
+def agent_id(text: str) -> UUID:
+    """Of `agent-<uuid>`."""
+    return from_public("agent", text)
+
+
+def draft(message: tool_service_pb.ToolDraft) -> ToolChanges:
+    """The fields that are set. Raises Refused."""
+    return changes(message, [field.name for field, _ in message.ListFields()])
+
+
+def changes(message: tool_service_pb.ToolDraft, mask: Sequence[str]) -> ToolChanges:
+    """The new values of the fields in `mask`; unset ones get their default. Raises InvalidArgument, Refused."""
+    values: dict[str, Any] = {}
+    for name in mask:
+        if name not in _DRAFT:
+            raise InvalidArgument(f"a tool has no field {name!r} to update", reason="UPDATE_MASK_INVALID")
+        values[_DRAFT[name]] = _value(message, name)
+    return cast(ToolChanges, values)
+
+
+def _value(message: tool_service_pb.ToolDraft, name: str) -> Any:
+    value = getattr(message, name)
+    match name:
+        case "tags":
+            return tuple(_clean(tag) for tag in value)
+        case "source_type":
+            return value or "python"
+        case "return_char_limit":
+            return value if message.HasField(name) else DEFAULT_RETURN_CHARS
+        case "metadata_json":
+            return checked_object(value or "{}", "metadata")
+        case "args_json_schema_json":
+            # The reference's clients send {} for none.
+            return None if value.strip() in ("", "{}", "null") else checked_object(value, "args_json_schema")
+        case "json_schema_json":
+            return value or None
+        case "pip_requirements_json" | "npm_requirements_json":
+            return checked_array(value, name.removesuffix("_json"))
+        case "description" | "project_id":
+            return _clean(value) if message.HasField(name) else None
+    return value
+
+
+def _clean(text: str) -> str:
+    if "\x00" in text:
+        raise Refused("TOOL_INVALID", "texts may not hold the character NUL")
+    return text
+
+
+def page(request: tool_service_pb.ListToolsRequest) -> Page:
+    """Raises InvalidArgument (INVALID_ID), Refused."""
+    return Page(
+        size=checked_size(request.page_size),
+        token=request.page_token,
+        after=tool_id(request.after) if request.HasField("after") else None,
+        before=tool_id(request.before) if request.HasField("before") else None,
+        ascending=request.ascending,
+    )
+
+
+def tool_filter(request: tool_service_pb.ListToolsRequest) -> ToolFilter:
+    """Raises InvalidArgument (INVALID_ID), Refused."""
+    return ToolFilter(
+        name=_clean(request.name) if request.HasField("name") else None,
+        names=tuple(_clean(name) for name in request.names),
+        ids=tuple(tool_id(text) for text in request.tool_ids),
+        types=tuple(_tool_type(number) for number in request.tool_types),
+        excluded_types=tuple(_tool_type(number) for number in request.exclude_tool_types),
+        search=_clean(request.search) if request.HasField("search") else None,
+    )
+
+
+def batch(request: tool_service_pb.BatchGetToolsRequest) -> tuple[list[UUID], list[str]]:
+    """Ids and names. Raises InvalidArgument."""
+    if len(request.tool_ids) > _MOST_IDS or len(request.names) > _MOST_NAMES:
+        raise InvalidArgument(f"ask for at most {_MOST_IDS} ids and {_MOST_NAMES} names", reason="PAGE_SIZE_INVALID")
+    return [tool_id(text) for text in request.tool_ids], [_clean(name) for name in request.names]
+
+
+def _tool_type(number: "tool_pb2.ToolType.ValueType") -> ToolType:
+    try:
+        return ToolType(tool_pb2.ToolType.Name(number).removeprefix("TOOL_TYPE_").lower())
+    except ValueError:
+        raise InvalidArgument(f"{number} is not a type of tools", reason="TOOL_TYPE_INVALID") from None
+
+
+def tool_message(tool: Tool) -> tool_pb2.Tool:
+    """A stored tool."""
+    return tool_pb2.Tool(
+        id=to_public("tool", tool.id),
+        name=tool.name,
+        description=tool.description,
+        tool_type=tool_pb2.ToolType.Value(f"TOOL_TYPE_{tool.tool_type.upper()}"),
+        source_type=tool.source_type,
+        source_code=tool.source_code,
+        json_schema_json=tool.json_schema,
+        args_json_schema_json=tool.args_json_schema,
+        tags=tool.tags,
+        return_char_limit=tool.return_char_limit,
+        default_requires_approval=tool.default_requires_approval,
+        enable_parallel_execution=tool.enable_parallel_execution,
+        idempotent=tool.idempotent,
+        metadata_json=tool.metadata,
+        created_by_id=to_public("user", tool.created_by_id) if tool.created_by_id else "",
+        last_updated_by_id=to_public("user", tool.last_updated_by_id) if tool.last_updated_by_id else "",
+        created_at=_timestamp(tool.created_at),
+        updated_at=_timestamp(tool.updated_at),
+        version=tool.version,
+        pip_requirements_json=tool.pip_requirements,
+        npm_requirements_json=tool.npm_requirements,
+        project_id=tool.project_id,
+    )
+
+
+def call(request: execution_pb.ExecuteToolRequest) -> Call:
+    """Raises InvalidArgument (INVALID_ID, CALL_KEY_INVALID, TIMEOUT_INVALID, ENVIRONMENT_INVALID)."""
+    seconds = request.timeout.ToNanoseconds() / 1e9 if request.HasField("timeout") else None
+    if seconds is not None and seconds <= 0:
+        raise InvalidArgument(f"timeout is {seconds:g} s; it must be above zero", reason="TIMEOUT_INVALID")
+    for name, value in request.environment.items():
+        if not _VARIABLE.fullmatch(name) or "\x00" in value:
+            raise InvalidArgument(
+                f"{name!r} cannot be an environment variable: letters, digits and '_' only, and no NUL in its value",
+                reason="ENVIRONMENT_INVALID",
+            )
+    return Call(
+        call_key=call_key(request.call_key),
+        tool_id=tool_id(request.tool_id),
+        arguments=request.arguments_json,
+        agent_id=agent_id(request.agent_id) if request.agent_id else None,
+        seconds=seconds,
+        environment=dict(request.environment),
+    )
+
+
+def call_key(text: str) -> str:
+    """Raises InvalidArgument (CALL_KEY_INVALID)."""
+    if not 1 <= len(text) <= _LONGEST_CALL_KEY or "\x00" in text:
+        raise InvalidArgument(
+            f"a call key has 1 to {_LONGEST_CALL_KEY} characters, none of them NUL", reason="CALL_KEY_INVALID"
+        )
+    return text
+
+
+def receipt_message(receipt: Receipt) -> execution_pb.Receipt:
+    """A stored receipt."""
+    return execution_pb.Receipt(
+        call_key=receipt.call_key,
+        tool_id=to_public("tool", receipt.tool_id),
+        tool_version=receipt.tool_version,
+        arguments_hash=receipt.arguments_hash,
+        state=execution_pb.ReceiptState.Value(f"RECEIPT_STATE_{receipt.state.name}"),
+        outcome=execution_pb.Outcome.Value(f"OUTCOME_{_OUTCOMES.get(receipt.outcome, receipt.outcome.name)}"),
+        result_json=receipt.result,
+        tool_return=receipt.tool_return,
+        stdout=receipt.stdout,
+        stderr=receipt.stderr,
+        sandbox=receipt.sandbox,
+        image=receipt.image,
+        started_at=_timestamp(receipt.started_at),
+        ended_at=_timestamp(receipt.ended_at),
+        output_hash=receipt.output_hash,
+    )
+
+
+def _timestamp(moment: datetime | None) -> Timestamp | None:
+    if moment is None:
+        return None
+    stamp = Timestamp()
+    stamp.FromDatetime(moment)
+    return stamp

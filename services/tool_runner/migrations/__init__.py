@@ -1,0 +1,1 @@
+"""The Alembic history of the schema `tool_runner`."""

@@ -1,0 +1,5 @@
+"""See services.common.migrations.env."""
+
+from services.common.migrations.env import run_migrations
+
+run_migrations()

@@ -1,0 +1,155 @@
+"""What the tool runner deals in, as plain values. Nothing here knows SQL or protobuf."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import Any, TypedDict
+from uuid import UUID
+
+JsonObject = dict[str, Any]
+
+DEFAULT_RETURN_CHARS = 50_000
+MOST_RETURN_CHARS = 1_000_000
+
+
+class Refused(Exception):
+    """What was asked for breaks a rule: an RPC answers INVALID_ARGUMENT with `reason` and the sentence."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class ToolType(StrEnum):
+    """Who runs a tool; the values are those of the reference API."""
+
+    CUSTOM = "custom"
+    LETTA_CORE = "letta_core"
+    LETTA_MEMORY_CORE = "letta_memory_core"
+    LETTA_MULTI_AGENT_CORE = "letta_multi_agent_core"
+    LETTA_SLEEPTIME_CORE = "letta_sleeptime_core"
+    LETTA_VOICE_SLEEPTIME_CORE = "letta_voice_sleeptime_core"
+    LETTA_BUILTIN = "letta_builtin"
+    LETTA_FILES_CORE = "letta_files_core"
+    EXTERNAL_MCP = "external_mcp"
+    EXTERNAL_LANGCHAIN = "external_langchain"
+    EXTERNAL_COMPOSIO = "external_composio"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool of one tenant. JSON is kept as the text it came in, byte for byte; "" where there is none."""
+
+    id: UUID
+    name: str
+    description: str
+    tool_type: ToolType
+    source_type: str
+    source_code: str
+    json_schema: str
+    args_json_schema: str = ""
+    tags: tuple[str, ...] = ()
+    return_char_limit: int = DEFAULT_RETURN_CHARS
+    default_requires_approval: bool = False
+    enable_parallel_execution: bool = False
+    idempotent: bool = False
+    metadata: str = "{}"
+    pip_requirements: str = ""
+    npm_requirements: str = ""
+    project_id: str | None = None
+    created_by_id: UUID | None = None
+    last_updated_by_id: UUID | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    version: int = 1
+
+
+class ToolChanges(TypedDict, total=False):
+    """What a client sets on a tool. JSON as text; the schemas and `description` are None to be derived."""
+
+    source_type: str
+    source_code: str
+    json_schema: str | None
+    args_json_schema: str | None
+    description: str | None
+    tags: tuple[str, ...]
+    return_char_limit: int
+    default_requires_approval: bool
+    enable_parallel_execution: bool
+    idempotent: bool
+    metadata: str
+    pip_requirements: str
+    npm_requirements: str
+    project_id: str | None
+
+
+class State(IntEnum):
+    """How far a call got; the numbers are those of ReceiptState in the proto, and stored."""
+
+    RESERVED = 1
+    STARTED = 2
+    DONE = 3
+    UNKNOWN = 4
+
+
+class Outcome(IntEnum):
+    """How a call ended; the numbers are those of Outcome in the proto, and stored."""
+
+    NONE = 0
+    SUCCESS = 1
+    RAISED = 2
+    INVALID_ARGUMENTS = 3
+    TIMEOUT = 4
+    OUT_OF_MEMORY = 5
+    BAD_OUTPUT = 6
+    KILLED = 7
+    CANCELLED = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a call ended, and what is told of it. `result` is JSON text, "" unless it succeeded."""
+
+    state: State
+    outcome: Outcome
+    tool_return: str
+    result: str = ""
+    stdout: str = ""
+    stderr: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call to be run: what a receipt begins with. `arguments` are as they came, still unchecked."""
+
+    call_key: str
+    tool_id: UUID
+    arguments: str
+    agent_id: UUID | None = None
+    seconds: float | None = None
+    environment: dict[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What is known of a call."""
+
+    call_key: str
+    tool_id: UUID
+    tool_version: int
+    arguments_hash: str
+    state: State
+    owner_id: UUID
+    owner_alive: bool = True
+    cancel_requested: bool = False
+    outcome: Outcome = Outcome.NONE
+    result: str = ""
+    tool_return: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    sandbox: str = ""
+    image: str = ""
+    output_hash: str = ""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
