@@ -129,8 +129,8 @@ def problem_of(error: LociError) -> Problem:
         return invalid([{"type": error.reason.lower(), "loc": loc, "msg": error.message}], prefix)
     if rule.error_type:
         return Problem(rule.status, _model_error(rule.error_type, error.message, error.metadata.get("detail", "")))
-    if rule.status >= 500 and error.code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAUTHENTICATED):
-        return Problem(rule.status, {"detail": UNKNOWN_ERROR})
+    if rule.status == 500:
+        return Problem(500, {"detail": UNKNOWN_ERROR})
     body = {"detail": rule.detail or error.message}
     if "run_id" in error.metadata:
         body["run_id"] = error.metadata["run_id"]

@@ -102,7 +102,7 @@ class MessageCreate(Body):
 class ApprovalCreate(Body):
     """An answer to a call that waits for approval, or the return of a client's tool."""
 
-    type: Literal["approval", "tool_return"]
+    type: Literal["approval", "tool_return"] = "approval"
     approvals: list[Json] | None = None
     tool_returns: list[Json] | None = None
 

@@ -1,0 +1,157 @@
+"""The generic rule from protobuf to REST, and the objects that differ from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+from letta_client.types import AgentState, BlockResponse, EmbeddingConfig, LlmConfig, Passage, Step, Tool
+from letta_client.types.agents import Run
+from pydantic import BaseModel
+
+from gateway import VERSION, convert
+from gateway.agent_state import Models, agent_state, embedding_config, model_settings
+from loci.agent.v1 import agent_pb2, agent_service_pb2, message_service_pb2, run_pb2
+from loci.llm.v1 import model_pb2
+from loci.memory.v1 import block_pb2, passage_pb2
+from loci.tool.v1 import execution_service_pb2, tool_pb2
+
+NOON = Timestamp(seconds=1_764_590_400, nanos=123_456_789)
+NOTHING = Models({}, {})
+
+
+@pytest.mark.parametrize(
+    ("message", "name", "value"),
+    [
+        (block_pb2.Block(label="a"), "label", "a"),
+        (block_pb2.Block(), "label", ""),
+        (block_pb2.Block(), "description", None),
+        (block_pb2.Block(description=""), "description", ""),
+        (block_pb2.Block(limit=2**40), "limit", 2**40),
+        (block_pb2.Block(), "metadata", None),
+        (block_pb2.Block(metadata_json='{"a":[1,null]}'), "metadata", {"a": [1, None]}),
+        (block_pb2.Block(tags=["a", "b"]), "tags", ["a", "b"]),
+        (block_pb2.Block(), "created_at", None),
+        (block_pb2.Block(created_at=NOON), "created_at", "2025-12-01T12:00:00.123456+00:00"),
+        (block_pb2.Block(), "created_by_id", None),
+        (run_pb2.Run(), "status", None),
+        (run_pb2.Run(status=run_pb2.RUN_STATUS_COMPLETED), "status", "completed"),
+        (run_pb2.Run(stop_reason=agent_pb2.STOP_REASON_END_TURN), "stop_reason", "end_turn"),
+        (run_pb2.Run(), "ttft_ns", None),
+        (run_pb2.Run(ttft_ns=0), "ttft_ns", 0),
+        (agent_pb2.Agent(tools=[tool_pb2.Tool(name="a")]), "tools", [convert.to_rest(tool_pb2.Tool(name="a"))]),
+        (message_service_pb2.Retry(request_hash=b"\x00\xff"), "request_hash", "AP8="),
+        (execution_service_pb2.ExecuteToolRequest(environment={"A": "b"}), "environment", {"A": "b"}),
+    ],
+)  # fmt: skip
+def test_the_rule(message: Message, name: str, value: Any) -> None:
+    assert convert.to_rest(message)[name] == value
+
+
+def test_a_span_is_in_seconds() -> None:
+    request = execution_service_pb2.ExecuteToolRequest()
+    request.timeout.FromMilliseconds(1500)
+    assert convert.to_rest(request)["timeout"] == 1.5
+
+
+def test_an_unset_message_is_null() -> None:
+    assert convert.to_rest(agent_service_pb2.GetAgentResponse())["agent"] is None
+
+
+def test_a_value_that_is_younger_than_this_gateway_is_its_number() -> None:
+    assert convert.to_rest(run_pb2.Run(status=99))["status"] == "99"  # type: ignore[arg-type]
+
+
+def test_enum_names_and_numbers() -> None:
+    names = convert.enum_names(tool_pb2.ToolType.DESCRIPTOR)
+    assert (names[0], names[tool_pb2.TOOL_TYPE_LETTA_CORE]) == (None, "letta_core")
+    assert convert.enum_numbers(tool_pb2.ToolType.DESCRIPTOR)["custom"] == tool_pb2.TOOL_TYPE_CUSTOM
+
+
+@pytest.mark.parametrize(
+    ("rest", "typed", "beside"),
+    [
+        (convert.block(block_pb2.Block()), BlockResponse, set()),
+        (convert.tool(tool_pb2.Tool()), Tool, set()),
+        (convert.run(run_pb2.Run()), Run, set()),
+        (convert.step(run_pb2.Step()), Step, set()),
+        (convert.passage(passage_pb2.Passage(), None, "org-1"), Passage, {"organization_id"}),
+        (agent_state(agent_pb2.Agent(), NOTHING), AgentState, set()),
+        (agent_state(agent_pb2.Agent(model="a/b"), NOTHING)["llm_config"], LlmConfig, set()),
+        (embedding_config("a/b", NOTHING), EmbeddingConfig, set()),
+    ],
+)
+def test_objects_have_the_fields_of_the_sdks_types(
+    rest: dict[str, Any], typed: type[BaseModel], beside: set[str]
+) -> None:
+    assert set(rest) == {info.alias or name for name, info in typed.model_fields.items()} | beside
+
+
+def test_a_steps_tokens() -> None:
+    step = convert.step(
+        run_pb2.Step(model_handle="openai/gpt/x", prompt_tokens=5, completion_tokens=2, cached_input_tokens=3)
+    )
+    assert (step["model"], step["provider_name"], step["total_tokens"]) == ("gpt/x", "openai", 7)
+    assert step["prompt_tokens_details"] == {"cached_tokens": 3, "cache_read_tokens": 3, "cache_creation_tokens": None}
+    assert step["completion_tokens_details"] is None
+
+
+def test_a_failed_steps_error() -> None:
+    step = convert.step(run_pb2.Step(error_type="LLM_TIMEOUT", error_message="too slow"))
+    assert (step["error_type"], step["error_data"]) == ("LLM_TIMEOUT", {"message": "too slow"})
+
+
+def test_usage_of_a_run() -> None:
+    usage = message_service_pb2.TurnUsage(completion_tokens=1, prompt_tokens=2, total_tokens=3, reasoning_tokens=0)
+    assert convert.run_usage(usage) == {
+        "completion_tokens": 1,
+        "prompt_tokens": 2,
+        "total_tokens": 3,
+        "completion_tokens_details": {"reasoning_tokens": 0},
+        "prompt_tokens_details": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("window", "limits"),
+    [(0, (5, 50_000)), (8_000, (3, 5_000)), (8_001, (5, 15_000)), (128_000, (10, 25_000)), (200_000, (10, 40_000)),
+     (1_000_000, (15, 40_000))],
+)  # fmt: skip
+def test_file_limits_follow_the_window(window: int, limits: tuple[int, int]) -> None:
+    state = agent_state(agent_pb2.Agent(context_window_limit=window), NOTHING)
+    assert (state["max_files_open"], state["per_file_view_window_char_limit"]) == limits
+
+
+def test_settings_of_an_openai_agent() -> None:
+    model = model_pb2.Model(handle="openai/gpt-4o-mini", provider_type="openai", max_output_tokens=16_384)
+    assert model_settings("openai/gpt-4o-mini", {"temperature": 0.2}, model) == {
+        "provider_type": "openai",
+        "max_output_tokens": 16_384,
+        "parallel_tool_calls": True,
+        "strict": False,
+        "temperature": 0.2,
+        "reasoning": {"reasoning_effort": "minimal"},
+        "response_format": None,
+    }
+
+
+def test_what_is_known_of_a_model_is_shown() -> None:
+    model = model_pb2.Model(handle="openai/gpt", name="gpt", provider_type="openai", endpoint="https://x/v1")
+    agent = agent_pb2.Agent(model="openai/gpt", embedding="loci/hash", context_window_limit=9)
+    embedding = model_pb2.EmbeddingModel(handle="loci/hash", name="hash", provider_type="loci", dimensions=256)
+    state = agent_state(agent, Models({"openai/gpt": model}, {"loci/hash": embedding}))
+    assert (state["llm_config"]["model_endpoint"], state["llm_config"]["context_window"]) == ("https://x/v1", 9)
+    assert state["embedding_config"]["embedding_dim"] == 256
+
+
+def test_an_agent_without_embedding_has_none() -> None:
+    state = agent_state(agent_pb2.Agent(), NOTHING)
+    assert (state["embedding"], state["embedding_config"]) == (None, None)
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    text = (Path(__file__).parents[3] / "pyproject.toml").read_text()
+    assert f'\nversion = "{VERSION}"\n' in text

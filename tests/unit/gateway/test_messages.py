@@ -1,0 +1,126 @@
+"""Messages as REST shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from gateway.messages import message, stop_reason, usage_statistics
+from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
+
+NOON = Timestamp(seconds=1_764_590_400, nanos=999_000_000)
+COMMON = {
+    "id": "message-1",
+    "date": "2025-12-01T12:00:00+00:00",
+    "name": None,
+    "otid": None,
+    "sender_id": None,
+    "step_id": None,
+    "run_id": None,
+    "is_err": None,
+    "seq_id": None,
+}
+CALL = {"name": "f", "arguments": "{}", "tool_call_id": "c1"}
+RETURN: dict[str, Any] = {"tool_call_id": "c1", "status": "error", "tool_return": "no", "stdout": ["a"], "stderr": []}
+
+
+def _text(text: str) -> message_pb2.ContentPart:
+    return message_pb2.ContentPart(text=text)
+
+
+def _image(**fields: Any) -> message_pb2.ContentPart:
+    return message_pb2.ContentPart(image=message_pb2.ImageContent(**fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (
+            {"system_message": message_pb2.SystemMessage(content="be kind")},
+            {"message_type": "system_message", "content": "be kind"},
+        ),
+        (
+            {"user_message": message_pb2.UserMessage(content=[_text("hi")])},
+            {"message_type": "user_message", "content": "hi"},
+        ),
+        (
+            {"user_message": message_pb2.UserMessage(content=[_text("a"), _text("b")])},
+            {"message_type": "user_message", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+        ),
+        (
+            {"user_message": message_pb2.UserMessage(content=[_image(url="https://x/a.png")])},
+            {
+                "message_type": "user_message",
+                "content": [{"type": "image", "source": {"type": "url", "url": "https://x/a.png"}}],
+            },
+        ),
+        (
+            {"user_message": message_pb2.UserMessage(content=[_image(data=b"\x00\x01", media_type="image/png")])},
+            {
+                "message_type": "user_message",
+                "content": [
+                    {
+                        "type": "image",
+                        "source": {"type": "base64", "media_type": "image/png", "data": "AAE=", "detail": None},
+                    }
+                ],
+            },
+        ),
+        (
+            {"reasoning_message": message_pb2.ReasoningMessage(reasoning="hm", source="reasoner_model")},
+            {"message_type": "reasoning_message", "reasoning": "hm", "source": "reasoner_model", "signature": None},
+        ),
+        (
+            {"hidden_reasoning_message": message_pb2.HiddenReasoningMessage(state="redacted", hidden_reasoning="x")},
+            {"message_type": "hidden_reasoning_message", "state": "redacted", "hidden_reasoning": "x"},
+        ),
+        (
+            {"assistant_message": message_pb2.AssistantMessage(content="hi"), "otid": "o", "is_err": False},
+            {"message_type": "assistant_message", "content": "hi", "otid": "o"},
+        ),
+        (
+            {"tool_call_message": message_pb2.ToolCallMessage(tool_calls=[message_pb2.ToolCall(**CALL)])},
+            {"message_type": "tool_call_message", "tool_call": CALL, "tool_calls": [CALL]},
+        ),
+        (
+            {
+                "tool_return_message": message_pb2.ToolReturnMessage(
+                    tool_returns=[message_pb2.ToolReturn(**RETURN, name="f")]
+                ),
+                "name": "f",
+                "is_err": True,
+            },
+            {
+                "message_type": "tool_return_message",
+                **RETURN,
+                "tool_returns": [{**RETURN, "type": "tool"}],
+                "name": "f",
+                "is_err": True,
+            },
+        ),
+    ],
+)
+def test_each_kind(fields: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert message(message_pb2.Message(id="message-1", date=NOON, **fields)) == COMMON | expected
+
+
+def test_a_position_in_a_stream_is_not_shown_unless_the_stream_can_be_resumed() -> None:
+    source = message_pb2.Message(id="message-1", date=NOON, seq_id=5, assistant_message=message_pb2.AssistantMessage())
+    assert message(source)["seq_id"] is None
+
+
+def test_why_a_turn_stopped() -> None:
+    end = message_service_pb2.TurnEnd(stop_reason=agent_pb2.STOP_REASON_MAX_STEPS)
+    assert stop_reason(end) == {"message_type": "stop_reason", "stop_reason": "max_steps"}
+    assert stop_reason(message_service_pb2.TurnEnd())["stop_reason"] == "error"
+
+
+def test_what_a_turn_cost() -> None:
+    usage = usage_statistics(message_service_pb2.TurnUsage(completion_tokens=1, context_tokens=9))
+    assert set(usage) == {
+        "message_type", "completion_tokens", "prompt_tokens", "total_tokens", "step_count", "run_ids",
+        "cached_input_tokens", "cache_write_tokens", "reasoning_tokens", "context_tokens",
+    }  # fmt: skip
+    assert (usage["completion_tokens"], usage["context_tokens"], usage["cached_input_tokens"]) == (1, 9, None)

@@ -1,0 +1,291 @@
+"""Bodies, paths, pages and keys of requests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from gateway.auth import Authenticator
+from gateway.bodies import agents, blocks, messages, tools
+from gateway.body import MAX_DEPTH, parse
+from gateway.edge import canonical_path
+from gateway.errors import InvalidRequest
+from gateway.idempotency import request_hash, retry_keys
+from gateway.params import one_page, page_size, split, unsupported
+from gateway.settings import Settings, settings_from
+from loci.agent.v1 import message_pb2
+from loci.memory.v1 import block_service_pb2
+from services.common.errors import InvalidArgument, Unauthenticated
+from services.common.settings import Env, SettingsError
+
+ADDRESSES = {f"LOCI_{name}_ADDR": "unix:///x" for name in ("AGENT", "MEMORY", "LLM_GATEWAY", "TOOL_RUNNER")}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b'"\\ud800"', b"\xff", b"NaN", b"1e999", b'{"a": "\\u0000"}', b'["x", "\\u0000"]', b'{"\\u0000": 1}'],
+)
+def test_json_that_is_refused(body: bytes) -> None:
+    with pytest.raises(json.JSONDecodeError):
+        parse(body)
+
+
+@pytest.mark.parametrize("body", [b'"\\\\u0000"', b'{"a": ["\\\\u0000"]}'])
+def test_an_escaped_backslash_before_u0000_is_no_nul(body: bytes) -> None:
+    assert parse(body) == json.loads(body)
+
+
+def test_depth() -> None:
+    assert parse(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
+    with pytest.raises(json.JSONDecodeError):
+        parse(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1))
+    wide = orjson.dumps([{"a": []} for _ in range(1_000)])
+    assert len(parse(wide)) == 1_000
+
+
+@given(st.recursive(st.none() | st.integers(-(2**53), 2**53) | st.text(), lambda inner: st.lists(inner, max_size=3)))
+def test_what_is_accepted_can_be_stored(value: Any) -> None:
+    try:
+        body = orjson.dumps(value)
+    except TypeError:
+        return  # a lone surrogate
+    try:
+        parsed = parse(body)
+    except json.JSONDecodeError:
+        return
+    assert "\\u0000" not in orjson.dumps(parsed).decode().replace("\\\\", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "canonical"),
+    [
+        ("/v1/agents/", "/v1/agents"),
+        ("/v1/agents", "/v1/agents"),
+        ("/latest/agents/", "/v1/agents"),
+        ("/latest", "/latest"),
+        ("/latestly", "/latestly"),
+        ("/", "/"),
+        ("//", "/"),
+    ],
+)
+def test_paths(path: str, canonical: str) -> None:
+    assert canonical_path(path) == canonical
+
+
+@pytest.mark.parametrize(
+    ("cursors", "expected"),
+    [
+        ({}, "ab"),
+        ({"after": "b"}, "cd"),
+        ({"after": "e"}, ""),
+        ({"after": "?"}, ""),
+        ({"before": "e"}, "cd"),
+        ({"before": "b"}, "a"),
+        ({"before": "?"}, ""),
+        ({"after": "a", "before": "c"}, "b"),
+    ],
+)
+def test_pages_of_a_list(cursors: dict[str, str], expected: str) -> None:
+    page = one_page("abcde", key=str, limit=2, **({"after": None, "before": None} | cursors))
+    assert "".join(page) == expected
+
+
+def test_sizes_and_lists_of_parameters() -> None:
+    assert (page_size(None, 50), page_size(7, 50), page_size(10**9, 50)) == (50, 7, 1_000)
+    assert split(["a,b", " c ", ""]) == ["a", "b", "c"]
+    assert split(None) == []
+    unsupported(a=None, b=False)
+    with pytest.raises(InvalidRequest, match="`a`"):
+        unsupported(a="x")
+
+
+def test_the_hash_of_a_request_depends_on_each_part() -> None:
+    parts: tuple[Any, ...] = (b"key", "user", "POST", "/v1/x", b"{}")
+    hashes = {request_hash(*parts)}
+    for index, other in enumerate((b"ke", "userP", "PUT", "/v1/y", b"{ }")):
+        changed = (*parts[:index], other, *parts[index + 1 :])
+        hashes.add(request_hash(*changed))
+    assert len(hashes) == 6
+    assert request_hash(*parts) in hashes
+
+
+@pytest.mark.parametrize(
+    ("count", "is_retry"), [(None, False), (b"0", False), (b"1", True), (b"2", True), (b"x", False)]
+)
+def test_retries_are_what_the_sdk_counts(count: bytes | None, is_retry: bool) -> None:
+    headers = {} if count is None else {b"x-stainless-retry-count": count}
+    keys = retry_keys(headers, credential=b"", user_id="u", method="POST", path="/", body=b"")
+    assert keys.is_retry is is_retry
+
+
+def test_an_agents_deprecated_model_fields() -> None:
+    body = agents.CreateAgent.model_validate(
+        {
+            "llm_config": {"handle": "anthropic/claude", "context_window": 9_000, "temperature": 0.1, "max_tokens": 5},
+            "embedding_config": {"handle": "openai/e"},
+            "enable_reasoner": True,
+            "max_reasoning_tokens": 2_048,
+            "parallel_tool_calls": False,
+        }
+    )
+    draft = agents.create_request(body).agent
+    assert (draft.model, draft.embedding, draft.context_window_limit) == ("anthropic/claude", "openai/e", 9_000)
+    assert orjson.loads(draft.model_settings_json) == {
+        "temperature": 0.1,
+        "max_output_tokens": 5,
+        "parallel_tool_calls": False,
+        "thinking": {"type": "enabled", "budget_tokens": 2_048},
+    }
+
+
+def test_todays_fields_win_over_deprecated_ones() -> None:
+    body = agents.CreateAgent.model_validate(
+        {
+            "model": "loci/demo",
+            "llm_config": {"handle": "openai/gpt", "context_window": 9_000},
+            "model_settings": {"max_output_tokens": 7},
+            "max_tokens": 5,
+        }
+    )
+    draft = agents.create_request(body).agent
+    assert (draft.model, draft.HasField("context_window_limit")) == ("loci/demo", False)
+    assert orjson.loads(draft.model_settings_json) == {"max_output_tokens": 7}
+
+
+def test_a_subagent_is_hidden() -> None:
+    assert agents.create_request(agents.CreateAgent.model_validate({"tags": ["role:subagent"]})).agent.hidden
+
+
+def test_an_agent_of_nothing() -> None:
+    request = agents.create_request(agents.CreateAgent.model_validate({}))
+    assert request.include_base_tools
+    assert not request.agent.ListFields()
+
+
+@pytest.mark.parametrize(
+    ("body", "paths"),
+    [
+        ({}, None),
+        ({"name": None, "metadata": None}, None),
+        ({"name": "a", "description": ""}, ["description", "name"]),
+        ({"tags": [], "tool_ids": []}, ["tags", "tool_ids"]),
+        ({"metadata": {}, "model_settings": {}}, ["metadata_json", "model_settings_json"]),
+        ({"hidden": False}, ["hidden"]),
+        ({"tool_rules": [], "message_buffer_autoclear": False, "compaction_settings": {}}, None),
+    ],
+)
+def test_masks_of_agent_updates(body: dict[str, Any], paths: list[str] | None) -> None:
+    request = agents.update_request("agent-1", agents.UpdateAgent.model_validate(body), {})
+    assert (None if request is None else sorted(request.update_mask.paths)) == paths
+
+
+def test_masks_of_block_and_tool_updates() -> None:
+    key = block_service_pb2.BlockKey(block_id="block-1")
+    block = blocks.update_request(key, blocks.UpdateBlock(value="", read_only=False, limit=None, tags=[]))
+    assert block is not None
+    assert sorted(block.update_mask.paths) == ["read_only", "tags", "value"]
+    tool = tools.update_request("tool-1", tools.UpdateTool.model_validate({"tags": [], "metadata_": {}}))
+    assert tool is not None
+    assert sorted(tool.update_mask.paths) == ["metadata_json", "tags"]
+    assert tools.update_request("tool-1", tools.UpdateTool.model_validate({})) is None
+
+
+def test_input_is_one_user_message() -> None:
+    [message] = messages.SendMessages.model_validate({"input": "hi"}).input_messages()
+    assert message.role == message_pb2.MESSAGE_ROLE_USER
+    assert message.content[0].text == "hi"
+    assert not message.HasField("otid")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"messages": []},
+        {"input": []},
+        {"input": "a", "messages": [{"role": "user", "content": "a"}]},
+        {"input": "a", "top_logprobs": 21},
+        {"input": "a", "include_return_message_types": ["ping"]},
+        {"messages": [{"role": "tool", "content": "a"}]},
+        {"input": [{"type": "nonsense"}]},
+    ],
+)
+def test_bodies_of_turns_that_are_refused(body: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        messages.SendMessages.model_validate(body)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "approval", "approvals": []},
+        {"type": "tool_return", "tool_returns": []},
+        {"approve": True, "approval_request_id": "message-1"},
+    ],
+)
+def test_answers_to_calls_that_nobody_waits_for(message: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        messages.SendMessages.model_validate({"messages": [message]}).input_messages()
+    assert caught.value.reason in {"NO_PENDING_APPROVAL", "INVALID_REQUEST"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "known"),
+    [
+        ({}, False),
+        ({b"authorization": b"Bearer secret"}, True),
+        ({b"authorization": b"bearer  secret"}, True),
+        ({b"authorization": b"Bearer secret2"}, False),
+        ({b"authorization": b"Basic secret"}, False),
+        ({b"x-bare-password": b"password secret"}, True),
+        ({b"x-bare-password": b"secret"}, False),
+        ({b"authorization": "Bearer sécret".encode("latin-1")}, False),
+    ],
+)
+def test_passwords(headers: dict[bytes, bytes], known: bool) -> None:
+    authenticator = Authenticator("secret")
+    if known:
+        assert authenticator.caller("/v1/agents", headers).credential == b"secret"
+    else:
+        with pytest.raises(Unauthenticated):
+            authenticator.caller("/v1/agents", headers)
+    authenticator.caller("/v1/health", headers)
+
+
+@pytest.mark.parametrize(
+    ("variables", "names"),
+    [
+        ({}, "LOCI_AGENT_ADDR"),
+        ({**ADDRESSES, "LOCI_PORT": "high"}, "LOCI_PORT"),
+        ({**ADDRESSES, "LOCI_PORT": "70000"}, "LOCI_PORT"),
+        ({**ADDRESSES, "LOCI_ON_DISCONNECT": "maybe"}, "LOCI_ON_DISCONNECT"),
+        ({**ADDRESSES, "LOCI_HOST": "0.0.0.0"}, "LETTA_SERVER_PASSWORD"),
+        ({**ADDRESSES, "LOCI_HOST": "::"}, "LETTA_SERVER_PASSWORD"),
+    ],
+)
+def test_settings_that_are_refused(variables: dict[str, str], names: str) -> None:
+    with pytest.raises(SettingsError, match=names) as caught:
+        settings_from(Env(variables))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {"LOCI_HOST": "localhost"},
+        {"LOCI_HOST": "127.0.0.2"},
+        {"LOCI_HOST": "::1"},
+        {"LOCI_HOST": "0.0.0.0", "LETTA_SERVER_PASSWORD": "x"},
+        {"LOCI_HOST": "0.0.0.0", "LOCI_ALLOW_UNAUTHENTICATED": "true"},
+    ],
+)
+def test_settings_that_are_accepted(variables: dict[str, str]) -> None:
+    settings = settings_from(Env({**ADDRESSES, **variables}))
+    assert (settings.port, settings.max_body_bytes) == (Settings.port, 32 * 1024 * 1024)

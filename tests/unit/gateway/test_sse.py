@@ -1,0 +1,125 @@
+"""Events as frames, byte by byte where it matters."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from gateway.convert import Rest
+from gateway.deltas import Deltas
+from gateway.sse import DONE, Frames, error_frame, frame
+from loci.agent.v1 import agent_pb2, message_service_pb2
+from services.common.errors import Unavailable
+from tests.unit.gateway.pieces import event, text, thought
+
+USAGE = message_service_pb2.TurnUsage(total_tokens=3)
+
+
+def read(chunk: bytes) -> Rest:
+    """The JSON of an unnamed chunk."""
+    assert chunk.startswith(b"data: ")
+    assert chunk.endswith(b"\n\n")
+    content: Rest = orjson.loads(chunk[6:])
+    return content
+
+
+def end(reason: agent_pb2.StopReason.ValueType, error: message_service_pb2.TurnError | None = None) -> list[bytes]:
+    """The frames of a turn's end."""
+    ended = message_service_pb2.TurnEnd(stop_reason=reason, usage=USAGE, error=error)
+    return Frames(run_id="run-1").frames(event(9, end=ended))
+
+
+def test_framing() -> None:
+    assert frame({"a": "\n"}) == b'data: {"a":"\\n"}\n\n'
+    assert error_frame({"a": 1}) == b'event: error\ndata: {"a":1}\n\n'
+    assert DONE == b"data: [DONE]\n\n"
+
+
+def test_the_first_ping_names_the_run() -> None:
+    attached = event(attached=message_service_pb2.RunAttached(run_id="run-1"))
+    [ping] = Frames().frames(attached)
+    content = read(ping)
+    assert content.pop("id").startswith("ping-")
+    assert content.pop("date").endswith("+00:00")
+    nulls = dict.fromkeys(("name", "otid", "sender_id", "step_id", "is_err", "seq_id"))
+    assert content == {"message_type": "ping", "run_id": "run-1", **nulls}
+    assert Frames(pings=False).frames(attached) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "kinds"),
+    [
+        (agent_pb2.STOP_REASON_END_TURN, ["stop_reason", "usage_statistics"]),
+        (agent_pb2.STOP_REASON_MAX_STEPS, ["stop_reason", "usage_statistics"]),
+        (agent_pb2.STOP_REASON_CANCELLED, ["stop_reason"]),
+    ],
+)
+def test_good_ends(reason: agent_pb2.StopReason.ValueType, kinds: list[str]) -> None:
+    *chunks, done = end(reason)
+    assert [read(chunk)["message_type"] for chunk in chunks] == kinds
+    assert done == DONE
+
+
+def test_a_failed_end() -> None:
+    error = message_service_pb2.TurnError(error_type="llm_timeout", message="too slow")
+    stop, failed, done = end(agent_pb2.STOP_REASON_LLM_API_ERROR, error)
+    assert stop == b'data: {"message_type":"stop_reason","stop_reason":"llm_api_error"}\n\n'
+    assert failed == (
+        b'event: error\ndata: {"message_type":"error_message","run_id":"run-1","error_type":"llm_timeout",'
+        b'"message":"too slow","detail":null,"seq_id":null}\n\n'
+    )
+    assert done == DONE
+
+
+def test_a_stream_that_broke_off_says_how_to_go_on() -> None:
+    stop, failed, done = Frames(run_id="run-1").broken(Unavailable("no replica"))
+    assert read(stop)["stop_reason"] == "error"
+    content = orjson.loads(failed.removeprefix(b"event: error\ndata: "))
+    assert (content["error_type"], content["detail"]) == ("stream_incomplete", "no replica")
+    assert "/v1/runs/run-1/stream" in content["message"]
+    assert done == DONE
+
+
+def test_a_bug_is_told_without_details() -> None:
+    content = orjson.loads(Frames().broken(None)[1].removeprefix(b"event: error\ndata: "))
+    assert (content["error_type"], content["detail"]) == ("internal_error", None)
+
+
+def test_whole_messages_without_deltas() -> None:
+    frames = Frames()
+    assert frames.frames(event(1, delta=text("Hel"))) == []
+    assert read(frames.frames(event(2, message=text("Hello")))[0])["content"] == "Hello"
+
+
+def test_only_what_agents_say_is_streamed() -> None:
+    user = text("x")
+    user.user_message.content.add(text="hi")
+    assert Frames().frames(event(1, message=user)) == []
+
+
+def test_a_filter_drops_pieces_too() -> None:
+    frames = Frames(deltas=Deltas(), types=frozenset({"assistant_message"}))
+    assert frames.frames(event(1, delta=thought("hm"))) == []
+    assert len(frames.frames(event(2, delta=text("a")))) == 1
+
+
+def test_numbered_chunks_carry_their_events_sequence() -> None:
+    frames = Frames(numbered=True)
+    assert read(frames.frames(event(7, message=text("a")))[0])["seq_id"] == 7
+    assert read(Frames().frames(event(7, message=text("a")))[0])["seq_id"] is None
+
+
+def test_an_abandoned_attempt_is_a_ping_with_a_field() -> None:
+    frames = Frames(deltas=Deltas(), pings=False, numbered=True)
+    frames.frames(event(1, delta=text("Hel")))
+    abandoned = message_service_pb2.AttemptAbandoned(step_id="step-1", attempt=2)
+    [chunk] = frames.frames(event(2, attempt_abandoned=abandoned))
+    content = read(chunk)
+    assert (content["message_type"], content["seq_id"]) == ("ping", 2)
+    assert content["attempt_abandoned"] == {"step_id": "step-1", "message_id": None, "attempt": 2}
+    # Its pieces are void: the message comes whole.
+    assert read(frames.frames(event(3, message=text("Hello")))[0])["content"] == "Hello"
+
+
+def test_an_event_that_is_younger_than_this_gateway_is_passed_over() -> None:
+    assert Frames().frames(event(5)) == []
