@@ -29,15 +29,16 @@ CREATE TABLE llm_gateway.usage (
     milliseconds integer NOT NULL,
     created_at timestamptz NOT NULL,
     CONSTRAINT usage_pkey PRIMARY KEY (organization_id, id)
-);
-CREATE INDEX usage_by_time ON llm_gateway.usage (organization_id, created_at);
-CREATE INDEX usage_by_run ON llm_gateway.usage (organization_id, run_id) WHERE run_id IS NOT NULL;
+)
 """
+_BY_TIME = "CREATE INDEX usage_by_time ON llm_gateway.usage (organization_id, created_at)"
+_BY_RUN = "CREATE INDEX usage_by_run ON llm_gateway.usage (organization_id, run_id) WHERE run_id IS NOT NULL"
 
 
 def upgrade() -> None:
     """To this revision."""
-    op.execute(_USAGE)
+    for statement in (_USAGE, _BY_TIME, _BY_RUN):
+        op.execute(statement)
 
 
 def downgrade() -> None:

@@ -1,0 +1,234 @@
+"""Chats over gRPC: replies, streams, leaving, failures with their statuses, retries, the account, spans."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+from uuid import UUID
+
+import grpc
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from loci.llm.v1 import chat_pb2
+from loci.llm.v1.chat_service_pb2 import GenerateRequest
+from loci.llm.v1.chat_service_pb2_grpc import ChatServiceStub
+from services.common import telemetry
+from services.common.context import CallContext, use_context
+from services.common.errors import from_rpc
+from tests.fakes.anthropic_server import AnthropicServer
+from tests.fakes.openai_server import OpenAIServer
+from tests.fakes.script import Reply, ToolCall, Usage
+from tests.integration.llm_gateway.harness import SIGNER, Gateway, generation
+
+OPENAI, ANTHROPIC, DEMO = "openai/gpt-4o-mini", "anthropic/claude-haiku-4-5", "loci/demo"
+USER = chat_pb2.CHAT_ROLE_USER
+DICE = chat_pb2.ToolSpec(name="roll_dice", description="Roll.", parameters_json='{"type":"object","properties":{}}')
+
+
+def fake_of(handle: str, openai: OpenAIServer, anthropic: AnthropicServer) -> OpenAIServer | AnthropicServer:
+    return openai if handle.startswith("openai") else anthropic
+
+
+@pytest.mark.parametrize("handle", [OPENAI, ANTHROPIC])
+async def test_a_reply_and_its_stream(
+    gateway: Gateway, handle: str, openai_fake: OpenAIServer, anthropic_fake: AnthropicServer
+) -> None:
+    fake = fake_of(handle, openai_fake, anthropic_fake)
+    fake.reply(*[Reply(text="Let me roll.", calls=[ToolCall("roll_dice", {"n": 6}, id="call_1")])] * 2)
+    whole = await gateway.generate(handle, tools=[DICE])
+    assert [part.WhichOneof("part") for part in whole.message.parts] == ["text", "tool_call"]
+    assert whole.message.parts[1].tool_call.arguments_json == '{"n":6}'
+    assert whole.finish_reason == chat_pb2.FINISH_REASON_TOOL_CALLS
+    events = [event async for event in gateway.stream(handle, tools=[DICE])]
+    assert [event.sequence for event in events] == list(range(1, len(events) + 1))
+    assert events[-1].completed.message == whole.message
+    text = "".join(event.text_delta.text for event in events)
+    assert text == "Let me roll."
+    calls = [event.tool_call_delta for event in events if event.WhichOneof("event") == "tool_call_delta"]
+    assert "".join(call.arguments_delta for call in calls) == '{"n":6}'
+    assert {(call.id, call.name, call.index) for call in calls} == {("call_1", "roll_dice", 1)}
+
+
+async def test_deltas_come_as_they_are_made_and_few(gateway: Gateway, openai_fake: OpenAIServer) -> None:
+    await gateway.generate(OPENAI)  # the SDK is imported at the first call
+    openai_fake.reply(Reply(text="word " * 100, delta_delay=0.005))
+    started = time.monotonic()
+    arrivals = [(event, time.monotonic() - started) async for event in gateway.stream(OPENAI)]
+    texts = [event.text_delta.text for event, _ in arrivals[:-1]]
+    assert "".join(texts) == "word " * 100
+    assert texts[0] in ("word ", "word word ")
+    assert arrivals[0][1] < 0.1
+    assert 10 <= len(texts) <= 40
+
+
+@pytest.mark.parametrize("handle", [OPENAI, ANTHROPIC])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_cancelling_closes_the_provider_call(
+    gateway: Gateway, handle: str, stream: bool, openai_fake: OpenAIServer, anthropic_fake: AnthropicServer
+) -> None:
+    fake = fake_of(handle, openai_fake, anthropic_fake)
+    fake.reply(Reply(text="word " * 1000, delta_delay=0.02) if stream else Reply(hang=True))
+    if stream:
+        call = gateway.stream(handle)
+        await call.read()
+        call.cancel()
+    else:
+        task = asyncio.create_task(gateway.generate(handle))
+        while not fake.requests:
+            await asyncio.sleep(0.01)
+        task.cancel()
+    async with asyncio.timeout(1):
+        while fake.requests[-1].outcome != "gone":
+            await asyncio.sleep(0.01)
+
+
+async def test_a_deadline_closes_it_too(gateway: Gateway, openai_fake: OpenAIServer) -> None:
+    await gateway.generate(OPENAI)
+    openai_fake.reply(Reply(hang=True))
+    with pytest.raises(grpc.RpcError) as caught:
+        await gateway.chat.Generate(GenerateRequest(request=generation(OPENAI)), timeout=0.2)
+    assert from_rpc(caught.value).code is grpc.StatusCode.DEADLINE_EXCEEDED
+    async with asyncio.timeout(1):
+        while openai_fake.requests[-1].outcome != "gone":
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "reason"),
+    [
+        (Reply(error="authentication"), grpc.StatusCode.FAILED_PRECONDITION, "LLM_AUTHENTICATION"),
+        (Reply(error="quota"), grpc.StatusCode.RESOURCE_EXHAUSTED, "LLM_RATE_LIMIT"),
+        (Reply(error="context_overflow"), grpc.StatusCode.OUT_OF_RANGE, "LLM_CONTEXT_OVERFLOW"),
+        (Reply(error="bad_request"), grpc.StatusCode.INVALID_ARGUMENT, "LLM_BAD_REQUEST"),
+        (Reply(hang=True), grpc.StatusCode.DEADLINE_EXCEEDED, "LLM_TIMEOUT"),
+        (Reply(text="", finish="length"), grpc.StatusCode.DATA_LOSS, "LLM_EMPTY_RESPONSE"),
+        (Reply(raw_body="<html>"), grpc.StatusCode.UNAVAILABLE, "LLM_SERVER_ERROR"),
+    ],
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_failures(
+    gateway: Gateway, openai_fake: OpenAIServer, reply: Reply, code: grpc.StatusCode, reason: str, stream: bool
+) -> None:
+    openai_fake.reply(reply)
+    patience = Duration(nanos=300_000_000)
+    with pytest.raises(grpc.RpcError) as caught:
+        await gateway.outcome(OPENAI, stream=stream, stall_timeout=patience)
+    error = from_rpc(caught.value)
+    assert (error.code, error.reason) == (code, reason)
+    assert error.metadata["provider"] == "openai"
+    assert error.metadata["handle"] == OPENAI
+    assert len(openai_fake.requests) == 1
+    # The next one works.
+    assert (await gateway.generate(OPENAI)).message.parts
+
+
+async def test_an_error_after_the_first_delta_ends_the_stream_with_it(
+    gateway: Gateway, openai_fake: OpenAIServer
+) -> None:
+    openai_fake.reply(Reply(text="one two three four", truncate_after=3, delta_delay=0.05))
+    call = gateway.stream(OPENAI)
+    seen = []
+    with pytest.raises(grpc.RpcError) as caught:
+        seen += [event async for event in call]
+    assert from_rpc(caught.value).reason == "LLM_STREAM_INCOMPLETE"
+    assert len(openai_fake.requests) == 1
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_passing_failures_are_tried_again_before_the_first_token(
+    gateway: Gateway, openai_fake: OpenAIServer, stream: bool
+) -> None:
+    openai_fake.reply(Reply(error="server", retry_after=0.01), Reply(error="rate_limit", retry_after=0.01))
+    assert (await gateway.outcome(OPENAI, stream=stream)).message.parts
+    assert len(openai_fake.requests) == 3
+
+
+async def test_the_account(gateway: Gateway, openai_fake: OpenAIServer) -> None:
+    openai_fake.reply(Reply(text="hi", usage=Usage(100, 7, cached=40, reasoning=2)))
+    await gateway.generate(OPENAI)
+    _ = [event async for event in gateway.stream(DEMO)]
+    await gateway.embed("loci/hash", "a", "b")
+    first, second, third = await gateway.usage()
+    expected = {
+        "kind": "chat",
+        "handle": OPENAI,
+        "run_id": UUID(int=3),
+        "step_id": UUID(int=4),
+        "agent_id": UUID(int=5),
+        "prompt_tokens": 100,
+        "completion_tokens": 7,
+        "cached_input_tokens": 40,
+        "cache_write_tokens": None,
+        "reasoning_tokens": 2,
+        "estimated": False,
+        "provider_model": "gpt-4o-mini",
+    }
+    assert {name: first[name] for name in expected} == expected
+    assert first["milliseconds"] >= 0
+    assert (second["handle"], second["estimated"]) == (DEMO, True)
+    assert (third["kind"], third["handle"], third["completion_tokens"]) == ("embedding", "loci/hash", 0)
+
+
+async def test_who_may_call(gateway: Gateway) -> None:
+    async with grpc.aio.insecure_channel(gateway.address) as bare:
+        stub: Any = ChatServiceStub(bare)
+        with pytest.raises(grpc.RpcError) as caught:
+            await stub.Generate(GenerateRequest(request=generation(DEMO)))
+    assert from_rpc(caught.value).reason == "CONTEXT_MISSING"
+    elsewhere = SIGNER.signed(CallContext(UUID(int=1), UUID(int=2), "user", ("memory",)))
+    with use_context(elsewhere), pytest.raises(grpc.RpcError) as caught:
+        await gateway.generate(DEMO)
+    assert from_rpc(caught.value).reason == "CONTEXT_WRONG_AUDIENCE"
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"messages": []}, "LLM_BAD_REQUEST"),
+        ({"messages": [chat_pb2.ChatMessage()]}, "LLM_BAD_REQUEST"),
+        (
+            {"messages": [chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_USER, parts=[chat_pb2.ChatPart()])]},
+            "LLM_BAD_REQUEST",
+        ),
+        ({"settings_json": "["}, "LLM_BAD_REQUEST"),
+        ({"settings_json": '{"tempreature": 1}'}, "LLM_BAD_REQUEST"),
+        ({"step_id": "nonsense"}, "INVALID_ID"),
+        ({"handle": "openai/none"}, "MODEL_NOT_FOUND"),
+        ({"handle": "nobody/none"}, "MODEL_NOT_FOUND"),
+    ],
+)
+async def test_bad_requests(gateway: Gateway, fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        await gateway.generate(**{"handle": OPENAI, **fields})
+    assert from_rpc(caught.value).reason == reason
+
+
+async def test_spans_follow_the_genai_conventions_without_the_prompt(
+    gateway: Gateway, openai_fake: OpenAIServer
+) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    telemetry.install(provider)
+    try:
+        openai_fake.reply(Reply(text="hi", usage=Usage(10, 2)), Reply(error="authentication"))
+        _ = [event async for event in gateway.stream(OPENAI, "the secret prompt", max_output_tokens=9)]
+        with pytest.raises(grpc.RpcError):
+            await gateway.generate(OPENAI)
+    finally:
+        telemetry.install(None)
+    spans = [span for span in exporter.get_finished_spans() if span.name == "chat gpt-4o-mini"]
+    good, bad = spans
+    attributes = dict(good.attributes or {})
+    assert attributes["gen_ai.operation.name"] == "chat"
+    assert attributes["gen_ai.provider.name"] == "openai"
+    assert attributes["gen_ai.request.max_tokens"] == 9
+    assert (attributes["gen_ai.usage.input_tokens"], attributes["gen_ai.usage.output_tokens"]) == (10, 2)
+    assert attributes["gen_ai.response.finish_reasons"] == ("stop",)
+    assert (bad.attributes or {})["error.type"] == "LLM_AUTHENTICATION"
+    assert "secret" not in str([span.to_json() for span in exporter.get_finished_spans()])
+    assert good.parent is not None
