@@ -102,9 +102,9 @@ class Stack:
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """SIGTERM, as a service manager would; afterwards no process is left."""
         supervisor = self._supervisor
-        if supervisor is None:
-            return
         self._supervisor = None
+        if supervisor is None or supervisor.poll() is not None:
+            return
         family = [psutil.Process(supervisor.pid), *psutil.Process(supervisor.pid).children(recursive=True)]
         supervisor.send_signal(number)
         try:

@@ -82,9 +82,13 @@ CREATE INDEX receipts_by_agent ON tool_runner.receipts (organization_id, agent_i
 
 
 def upgrade() -> None:
-    op.execute(_TOOLS)
-    op.execute(_RECEIPTS)
+    """Makes everything."""
+    for statement in (_TOOLS + _RECEIPTS).split(";\n"):
+        if statement.strip():
+            op.execute(statement)
 
 
 def downgrade() -> None:
-    op.execute("DROP TABLE tool_runner.receipts, tool_runner.workers, tool_runner.tools")
+    """Removes everything."""
+    for table in ("receipts", "workers", "tools"):
+        op.execute(f"DROP TABLE tool_runner.{table}")
