@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -49,10 +49,8 @@ def build(settings: Settings, signer: Signer, *, peers: Peers | None = None) -> 
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     app.state.services = Services(settings, peers, Catalogue(peers))
-    v1 = APIRouter(prefix="/v1")
     for module in _ROUTERS:
-        v1.include_router(module.router)
-    app.include_router(v1)
+        app.include_router(module.router, prefix="/v1")
     app.add_exception_handler(LociError, _failed)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)

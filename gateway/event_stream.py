@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 from starlette.responses import Response
@@ -12,11 +12,12 @@ from starlette.types import Receive, Scope, Send
 from gateway.sse import Frames
 from gateway.turns import Rejoined
 from loci.agent.v1 import message_service_pb2
-from services.common.errors import LociError
+from services.common.errors import LociError, Unavailable
 
 logger = logging.getLogger(__name__)
 
 Events = AsyncGenerator[message_service_pb2.TurnEvent | Rejoined, None]
+_LAST = {"type": "http.response.body", "body": b"", "more_body": False}
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
@@ -55,11 +56,12 @@ class EventStream(Response):
             tasks.append(asyncio.create_task(self._keep_alive(send, self._ping_interval)))
         try:
             await asyncio.wait((pump, watch), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            left = not pump.done()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        except asyncio.CancelledError:
+            await _cancel(tasks)
+            await self._finish(send, Unavailable("the gateway is being stopped"))
+            raise
+        left = not pump.done()
+        await _cancel(tasks)
         if left:
             await self._on_disconnect()
 
@@ -70,11 +72,16 @@ class EventStream(Response):
                 async for event in events:
                     await self._write(send, self._frames_of(event))
         except LociError as error:
-            await self._write(send, self._frames.broken(error))
+            await self._finish(send, error)
         except Exception:  # the response has begun, so only the stream itself can still say so
             logger.exception("a stream met an unexpected error")
-            await self._write(send, self._frames.broken(None))
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await self._finish(send, None)
+        else:
+            await send(_LAST)
+
+    async def _finish(self, send: Send, failure: LociError | None) -> None:
+        await self._write(send, self._frames.broken(failure))
+        await send(_LAST)
 
     def _frames_of(self, event: message_service_pb2.TurnEvent | Rejoined) -> list[bytes]:
         if isinstance(event, Rejoined):
@@ -94,6 +101,12 @@ class EventStream(Response):
                 await self._write(send, [self._frames.ping()])
                 quiet = 0.0
             await asyncio.sleep(interval - quiet)
+
+
+async def _cancel(tasks: Sequence["asyncio.Task[None]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _disconnected(receive: Receive) -> None:

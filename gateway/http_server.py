@@ -26,7 +26,7 @@ class _Uvicorn(uvicorn.Server):
 class HttpServer:
     """Serves an ASGI application on a socket that is bound when this is made."""
 
-    def __init__(self, app: ASGIApp, host: str, port: int) -> None:
+    def __init__(self, app: ASGIApp, host: str, port: int, *, grace: int = int(GRACE_SECONDS)) -> None:
         self._socket = _bind(host, port)
         self.host = host
         self.port: int = self._socket.getsockname()[1]
@@ -36,11 +36,12 @@ class HttpServer:
             ws="none",
             lifespan="off",
             log_config=None,
+            log_level="warning",
             access_log=False,
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=int(GRACE_SECONDS),
+            timeout_graceful_shutdown=grace,
         )
         self._uvicorn = _Uvicorn(config)
         self._stopped = asyncio.Event()
@@ -53,7 +54,7 @@ class HttpServer:
             self._stopped.set()
 
     async def stop(self) -> None:
-        """Refuses new connections and returns when requests have ended, or been cut after 5 s."""
+        """Refuses new connections and returns when requests have ended, or been cut after `grace` seconds."""
         self._uvicorn.should_exit = True
         await self._stopped.wait()
 

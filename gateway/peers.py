@@ -1,9 +1,13 @@
 """The services behind the gateway: one channel each for the life of the process, and how they are called."""
 
+import asyncio
+import random
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
 import grpc
+from google.protobuf.message import Message
 
 from gateway.settings import Settings
 from loci.agent.v1.agent_service_pb2_grpc import AgentServiceStub
@@ -13,10 +17,41 @@ from loci.llm.v1.model_service_pb2_grpc import ModelServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
 from loci.memory.v1.passage_service_pb2_grpc import PassageServiceStub
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceStub
-from services.common.channel import call_idempotent, make_channel
+from services.common.channel import make_channel
+from services.common.errors import Cancelled, LociError, Unavailable, from_rpc
 
-Request = TypeVar("Request")
+Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response")
+
+# What gRPC says by itself; a service that refuses gives a reason of its own.
+_LOST = frozenset({"PEER_UNAVAILABLE", "CANCELLED"})
+
+
+class Patience:
+    """Waits between attempts, longer each time, until `window` seconds have passed since the first failure."""
+
+    def __init__(self, window: float) -> None:
+        self._window = window
+        self.renew()
+
+    def renew(self) -> None:
+        """The peer was reached: the next failure is the first."""
+        self._until: float | None = None
+        self._pause = 0.05
+
+    async def wait(self, failure: LociError) -> None:
+        """Returns when it is time to try again. Raises `failure` when patience is at its end, or the peer not lost."""
+        # CANCELLED comes from a server that shuts down; our own cancelling never gets here.
+        if not isinstance(failure, Unavailable | Cancelled):
+            raise failure
+        now = time.monotonic()
+        if self._until is None:
+            self._until = now + self._window
+        if now + self._pause >= self._until:
+            raise failure
+        # Not all at once: everybody who had called the lost peer waits here.
+        await asyncio.sleep(self._pause * random.uniform(0.5, 1.0))
+        self._pause = min(2 * self._pause, 1.0)
 
 
 class Peers:
@@ -44,12 +79,24 @@ class Peers:
         *,
         timeout: float | None = None,
     ) -> Response:
-        """Calls `rpc`, waiting for a peer that restarts. Raises LociError.
+        """Calls `rpc`, waiting at most `timeout` seconds for a peer that restarts. Raises LociError.
 
         Everything called this way may run twice: new things carry ids that the gateway mints.
         """
-        response: Response = await call_idempotent(rpc, request, timeout=timeout or self._timeout)
-        return response
+        timeout = timeout or self._timeout
+        end, patience = time.monotonic() + timeout, Patience(timeout)
+        while True:
+            try:
+                return await rpc(request, timeout=max(0.0, end - time.monotonic()), wait_for_ready=True)
+            except grpc.RpcError as error:
+                failure = from_rpc(error)
+            if failure.reason == "DEADLINE_EXCEEDED":
+                service = request.DESCRIPTOR.file.package.split(".")[1]
+                sentence = f"the {service} service did not answer within {timeout:g} s; try again"
+                raise Unavailable(sentence, reason="PEER_UNAVAILABLE")
+            if failure.reason not in _LOST:
+                raise failure
+            await patience.wait(failure)
 
     async def close(self) -> None:
         """Closes the channels."""

@@ -3,8 +3,6 @@
 Sending a turn again with the same run id attaches to it, so nothing here can start a second one.
 """
 
-import asyncio
-import random
 import time
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -12,9 +10,9 @@ from typing import Any
 
 import grpc
 
-from gateway.peers import Peers
+from gateway.peers import Patience, Peers
 from loci.agent.v1 import message_service_pb2, run_service_pb2
-from services.common.errors import Cancelled, LociError, Unavailable, from_rpc
+from services.common.errors import LociError, Unavailable, from_rpc
 
 # A call that lasted this long had found a replica: its loss is a new one.
 _SETTLED_SECONDS = 5.0
@@ -23,35 +21,6 @@ _SETTLED_SECONDS = 5.0
 @dataclass(frozen=True)
 class Rejoined:
     """Stands among a turn's events where they were interrupted. Deltas may be missing here."""
-
-
-class Patience:
-    """Waits between attempts, longer each time, until `window` seconds have passed since the first failure."""
-
-    def __init__(self, window: float) -> None:
-        self._window = window
-        self.renew()
-
-    def renew(self) -> None:
-        """The peer was reached: the next failure is the first."""
-        self._until: float | None = None
-        self._pause = 0.05
-
-    async def wait(self, failure: LociError) -> None:
-        """Returns when it is time to try again. Raises `failure` when the peer was not lost, or patience is
-        at its end.
-        """
-        # CANCELLED comes from a server that shuts down; our own cancelling never gets here.
-        if not isinstance(failure, Unavailable | Cancelled):
-            raise failure
-        now = time.monotonic()
-        if self._until is None:
-            self._until = now + self._window
-        if now + self._pause >= self._until:
-            raise failure
-        # Not all at once: every stream of the lost replica waits here.
-        await asyncio.sleep(self._pause * random.uniform(0.5, 1.0))
-        self._pause = min(2 * self._pause, 1.0)
 
 
 async def send_messages(

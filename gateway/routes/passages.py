@@ -22,6 +22,9 @@ from loci.memory.v1 import passage_pb2, passage_service_pb2
 from services.common.context import current
 from services.common.ids import to_public, uuid7
 
+# A provider embeds the text meanwhile.
+_EMBEDDING_SECONDS = 120.0
+
 router = APIRouter(prefix="/agents/{agent_id}/archival-memory", tags=["agents"], route_class=JsonRoute)
 
 
@@ -38,6 +41,7 @@ async def create_passage(agent_id: AgentId, body: CreatePassage, loci: Loci) -> 
     created = await loci.peers.call(
         loci.peers.passages.CreatePassages,
         passage_service_pb2.CreatePassagesRequest(agent_id=agent_id, passages=[draft], embedding=agent.embedding),
+        timeout=_EMBEDDING_SECONDS,
     )
     return await _answer(loci, created.passages)
 
@@ -87,7 +91,8 @@ async def search_passages(
         end_time=None if end_datetime is None else timestamp(end_datetime),
     )
     agent, found = await asyncio.gather(
-        fetch(loci, agent_id), loci.peers.call(loci.peers.passages.SearchPassages, request)
+        fetch(loci, agent_id),
+        loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=_EMBEDDING_SECONDS),
     )
     results = [_result(hit.passage, agent.timezone) for hit in found.hits]
     return json_response({"results": results, "count": len(results)})

@@ -28,6 +28,7 @@ class Edge:
     url: str
     sdk: AsyncLetta
     http: httpx.AsyncClient
+    stop: Callable[[], Awaitable[None]]
 
 
 StartGateway = Callable[..., Awaitable[Edge]]
@@ -75,8 +76,8 @@ async def edge(start_gateway: StartGateway) -> Edge:
 
 
 @asynccontextmanager
-async def running(backend: Backend, **settings: Any) -> AsyncIterator[Edge]:
-    """A gateway in front of `backend`."""
+async def running(backend: Backend, *, grace: int = 5, **settings: Any) -> AsyncIterator[Edge]:
+    """A gateway in front of `backend`; requests get `grace` seconds when it stops."""
     base = Settings(
         port=0,
         agent_address=backend.address("agent"),
@@ -88,7 +89,7 @@ async def running(backend: Backend, **settings: Any) -> AsyncIterator[Edge]:
     )
     chosen = replace(base, **settings)
     gateway = build(chosen, backend.signer)
-    server = HttpServer(gateway.app, chosen.host, chosen.port)
+    server = HttpServer(gateway.app, chosen.host, chosen.port, grace=grace)
     serving = asyncio.create_task(server.serve())
     url = f"http://{chosen.host}:{server.port}"
     async with (
@@ -96,7 +97,7 @@ async def running(backend: Backend, **settings: Any) -> AsyncIterator[Edge]:
         httpx.AsyncClient(base_url=url, timeout=20) as http,
     ):
         try:
-            yield Edge(url, sdk, http)
+            yield Edge(url, sdk, http, server.stop)
         finally:
             await sdk.close()
             await http.aclose()

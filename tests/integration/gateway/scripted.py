@@ -22,6 +22,7 @@ from loci.tool.v1 import tool_service_pb2_grpc
 from services.common.context import CallContext, Signer, Verifier, current
 from services.common.errors import Unimplemented
 from services.common.server import Server, make_server
+from services.common.telemetry import current_trace_id
 
 Answer = Callable[[Any], Any]
 SERVICES: dict[str, tuple[Any, ...]] = {
@@ -44,6 +45,7 @@ class Backend:
         self._servers: dict[str, Server] = {}
         self.asked: list[tuple[str, Any]] = []
         self.callers: list[CallContext] = []
+        self.traces: list[str] = []
 
     def on(self, method: str, answer: Answer) -> None:
         """`answer` takes the request: a unary one returns or raises, a streaming one is an async generator."""
@@ -91,6 +93,7 @@ class Backend:
     def _note(self, method: str, request: Any) -> Answer:
         self.asked.append((method, request))
         self.callers.append(current())
+        self.traces.append(current_trace_id())
         if method not in self._answers:
             raise Unimplemented(f"the test has no answer for {method}")
         return self._answers[method]

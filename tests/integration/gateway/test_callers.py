@@ -59,7 +59,10 @@ async def test_a_password(start_gateway: StartGateway, backend: Backend) -> None
 
 
 async def test_one_trace_goes_through(edge: Edge, backend: Backend) -> None:
-    answer = await edge.http.get("/v1/agents/nonsense", headers={"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"})
+    headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
+    await edge.http.get(f"/v1/agents/{AGENT_ID}", headers=headers)
+    assert set(backend.traces) == {TRACE}
+    answer = await edge.http.get("/v1/agents/nonsense", headers=headers)
     assert answer.headers["x-trace-id"] == TRACE
 
 
