@@ -33,9 +33,13 @@ class UsageStore(Protocol):
     """Where usage is kept."""
 
     async def write(self, rows: Sequence[UsageRow]) -> None:
-        """Store rows; writing one twice is as writing it once. Raises StoreUnavailable."""
+        """Store rows; writing one twice is as writing it once. Raises StoreUnavailable, StoreRefused."""
         ...
 
 
 class StoreUnavailable(Exception):
     """The store cannot be written now; the same rows may be offered again."""
+
+
+class StoreRefused(Exception):
+    """The store will never take these rows."""

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections import deque
 
-from services.llm_gateway.ports import StoreUnavailable, UsageRow, UsageStore
+from services.llm_gateway.ports import StoreRefused, StoreUnavailable, UsageRow, UsageStore
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +48,12 @@ class UsageLog:
                 self._waiting.extendleft(reversed(batch))
                 logger.warning("usage cannot be written now: %s; %d rows wait", error, len(self._waiting))
                 return
+            except StoreRefused as error:
+                logger.error("%d usage rows are lost, because the database refuses them: %s", len(batch), error)
+            except asyncio.CancelledError:
+                # Whether they were written is not known; the flush at the drain offers them again.
+                self._waiting.extendleft(reversed(batch))
+                raise
             if self._dropped:
                 logger.error("%d usage rows were lost while the database was away", self._dropped)
                 self._dropped = 0

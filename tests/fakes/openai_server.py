@@ -18,7 +18,7 @@ from tests.fakes.http import Request
 from tests.fakes.script import DEFAULT_REPLY, Reply, Seen
 from tests.fakes.server import FakeServer, Planned, serve_forever
 
-CHAT_MODELS = ("gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini", "gpt-5", "gpt-5-mini", "o3", "o4-mini")
+CHAT_MODELS = ("gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini", "gpt-5", "gpt-5-mini", "gpt-6-sol", "o3", "o4-mini")
 EMBEDDING_DIMENSIONS = {
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
@@ -26,6 +26,7 @@ EMBEDDING_DIMENSIONS = {
 }
 ROLES = ("system", "developer", "user", "assistant", "tool")
 _REASONING = re.compile(r"^(o\d|gpt-[5-9])")
+_NO_EFFORT_WITH_TOOLS = re.compile(r"^gpt-(5\.[4-9]|[6-9])")
 _TOOL_NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 
 
@@ -129,6 +130,10 @@ def complain(body: Any) -> tuple[str, int | None, str | None] | None:
             )
         if body.get("temperature", 1) != 1:
             return "Unsupported value: 'temperature' does not support this value.", None, "temperature"
+        if body.get("tools") and _NO_EFFORT_WITH_TOOLS.match(body["model"]) and body.get("reasoning_effort") != "none":
+            return "Function tools with reasoning_effort are not supported here.", None, "reasoning_effort"
+    elif "reasoning_effort" in body:
+        return "Unrecognized request argument supplied: reasoning_effort", None, "reasoning_effort"
     return None
 
 

@@ -5,7 +5,7 @@ from dataclasses import astuple, fields
 
 import asyncpg
 
-from services.llm_gateway.ports import StoreUnavailable, UsageRow
+from services.llm_gateway.ports import StoreRefused, StoreUnavailable, UsageRow
 
 _TYPES = {
     "organization_id": "uuid",
@@ -48,3 +48,5 @@ class PostgresUsageStore:
             await self._pool.execute(_INSERT, *map(list, columns))
         except _AWAY as error:
             raise StoreUnavailable(str(error) or type(error).__name__) from error
+        except asyncpg.PostgresError as error:
+            raise StoreRefused(str(error)) from error

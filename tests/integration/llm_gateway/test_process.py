@@ -22,6 +22,7 @@ from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, use_context
 from services.common.keys import key_id, load_private_key, new_private_key, public_keys_of
 from tests.conftest import DatabaseUrl
+from tests.integration.catalogue import assert_keys_begin_with_tenant
 from tests.integration.llm_gateway.harness import generation
 
 ROOT = Path(__file__).parents[3]
@@ -78,6 +79,7 @@ async def test_it_migrates_serves_stays_small_and_writes_its_account_when_stoppe
         with process(settings, "migrate") as started:
             await asyncio.to_thread(started.wait, 30)
         assert started.returncode == 0
+    await assert_keys_begin_with_tenant(url, "llm_gateway")
     private = load_private_key(PRIVATE_KEY)
     signer = Signer(private, key_id(private.public_key()))
     caller = signer.signed(CallContext(UUID(int=1), UUID(int=2), "user", ("llm_gateway",)))

@@ -132,6 +132,8 @@ async def test_what_the_vendor_refuses(fake: OpenAIServer, client: AsyncOpenAI) 
     assert "empty array" in await refused(messages=[])
     assert "does not exist" in await refused(model="gpt-none")
     assert "max_completion_tokens" in await refused(model="gpt-5", max_tokens=5)
+    assert "Function tools" in await refused(model="gpt-6-sol", tools=DICE)
+    assert "Unrecognized" in await refused(reasoning_effort="low")
 
 
 async def test_truncated_and_cut_streams(fake: OpenAIServer, client: AsyncOpenAI) -> None:

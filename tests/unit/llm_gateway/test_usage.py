@@ -1,5 +1,6 @@
 """The account that is written in the background."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -8,21 +9,25 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.llm_gateway import usage as module
-from services.llm_gateway.ports import StoreUnavailable, UsageRow
+from services.llm_gateway.ports import StoreRefused, StoreUnavailable, UsageRow
 from services.llm_gateway.usage import UsageLog
 
 
 class Store:
-    """Keeps rows, unless it is away."""
+    """Keeps rows, unless it is away, refuses them or hangs."""
 
     def __init__(self) -> None:
         self.rows: list[UsageRow] = []
         self.batches = 0
-        self.away = False
+        self.away = self.refuses = self.hangs = False
 
     async def write(self, rows: Sequence[UsageRow]) -> None:
         if self.away:
             raise StoreUnavailable("away")
+        if self.refuses:
+            raise StoreRefused("no such column")
+        if self.hangs:
+            await asyncio.sleep(60)
         self.batches += 1
         self.rows += rows
 
@@ -76,3 +81,30 @@ async def test_a_database_that_is_away_delays_and_at_last_loses_the_oldest(
         await log.flush()
     assert [one.prompt_tokens for one in store.rows] == list(range(2, 12))
     assert "2 usage rows were lost" in caplog.text
+
+
+async def test_rows_that_are_refused_are_lost_and_the_next_are_not(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store()
+    store.refuses = True
+    log = UsageLog(store)
+    log.add(row(1))
+    await log.flush()
+    assert "1 usage rows are lost" in caplog.text
+    store.refuses = False
+    log.add(row(2))
+    await log.flush()
+    assert [one.prompt_tokens for one in store.rows] == [2]
+
+
+async def test_stopping_in_the_middle_of_a_write_loses_nothing() -> None:
+    store = Store()
+    store.hangs = True
+    log = UsageLog(store)
+    log.add(row(1))
+    flushing = asyncio.create_task(log.flush())
+    await asyncio.sleep(0.01)
+    flushing.cancel()
+    await asyncio.wait((flushing,))
+    store.hangs = False
+    await log.flush()
+    assert [one.prompt_tokens for one in store.rows] == [1]
