@@ -109,17 +109,25 @@ def _fault(reply: Reply) -> Planned | None:
 def look(body: Mapping[str, Any]) -> Seen:
     """What a script sees in a Messages request."""
     messages = body["messages"]
-    step = 0
+    step, question = 0, ""
     for message in reversed(messages):
         results = _of_type(message, "tool_result")
         if message["role"] == "user" and not results:
+            question = text_of(message)
             break
         step += bool(results)
     last = messages[-1]
     results = _of_type(last, "tool_result")
-    role = "tool" if results else last["role"]
-    tools = tuple(tool["name"] for tool in body.get("tools", ()))
-    return Seen(body["model"], role, text_of(results or last), step, bool(body.get("stream")), tools, body)
+    return Seen(
+        model=body["model"],
+        last_role="tool" if results else last["role"],
+        last_text=text_of(results or last),
+        step=step,
+        stream=bool(body.get("stream")),
+        tools=tuple(tool["name"] for tool in body.get("tools", ())),
+        body=body,
+        question=question,
+    )
 
 
 def blocks_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -92,14 +92,23 @@ def _fault(reply: Reply) -> Planned | None:
 def look(body: Mapping[str, Any]) -> Seen:
     """What a script sees in a chat request."""
     messages = body["messages"]
-    step = 0
+    step, question = 0, ""
     for index, message in reversed(list(enumerate(messages))):
         if message["role"] == "user":
+            question = text_of(message.get("content"))
             break
         step += message["role"] == "tool" and messages[index - 1]["role"] == "assistant"
-    tools = tuple(tool["function"]["name"] for tool in body.get("tools", ()))
-    text = text_of(messages[-1].get("content"))
-    return Seen(body["model"], messages[-1]["role"], text, step, bool(body.get("stream")), tools, body)
+    last = messages[-1]
+    return Seen(
+        model=body["model"],
+        last_role=last["role"],
+        last_text=text_of(last.get("content")),
+        step=step,
+        stream=bool(body.get("stream")),
+        tools=tuple(tool["function"]["name"] for tool in body.get("tools", ())),
+        body=body,
+        question=question,
+    )
 
 
 def text_of(content: Any) -> str:

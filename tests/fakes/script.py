@@ -102,7 +102,7 @@ class Seen:
     """What a rule or function looks at in a request, the same for every vendor.
 
     `step` counts the rounds of tool results since the last user message: 0 for a turn's first model call.
-    `route` is chat, embeddings or models.
+    `question` is the text of that user message. `route` is chat, embeddings or models.
     """
 
     model: str
@@ -113,13 +113,15 @@ class Seen:
     tools: tuple[str, ...]
     body: Mapping[str, Any]
     route: str = "chat"
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """Answers with `reply` whenever everything that is set matches; it is not used up.
 
-    The routes beside the chat listen to rules alone, and only to those that name them: a queue is the chat's.
+    `contains` is looked for in the last message and in the turn's question. The routes beside the chat listen
+    to rules alone, and only to those that name them: a queue is the chat's.
     """
 
     reply: Reply
@@ -131,7 +133,7 @@ class Rule:
     def matches(self, seen: Seen) -> bool:
         return (
             self.route == seen.route
-            and (self.contains is None or self.contains in seen.last_text)
+            and (self.contains is None or self.contains in seen.last_text or self.contains in seen.question)
             and (self.step is None or self.step == seen.step)
             and (self.model is None or self.model == seen.model)
         )
