@@ -85,6 +85,8 @@ def events(lines: Iterable[str]) -> Iterator[Event]:
 def _refusal(reply: httpx.Response) -> str:
     try:
         detail = reply.json()["detail"]
+        if isinstance(detail, list):
+            detail = "; ".join(str(entry["msg"]) for entry in detail)
     except (ValueError, KeyError, TypeError):
         detail = reply.text[:500]
     return f"the server answered {reply.status_code}: {detail}"

@@ -38,6 +38,7 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
         "LOCI_CONTEXT_SIGNING_KEY": str(secrets / SIGNING_KEY),
         "LOCI_CONTEXT_PUBLIC_KEYS": str(secrets / PUBLIC_KEYS),
         "LOCI_ENCRYPTION_KEY": str(secrets / ENCRYPTION_KEY),
+        "GRPC_ENABLE_FORK_SUPPORT": "false",  # ours start programs by exec alone
     }
     ours = {
         "LOCI_HOME": str(home.root),
@@ -60,7 +61,8 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
 def postgres_program(cluster: Cluster) -> Program:
     """The embedded Postgres. SIGINT is its fast shutdown; cut short, the next start would recover."""
     plain = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-    return Program("postgres", cluster.launch, plain, stop_signal=signal.SIGINT, grace=30.0)
+    advice = f"; if {cluster.data} is damaged, restore it from a backup, or move it away to begin anew"
+    return Program("postgres", cluster.launch, plain, stop_signal=signal.SIGINT, grace=30.0, advice=advice)
 
 
 def python_program(name: str, module: str, variables: dict[str, str]) -> Program:

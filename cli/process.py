@@ -23,13 +23,14 @@ WRONG_SETTING = 2  # the exit status that no repetition mends
 
 @dataclass(frozen=True)
 class Program:
-    """What to run. `grace`: seconds between the request to stop and SIGKILL."""
+    """What to run. `grace`: seconds between the request to stop and SIGKILL. `advice` follows a failed start."""
 
     name: str
     launch: Callable[[], AbstractContextManager[Launch]]
     environment: Mapping[str, str]
     stop_signal: signal.Signals = signal.SIGTERM
     grace: float = 8.0
+    advice: str = ""
 
 
 class Kept:
@@ -87,7 +88,9 @@ class Kept:
                 pause, failures = FIRST_PAUSE, 0
             failures += 1
             if not self._all_up.is_set() and (status == WRONG_SETTING or failures == ATTEMPTS):
-                raise CliError(f"{self.name} does not start: {self.last_word}", code=max(status, 1))
+                raise CliError(
+                    f"{self.name} does not start: {self.last_word}{self._program.advice}", code=max(status, 1)
+                )
             print(f"{self.name} {_ending(status)}; starting it again", file=sys.stderr, flush=True)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -17,6 +18,7 @@ import pytest
 
 from cli.names import SERVICES
 from tests.e2e.stack import Stack, running
+from tests.postgres import Postgres
 
 ALL = {"postgres", "gateway", *SERVICES}
 
@@ -40,8 +42,9 @@ def children(loci: Stack) -> dict[str, psutil.Process]:
     """Name -> process of what the supervisor keeps alive."""
     found = {}
     for child in loci.supervisor.children():
-        last = child.cmdline()[-1:] or ["ending"]
-        found["postgres" if child.name() == "postgres" else last[0].removeprefix("services.")] = child
+        with suppress(psutil.NoSuchProcess):  # it was just killed
+            last = child.cmdline()[-1:] or ["ending"]
+            found["postgres" if child.name() == "postgres" else last[0].removeprefix("services.")] = child
     return found
 
 
@@ -111,9 +114,32 @@ def test_missing_files_of_the_database_are_told_in_one_line(loci: Stack) -> None
         status, said = refused(loci)
     finally:
         control.with_name("away").rename(control)
-    assert status == 1
+    assert status != 0
     assert "postgres does not start" in said.splitlines()[-1]
+    assert f"if {loci.home}/postgres is damaged, restore it" in said.splitlines()[-1]
     assert "Traceback" not in said
+
+
+def test_an_external_database_takes_the_place_of_the_embedded_one(postgres: Postgres, tmp_path: Path) -> None:
+    name = postgres.create_database("template0")
+    loci = Stack(tmp_path / "home", {"LOCI_DATABASE_URL": postgres.superuser_url(name)})
+    loci.start()
+    try:
+        assert set(children(loci)) == ALL - {"postgres"}
+        assert not (loci.home / "postgres").exists()
+        loci.wait_healthy()
+    finally:
+        loci.stop()
+        postgres.drop_database(name)
+
+
+def test_a_home_too_deep_for_sockets_works(tmp_path: Path) -> None:
+    loci = Stack(tmp_path / ("deep" * 30), {})
+    loci.start()
+    try:
+        loci.wait_healthy()
+    finally:
+        loci.stop()
 
 
 def refused(loci: Stack) -> tuple[int, str]:

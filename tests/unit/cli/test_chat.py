@@ -103,6 +103,7 @@ def test_an_agent_is_found_by_name_or_made() -> None:
     [
         (404, '{"detail": "Agent not found"}', "404: Agent not found"),
         (502, "oops", "502: oops"),
+        (422, '{"detail": [{"msg": "too short"}]}', "422: too short"),
         (500, "[]", "500: "),
     ],
 )
