@@ -1,5 +1,7 @@
 """`python -m services.memory` serves; `python -m services.memory migrate` brings the schema up to date."""
 
+from functools import partial
+
 from services.common import telemetry
 from services.common.channel import make_channel
 from services.common.database import wait_for_database
@@ -9,6 +11,7 @@ from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
 from services.memory.adapters.embedder import GatewayEmbedder
 from services.memory.bootstrap import AUDIENCE, build, open_memory_pool, postgres_stores
+from services.memory.retention import forget_forever
 from services.memory.settings import DatabaseSettings, Settings
 
 
@@ -21,13 +24,18 @@ async def serve(env: Env) -> None:
     pool = await open_memory_pool(database.url, pgbouncer=database.pgbouncer)
     engine = make_engine(database.url, pgbouncer=database.pgbouncer)
     channel = make_channel(settings.llm_gateway_address)
+    stores = postgres_stores(pool, engine)
     server = build(
         listen=settings.listen,
         verifier=settings.verifier,
-        stores=postgres_stores(pool, engine),
+        stores=stores,
         embedder=GatewayEmbedder(channel),
     )
-    await serve_until_signal(server, on_stop=(channel.close, engine.dispose, pool.close))
+    await serve_until_signal(
+        server,
+        background=(partial(forget_forever, stores.calls),),
+        on_stop=(channel.close, engine.dispose, pool.close),
+    )
 
 
 async def migrate_schema(env: Env) -> None:

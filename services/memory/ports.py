@@ -5,6 +5,7 @@ Every method of a store takes the tenant first; the servicers take it from the v
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
 
@@ -166,6 +167,9 @@ class CallStore(Protocol):
 
     async def blocks(self, organization_id: UUID, block_ids: Sequence[UUID]) -> list[Block]:
         """Those that still exist."""
+
+    async def forget(self, older_than: timedelta, limit: int) -> int:
+        """Deletes at most `limit` of the oldest results, of all tenants; returns how many."""
 
 
 class PassageStore(Protocol):

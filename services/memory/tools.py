@@ -36,6 +36,8 @@ _EDITS: dict[str, Callable[[Arguments], Operation]] = {
         blocks.replace_one, old=given.text("old_string"), new=given.text("new_string")
     ),
 }
+_INSERT, _SEARCH = "archival_memory_insert", "archival_memory_search"
+TOOL_NAMES = (*_EDITS, _INSERT, _SEARCH)
 
 
 class Tools:
@@ -57,9 +59,9 @@ class Tools:
             given = Arguments.parse(call.arguments_json)
             if make is not None:
                 return await self._edit(call, given.text("label"), make(given))
-            if call.tool_name == "archival_memory_insert":
+            if call.tool_name == _INSERT:
                 return await self._insert(call, given)
-            if call.tool_name == "archival_memory_search":
+            if call.tool_name == _SEARCH:
                 return await self._search(call, given)
         except Refused as refused:
             return await self._answer(call, refused.message, is_error=True)

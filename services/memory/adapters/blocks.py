@@ -7,7 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.errors import AlreadyExists, NotFound
+from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.memory.adapters import rows
 from services.memory.adapters.rows import BLOCK_COLUMNS
 from services.memory.model import Block, BlockDraft, CallRecord, Operation, Origin
@@ -234,7 +234,10 @@ async def attach_blocks(
             f"agent agent-{agent_id} has another block with the same label as one of those to attach"
         ) from None
     except asyncpg.ForeignKeyViolationError:
-        raise no_such_block(block_ids[0]) from None  # deleted or renamed in this very moment
+        raise Aborted(
+            "a block to attach was renamed or deleted in this very moment; try again",
+            reason="BLOCK_VERSION_CONFLICT",
+        ) from None
     if len(done) < len(block_ids):
         missing = await connection.fetch(_MISSING, organization_id, block_ids)
         if missing:

@@ -1,6 +1,7 @@
 """Results of tool calls on Postgres."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from uuid import UUID
 
 import asyncpg
@@ -29,6 +30,11 @@ ON CONFLICT (organization_id, call_key) DO NOTHING
 RETURNING call_key
 """
 _BLOCKS = f"SELECT {BLOCK_COLUMNS} FROM memory.blocks b WHERE b.organization_id = $1 AND b.id = ANY($2)"
+_FORGET = """
+DELETE FROM memory.applied_calls WHERE (organization_id, call_key) IN (
+    SELECT organization_id, call_key FROM memory.applied_calls
+    WHERE created_at < now() - $1::interval ORDER BY created_at LIMIT $2)
+"""
 
 
 class PostgresCalls:
@@ -58,6 +64,10 @@ class PostgresCalls:
     async def blocks(self, organization_id: UUID, block_ids: Sequence[UUID]) -> list[Block]:
         found = await self._pool.fetch(_BLOCKS, organization_id, block_ids)
         return [rows.block(row) for row in found]
+
+    async def forget(self, older_than: timedelta, limit: int) -> int:
+        done: str = await self._pool.execute(_FORGET, older_than, limit)
+        return int(done.rpartition(" ")[2])
 
 
 def record_values(organization_id: UUID, record: CallRecord) -> tuple[object, ...]:

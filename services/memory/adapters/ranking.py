@@ -1,6 +1,7 @@
 """The statements that rank passages: by their words and by their vectors."""
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -17,32 +18,34 @@ SELECT tsvector_to_array(to_tsvector('pg_catalog.english', $1)) AS telling,
     tsvector_to_array(to_tsvector('memory.words', $1)) AS every
 """
 
-# BM25. Frequencies of terms come out of ts_rank (see search.frequency_thresholds), those of documents from
-# the match.
+# BM25. How often a word stands in a passage comes out of ts_rank (see search.frequency_thresholds), in how many
+# passages out of the match. What is needed by every row is an array or a hashed set: the planner cannot know how
+# many rows match, and joins would be nested loops.
 _BY_WORDS = f"""
-WITH term AS (
-    SELECT lexeme, query::tsquery FROM unnest($4::text[], $5::text[]) AS t (lexeme, query)
+WITH term AS MATERIALIZED (
+    SELECT place, query::tsquery FROM unnest($4::text[]) WITH ORDINALITY AS t (query, place)
 ), matched AS MATERIALIZED (
-    SELECT p.archive_id, p.id AS passage_id, p.words, p.word_count
-    FROM memory.passages p
-    WHERE p.organization_id = $1 AND p.archive_id = ANY($2) AND p.words @@ $3::text::tsquery
+    SELECT c.archive_id, c.id AS passage_id, c.words, c.word_count::float8, {{wanted}} AS wanted
+    FROM memory.passages c
+    WHERE c.organization_id = $1 AND c.archive_id = ANY($2) AND c.words @@ $3::text::tsquery
 ), found AS MATERIALIZED (
-    SELECT m.archive_id, m.passage_id, m.word_count, term.lexeme,
-        1 + width_bucket(ts_rank('{{1,1,1,1}}', m.words, term.query)::float8, $6::float8[]) AS frequency
+    SELECT m.archive_id, m.passage_id, m.wanted, term.place,
+        1 + width_bucket(ts_rank('{{{{1,1,1,1}}}}', m.words, term.query)::float8, $5::float8[]) AS frequency,
+        {BM25_K1} * ({1 - BM25_B} + {BM25_B} * m.word_count / $7::float8) AS length
     FROM matched m JOIN term ON m.words @@ term.query
-), known AS (
-    SELECT lexeme, count(*) AS documents FROM found GROUP BY lexeme
+), known AS MATERIALIZED (
+    SELECT place, count(*)::float8 AS passages FROM found GROUP BY place
+), weight AS MATERIALIZED (
+    SELECT array_agg(ln(1 + (greatest($6::float8 - passages, 0) + 0.5) / (passages + 0.5)) ORDER BY place) AS of_term
+    FROM term LEFT JOIN known USING (place)
 )
-SELECT c.archive_id, c.passage_id, sum(
-    ln(1 + (greatest($7::float8 - documents, 0) + 0.5) / (documents + 0.5))
-    * frequency * {BM25_K1 + 1}
-    / (frequency + {BM25_K1} * ({1 - BM25_B} + {BM25_B} * word_count / $8::float8))
-) AS score
-FROM found c JOIN known USING (lexeme)
-WHERE true%s
-GROUP BY c.archive_id, c.passage_id
-ORDER BY score DESC, c.passage_id
-LIMIT $9
+SELECT f.archive_id, f.passage_id,
+    sum((SELECT of_term FROM weight)[f.place] * f.frequency * {BM25_K1 + 1} / (f.frequency + f.length)) AS score
+FROM found f
+WHERE f.wanted
+GROUP BY f.archive_id, f.passage_id
+ORDER BY score DESC, f.passage_id
+LIMIT $8
 """
 
 # Exact: the order is not by an expression that an index has. The model's number is a literal, so that the
@@ -50,18 +53,16 @@ LIMIT $9
 _BY_VECTOR = """
 SELECT c.archive_id, c.passage_id, 1 - (c.embedding <=> $3::halfvec) AS score
 FROM memory.passage_vectors c
-WHERE c.organization_id = $1 AND c.archive_id = ANY($2) AND c.model_id = %d%s
+WHERE c.organization_id = $1 AND c.archive_id = ANY($2) AND c.model_id = {model} AND {wanted}
 ORDER BY c.embedding <=> $3::halfvec, c.passage_id
 LIMIT $4
 """
 
-_WITH_TAGS = """
-    AND (c.archive_id, c.passage_id) IN (
+_WITH_TAGS = """(c.archive_id, c.{key}) IN (
         SELECT t.archive_id, t.passage_id FROM memory.passage_tags t
         WHERE t.organization_id = $1 AND t.archive_id = ANY($2) AND t.tag = ANY(${tags}::text[])
         GROUP BY t.archive_id, t.passage_id HAVING count(*) >= ${least})"""
-_WITH_DATES = """
-    AND (c.archive_id, c.passage_id) IN (
+_WITH_DATES = """(c.archive_id, c.{key}) IN (
         SELECT d.archive_id, d.id FROM memory.passages d
         WHERE d.organization_id = $1 AND d.archive_id = ANY($2){bounds})"""
 
@@ -87,13 +88,12 @@ class Ranking:
             return []
         average = max(1.0, sum(archive.word_count for archive in archives) / passages)
         archive_ids = [archive.id for archive in archives]
-        condition, values = _condition(wanted, first=10)
-        found = await self._pool.fetch(
-            _BY_WORDS % condition,
+        condition, values = _condition(wanted, key="id", first=9)
+        found = await self._ask(
+            _BY_WORDS.format(wanted=condition),
             organization_id,
             archive_ids,
             tsquery(archive_ids, lexemes),
-            lexemes,
             lexeme_queries(lexemes),
             self._thresholds,
             passages,
@@ -112,33 +112,40 @@ class Ranking:
         wanted: PassageFilter,
         limit: int,
     ) -> list[Ranked]:
-        condition, values = _condition(wanted, first=5)
-        statement = _BY_VECTOR % (model.id, condition)
-        found = await self._pool.fetch(statement, organization_id, archive_ids, encode(vector), limit, *values)
+        condition, values = _condition(wanted, key="passage_id", first=5)
+        statement = _BY_VECTOR.format(model=model.id, wanted=condition)
+        found = await self._ask(statement, organization_id, archive_ids, encode(vector), limit, *values)
         return [Ranked(*row) for row in found]
+
+    async def _ask(self, statement: str, *values: object) -> Sequence[Any]:
+        """Plans for these values: a plan for any tenant would be wrong for one that holds most of the rows."""
+        async with self._pool.acquire() as connection, connection.transaction(readonly=True):
+            await connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+            found: Sequence[Any] = await connection.fetch(statement, *values)
+            return found
 
     async def _lexemes(self, query: str) -> list[str]:
         row = await self._pool.fetchrow(_LEXEMES, " ".join(words.to_find(query)))
         return list(row["telling"] or row["every"])
 
 
-def _condition(wanted: PassageFilter, *, first: int) -> tuple[str, list[object]]:
-    """SQL for a filter on candidates `c`, and its values, numbered from `first`."""
+def _condition(wanted: PassageFilter, *, key: str, first: int) -> tuple[str, list[object]]:
+    """SQL for a filter on rows `c` whose column `key` is a passage's id, and its values, numbered from `first`."""
     values: list[object] = []
 
     def number(value: object) -> int:
         values.append(value)
         return first + len(values) - 1
 
-    condition = ""
+    conditions = []
     if wanted.tags:
         least = len(wanted.tags) if wanted.match_all_tags else 1
-        condition += _WITH_TAGS.format(tags=number(wanted.tags), least=number(least))
+        conditions.append(_WITH_TAGS.format(key=key, tags=number(wanted.tags), least=number(least)))
     bounds = ""
     if wanted.start is not None:
         bounds += f" AND d.created_at >= ${number(wanted.start)}"
     if wanted.end is not None:
         bounds += f" AND d.created_at <= ${number(wanted.end)}"
     if bounds:
-        condition += _WITH_DATES.format(bounds=bounds)
-    return condition, values
+        conditions.append(_WITH_DATES.format(key=key, bounds=bounds))
+    return " AND ".join(conditions) or "true", values

@@ -208,7 +208,7 @@ passages = Table(
         ondelete="CASCADE",
     ),
     Index("passages_by_creation", "organization_id", "archive_id", "created_at", "id"),
-    Index("passages_by_words", "words", postgresql_using="gin"),
+    Index("passages_by_words", "words", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
 )
 
 _PASSAGE = ["memory.passages.organization_id", "memory.passages.archive_id", "memory.passages.id"]
@@ -261,4 +261,5 @@ applied_calls = Table(
     _time("created_at"),
     PrimaryKeyConstraint("organization_id", "call_key"),
     Index("applied_calls_by_agent", "organization_id", "agent_id"),
+    Index("applied_calls_by_time", "created_at"),
 )

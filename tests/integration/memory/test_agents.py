@@ -99,37 +99,6 @@ async def test_reading_a_memory_is_one_statement_and_of_fifty_agents_two(memory:
         await memory.agents.BatchGetAgentMemory(pb.BatchGetAgentMemoryRequest())
 
 
-async def test_the_statement_on_the_turn_path_uses_indexes_alone(memory: Memory) -> None:
-    """With many tenants' rows beside them; the plan is the generic one that a prepared statement ends with."""
-    agent = await memory.agent_with(human="h")
-    await memory.store(agent, "passage")
-    organization = memory.caller.organization_id
-    await memory.pool.execute(
-        """
-        INSERT INTO memory.blocks (organization_id, id, label, value, char_limit, created_by_id, last_updated_by_id)
-        SELECT gen_random_uuid(), gen_random_uuid(), 'human', '', 9, gen_random_uuid(), gen_random_uuid()
-        FROM generate_series(1, 3000)
-        """
-    )
-    await memory.pool.execute(
-        "INSERT INTO memory.agent_blocks (organization_id, agent_id, block_id, label, position)"
-        " SELECT organization_id, gen_random_uuid(), id, label, 1 FROM memory.blocks ON CONFLICT DO NOTHING"
-    )
-    await memory.pool.execute("ANALYZE memory.blocks, memory.agent_blocks")
-    memory.counter.reset()
-    await get(memory, agent)
-    await memory.counted()
-    [text] = memory.counter.texts
-    async with memory.pool.acquire() as connection, connection.transaction():
-        await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
-        await connection.execute(f"PREPARE turn (uuid, uuid) AS {text}")
-        arguments = f"'{organization}', '{agent.removeprefix('agent-')}'"
-        plan = "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN EXECUTE turn ({arguments})"))
-        await connection.execute("DEALLOCATE turn")
-    for table in ("agent_blocks", "blocks"):
-        assert f"Seq Scan on {table}" not in plan, plan
-
-
 @pytest.mark.parametrize("erase", [False, True])
 async def test_purging_leaves_what_others_need(memory: Memory, erase: bool) -> None:
     agent, other = f"agent-{uuid4()}", f"agent-{uuid4()}"

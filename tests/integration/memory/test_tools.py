@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +15,10 @@ import pytest
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
-from services.common.errors import FailedPrecondition, InvalidArgument, NotFound
-from tests.integration.memory.harness import Memory, fails, unavailable
+from services.common.channel import make_channel
+from services.common.context import use_context
+from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, Unauthenticated
+from tests.integration.memory.harness import SIGNER, Memory, fails, memory_service, unavailable
 
 
 async def test_edits_are_stored_reported_and_in_the_history(memory: Memory) -> None:
@@ -194,3 +199,31 @@ async def test_an_agent_without_embeddings_is_found_by_words(memory: Memory) -> 
     answer = await memory.apply(agent, "archival_memory_search", query="zurich cafes", embedding="")
     assert json.loads(answer.tool_return)["count"] == 1
     assert memory.models.callers == []
+
+
+async def test_a_gateway_that_is_away_does_not_keep_a_search_waiting(
+    memory: Memory, memory_url: str, tmp_path: Path
+) -> None:
+    agent = await memory.agent_with()
+    await memory.apply(agent, "archival_memory_insert", content="Tom is a kitten.")
+    async with (
+        make_channel(f"unix://{tmp_path}/nobody.sock") as nobody,
+        memory_service(memory_url, tmp_path, llm_channel=nobody, models=memory.models) as alone,
+    ):
+        with memory.of(memory.caller.organization_id):
+            begun = time.monotonic()
+            told = await alone.apply(agent, "archival_memory_search", query="kitten")
+            assert time.monotonic() - begun < 5
+    assert json.loads(told.tool_return)["count"] == 1
+    assert "words alone" in told.tool_return
+
+
+async def test_nobody_is_served_without_a_context_for_memory(memory: Memory) -> None:
+    agent = await memory.agent_with(human="")
+    request = agent_pb.GetAgentMemoryRequest(agent_id=agent)
+    for audience, reason in (((), "CONTEXT_WRONG_AUDIENCE"), (("agent",), "CONTEXT_WRONG_AUDIENCE")):
+        stranger = SIGNER.signed(replace(memory.caller, audience=audience))
+        with use_context(stranger), fails(Unauthenticated, reason):
+            await memory.agents.GetAgentMemory(request)
+    with fails(Unauthenticated, "CONTEXT_INVALID"):
+        await memory.agents.GetAgentMemory(request, metadata=(("loci-context-bin", b"forged"),))

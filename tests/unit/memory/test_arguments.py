@@ -86,4 +86,4 @@ def test_times_are_in_the_agents_zone(value: Any, end: bool, moment: datetime | 
 @pytest.mark.parametrize("value", ["yesterday", 7, "2026-13-01", "0001-01-01"])
 def test_what_is_no_time(value: Any) -> None:
     with pytest.raises(Refused, match="ISO 8601"):
-        given(a=value).time("a", BERLIN, end=True)
+        given(a=value).time("a", BERLIN)

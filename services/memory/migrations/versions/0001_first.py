@@ -153,7 +153,8 @@ CREATE TABLE memory.passages (
         REFERENCES memory.archives (organization_id, id) ON DELETE CASCADE
 );
 CREATE INDEX passages_by_creation ON memory.passages (organization_id, archive_id, created_at, id);
-CREATE INDEX passages_by_words ON memory.passages USING gin (words);
+-- Without a list of pending entries, which every search would read through.
+CREATE INDEX passages_by_words ON memory.passages USING gin (words) WITH (fastupdate = off);
 
 -- The tags once more, for filters and for the list of tags.
 CREATE TABLE memory.passage_tags (
@@ -196,6 +197,7 @@ CREATE TABLE memory.applied_calls (
     CONSTRAINT applied_calls_pkey PRIMARY KEY (organization_id, call_key)
 );
 CREATE INDEX applied_calls_by_agent ON memory.applied_calls (organization_id, agent_id);
+CREATE INDEX applied_calls_by_time ON memory.applied_calls (created_at);
 """
 
 

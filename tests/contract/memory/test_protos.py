@@ -1,0 +1,53 @@
+"""What the service does against what its protos say."""
+
+import re
+from pathlib import Path
+
+import pytest
+from google.protobuf.descriptor import ServiceDescriptor
+
+from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
+from loci.memory.v1 import block_pb2, passage_service_pb2
+from loci.memory.v1 import block_service_pb2 as block_pb
+from services.memory import blocks, lists, passages
+from services.memory.convert import block_changes
+from services.memory.model import DEFAULT_LIMIT, Operation
+from services.memory.servicer import AgentMemoryServicer, BlockServicer, PassageServicer
+from services.memory.tools import TOOL_NAMES
+
+PROTOS = Path(__file__).parents[3] / "protos" / "loci" / "memory" / "v1"
+SERVICES: list[tuple[ServiceDescriptor, type]] = [
+    (agent_pb.DESCRIPTOR.services_by_name["AgentMemoryService"], AgentMemoryServicer),
+    (block_pb.DESCRIPTOR.services_by_name["BlockService"], BlockServicer),
+    (passage_service_pb2.DESCRIPTOR.services_by_name["PassageService"], PassageServicer),
+]
+
+
+@pytest.mark.parametrize(("service", "servicer"), SERVICES)
+def test_every_method_is_served(service: ServiceDescriptor, servicer: type) -> None:
+    assert {method.name for method in service.methods} <= set(vars(servicer))
+
+
+def test_operations_are_stored_under_the_protos_numbers() -> None:
+    stored = {f"BLOCK_OPERATION_{operation.name}": operation.value for operation in Operation}
+    assert stored | {"BLOCK_OPERATION_UNSPECIFIED": 0} == dict(block_pb2.BlockOperation.items())
+
+
+def test_every_field_of_a_draft_can_be_updated() -> None:
+    names = [field.name for field in block_pb.BlockDraft.DESCRIPTOR.fields if field.name != "id"]
+    assert len(block_changes(block_pb.BlockDraft(), names)) == len(names)
+
+
+def test_the_figures_of_the_comments_are_those_of_the_code() -> None:
+    text = " ".join(path.read_text(encoding="utf-8") for path in sorted(PROTOS.glob("*.proto")))
+    for sentence in (
+        f"1 to {blocks.LONGEST_LABEL} characters",
+        f"1 to {blocks.LARGEST_LIMIT:,}. Default {DEFAULT_LIMIT:,}",
+        f"1 to {passages.LONGEST_TEXT:,} characters",
+        f"1 to {passages.LONGEST_QUERY:,} characters",
+        f"1 to {lists.MOST:,}; default 50",
+        f"1 to {passages.MOST_RESULTS:,}; default 5",
+    ):
+        assert sentence in text
+    [tools] = re.findall(r"// (memory_insert, .*)\.\n  string tool_name", text)
+    assert set(tools.split(", ")) == set(TOOL_NAMES)
