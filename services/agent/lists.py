@@ -116,7 +116,7 @@ def _read(token: str) -> tuple[str, str]:
     if len(token) > _LONGEST_TOKEN:
         raise ValueError
     try:
-        first, _, second = base64.urlsafe_b64decode(token).decode().partition(".")
+        first, _, second = base64.b64decode(token, altchars=b"-_", validate=True).decode().partition(".")
     except (binascii.Error, UnicodeDecodeError) as error:
         raise ValueError from error
     return first, second

@@ -10,7 +10,8 @@ from uuid import UUID
 from sqlalchemy import Select, and_, case, func, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.adapters.agents import LAST_SEQ, agent_from_row, no_such_agent
+from services.agent.adapters.agent_statements import LAST_SEQ
+from services.agent.adapters.agents import agent_from_row, no_such_agent
 from services.agent.adapters.paging import order, reading
 from services.agent.adapters.rows import message_from_row
 from services.agent.adapters.tables import MESSAGE_COLUMNS, agents, conversation_segments, conversations, messages
@@ -21,7 +22,7 @@ from services.common.errors import NotFound
 
 # The system message is before all that is stored; what is after the last place comes after everything.
 _SYSTEM = Place(-1, 0)
-_BEGINNING, _END = Place(-2, 0), Place(2**31 - 1, 0)
+BEGINNING, END = Place(-2, 0), Place(2**31 - 1, 0)
 
 
 class PostgresHistory:
@@ -57,7 +58,7 @@ class PostgresHistory:
     async def messages(self, organization_id: UUID, conversation_id: UUID, page: Page) -> PageOf[Message | None]:
         async with self._reading.connect() as connection:
             low, high = await _bounds(connection, organization_id, conversation_id, page)
-            query = _between(organization_id, conversation_id, low, high, page)
+            query = between(organization_id, conversation_id, low, high, page)
             rows = (await connection.execute(query)).all()
         found: list[tuple[Place, Message | None]] = [
             (Place(row.ordinal, row.seq), message_from_row(row._asdict())) for row in rows
@@ -72,7 +73,7 @@ async def _bounds(
     connection: AsyncConnection, organization_id: UUID, conversation_id: UUID, page: Page
 ) -> tuple[Place, Place]:
     """What the page lies between, both ends left out."""
-    low, high = _BEGINNING, _END
+    low, high = BEGINNING, END
     if page.after is not None:
         place = await _place(connection, organization_id, conversation_id, page.after)
         low, high = (place, high) if page.ascending else (low, place)
@@ -106,7 +107,8 @@ async def _place(connection: AsyncConnection, organization_id: UUID, conversatio
     return Place(*row)
 
 
-def _between(organization_id: UUID, conversation_id: UUID, low: Place, high: Place, page: Page) -> Select[Any]:
+def between(organization_id: UUID, conversation_id: UUID, low: Place, high: Place, page: Page) -> Select[Any]:
+    """The messages of a conversation between two places, both left out, in the order of the page's scan."""
     segment, ascending = conversation_segments, page.scan_ascending
     # Of the segment that a bound lies in, only what is on this side of it.
     first = case((segment.c.ordinal == low.ordinal, low.seq + 1), else_=0)

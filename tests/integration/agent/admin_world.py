@@ -1,0 +1,305 @@
+"""The agent service on the real Postgres, over real gRPC; memory, tools and models are scripted servicers."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import grpc
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from loci.agent.v1 import agent_service_pb2 as agent_wire
+from loci.agent.v1 import message_pb2
+from loci.agent.v1 import message_service_pb2 as message_wire
+from loci.agent.v1.agent_pb2 import Agent
+from loci.agent.v1.agent_service_pb2_grpc import AgentServiceStub
+from loci.agent.v1.message_service_pb2_grpc import MessageServiceStub
+from loci.agent.v1.run_service_pb2_grpc import RunServiceStub
+from loci.llm.v1 import chat_pb2, chat_service_pb2, model_pb2, model_service_pb2
+from loci.llm.v1.chat_service_pb2_grpc import ChatServiceServicer, add_ChatServiceServicer_to_server
+from loci.llm.v1.model_service_pb2_grpc import ModelServiceServicer, add_ModelServiceServicer_to_server
+from loci.memory.v1 import agent_memory_service_pb2, block_pb2, block_service_pb2
+from loci.memory.v1.agent_memory_service_pb2_grpc import (
+    AgentMemoryServiceServicer,
+    add_AgentMemoryServiceServicer_to_server,
+)
+from loci.tool.v1 import execution_service_pb2, tool_pb2, tool_service_pb2
+from loci.tool.v1.execution_service_pb2_grpc import (
+    ExecutionServiceServicer,
+    add_ExecutionServiceServicer_to_server,
+)
+from loci.tool.v1.tool_service_pb2_grpc import ToolServiceServicer, add_ToolServiceServicer_to_server
+from services.agent.agents import Defaults
+from services.agent.bootstrap import Built, build, grpc_peers, postgres_stores
+from services.agent.settings import ExternalSettings
+from services.common.channel import make_channel
+from services.common.context import CallContext, Signer, Verifier, current, use_context
+from services.common.counter import StatementCounter
+from services.common.database import open_pool
+from services.common.engine import make_engine
+from services.common.errors import LociError, NotFound, from_rpc
+from services.common.ids import to_public, uuid7
+from services.common.server import make_server
+
+ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")
+OTHER_ORGANIZATION = UUID("11111111-1111-4111-8111-111111111111")
+USER = UUID("22222222-2222-4222-8222-222222222222")
+AUDIENCE = ("agent", "memory", "llm_gateway", "tool_runner")
+BASE_TOOLS = ("memory_insert", "memory_replace", "conversation_search")
+
+
+@dataclass
+class ScriptedPeers(
+    AgentMemoryServiceServicer,
+    ToolServiceServicer,
+    ExecutionServiceServicer,
+    ModelServiceServicer,
+    ChatServiceServicer,
+):
+    """Memory, tool runner and model gateway in one. `asked` counts RPCs; `failures` are raised, one per call."""
+
+    asked: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, list[LociError]] = field(default_factory=dict)
+    tenants: set[UUID] = field(default_factory=set)
+    blocks: dict[str, list[block_pb2.Block]] = field(default_factory=dict)
+    tools: dict[str, tool_pb2.Tool] = field(default_factory=dict)
+    windows: dict[str, int] = field(default_factory=lambda: {"loci/demo": 32_000, "openai/large": 1_000_000})
+    purged: list[tuple[str, str]] = field(default_factory=list)
+    # A turn waits for this before the model answers.
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.may_answer.set()
+        for name in BASE_TOOLS:
+            self.add_tool(name)
+
+    def add_tool(self, name: str) -> str:
+        """A tool in the catalogue; its id."""
+        tool_id = to_public("tool", uuid7())
+        schema = f'{{"name": "{name}", "parameters": {{"type": "object", "properties": {{}}}}}}'
+        self.tools[tool_id] = tool_pb2.Tool(
+            id=tool_id, name=name, json_schema_json=schema, tool_type=tool_pb2.TOOL_TYPE_CUSTOM
+        )
+        return tool_id
+
+    def _note(self, name: str) -> None:
+        self.asked[name] += 1
+        self.tenants.add(current().organization_id)
+        if self.failures.get(name):
+            raise self.failures[name].pop(0)
+
+    async def CreateAgentMemory(
+        self, request: agent_memory_service_pb2.CreateAgentMemoryRequest, context: Any
+    ) -> agent_memory_service_pb2.CreateAgentMemoryResponse:
+        self._note("CreateAgentMemory")
+        made = [block_pb2.Block(id=draft.id, label=draft.label, value=draft.value) for draft in request.blocks]
+        made += [block_pb2.Block(id=block_id, label="shared") for block_id in request.block_ids]
+        self.blocks[request.agent_id] = made
+        memory = agent_memory_service_pb2.AgentMemory(agent_id=request.agent_id, blocks=made)
+        return agent_memory_service_pb2.CreateAgentMemoryResponse(memory=memory)
+
+    async def BatchGetAgentMemory(
+        self, request: agent_memory_service_pb2.BatchGetAgentMemoryRequest, context: Any
+    ) -> agent_memory_service_pb2.BatchGetAgentMemoryResponse:
+        self._note("BatchGetAgentMemory")
+        return agent_memory_service_pb2.BatchGetAgentMemoryResponse(memories=map(self._memory, request.agent_ids))
+
+    async def GetAgentMemory(
+        self, request: agent_memory_service_pb2.GetAgentMemoryRequest, context: Any
+    ) -> agent_memory_service_pb2.GetAgentMemoryResponse:
+        self._note("GetAgentMemory")
+        return agent_memory_service_pb2.GetAgentMemoryResponse(memory=self._memory(request.agent_id))
+
+    def _memory(self, agent_id: str) -> agent_memory_service_pb2.AgentMemory:
+        return agent_memory_service_pb2.AgentMemory(agent_id=agent_id, blocks=self.blocks.get(agent_id, ()))
+
+    async def PurgeAgent(
+        self, request: agent_memory_service_pb2.PurgeAgentRequest, context: Any
+    ) -> agent_memory_service_pb2.PurgeAgentResponse:
+        self._note("PurgeAgent")
+        self.purged.append(("blocks" if request.erase_blocks else "memory", request.agent_id))
+        return agent_memory_service_pb2.PurgeAgentResponse()
+
+    async def BatchGetTools(
+        self, request: tool_service_pb2.BatchGetToolsRequest, context: Any
+    ) -> tool_service_pb2.BatchGetToolsResponse:
+        self._note("BatchGetTools")
+        by_name = {tool.name: tool for tool in self.tools.values()}
+        found = [self.tools[each] for each in request.tool_ids if each in self.tools]
+        found += [by_name[name] for name in request.names if name in by_name]
+        return tool_service_pb2.BatchGetToolsResponse(tools={tool.id: tool for tool in found}.values())
+
+    async def PurgeReceipts(
+        self, request: execution_service_pb2.PurgeReceiptsRequest, context: Any
+    ) -> execution_service_pb2.PurgeReceiptsResponse:
+        self._note("PurgeReceipts")
+        self.purged.append(("receipts", request.agent_id))
+        return execution_service_pb2.PurgeReceiptsResponse()
+
+    async def GetModel(
+        self, request: model_service_pb2.GetModelRequest, context: Any
+    ) -> model_service_pb2.GetModelResponse:
+        self._note("GetModel")
+        if request.handle not in self.windows:
+            raise NotFound(f"There is no model {request.handle}", reason="MODEL_NOT_FOUND")
+        model = model_pb2.Model(handle=request.handle, context_window=self.windows[request.handle])
+        return model_service_pb2.GetModelResponse(model=model)
+
+    async def GetEmbeddingModel(
+        self, request: model_service_pb2.GetEmbeddingModelRequest, context: Any
+    ) -> model_service_pb2.GetEmbeddingModelResponse:
+        self._note("GetEmbeddingModel")
+        if request.handle != "loci/hash":
+            raise NotFound(f"There is no model {request.handle}", reason="MODEL_NOT_FOUND")
+        return model_service_pb2.GetEmbeddingModelResponse(model=model_pb2.EmbeddingModel(handle=request.handle))
+
+    async def Generate(
+        self, request: chat_service_pb2.GenerateRequest, context: Any
+    ) -> chat_service_pb2.GenerateResponse:
+        self._note("Generate")
+        await self.may_answer.wait()
+        part = chat_pb2.ChatPart(text=chat_pb2.TextPart(text="Noted."))
+        message = chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_ASSISTANT, parts=[part])
+        usage = chat_pb2.Usage(prompt_tokens=10, completion_tokens=2)
+        generation = chat_pb2.Generation(message=message, usage=usage, finish_reason=chat_pb2.FINISH_REASON_STOP)
+        return chat_service_pb2.GenerateResponse(generation=generation)
+
+
+@dataclass
+class AdminWorld:
+    """The service, its peers, and stubs to it. Calls act for `caller`."""
+
+    peers: ScriptedPeers
+    pool: asyncpg.Pool
+    counter: StatementCounter
+    built: Built
+    signer: Signer
+    agents: AgentServiceStub
+    messages: MessageServiceStub
+    runs: RunServiceStub
+    address: str
+
+    async def call(self, rpc: Any, request: Any, organization_id: UUID = ORGANIZATION) -> Any:
+        """Calls as a user of a tenant. Raises LociError."""
+        context = CallContext(organization_id, USER, "admin", AUDIENCE)
+        with use_context(context, signer=self.signer):
+            try:
+                return await rpc(request, timeout=10)
+            except grpc.RpcError as error:
+                raise from_rpc(error) from None
+
+    async def create(self, organization_id: UUID = ORGANIZATION, **fields: Any) -> Agent:
+        """An agent; what is no field of the request is one of the draft."""
+        names = agent_wire.CreateAgentRequest.DESCRIPTOR.fields_by_name
+        outer = {name: fields.pop(name) for name in list(fields) if name in names}
+        request = agent_wire.CreateAgentRequest(agent=agent_wire.AgentDraft(**fields), **outer)
+        response = await self.call(self.agents.CreateAgent, request, organization_id)
+        created: Agent = response.agent
+        return created
+
+    async def get(self, agent_id: str, organization_id: UUID = ORGANIZATION) -> Agent:
+        """The agent."""
+        request = agent_wire.GetAgentRequest(agent_id=agent_id)
+        found: Agent = (await self.call(self.agents.GetAgent, request, organization_id)).agent
+        return found
+
+    async def list(self, organization_id: UUID = ORGANIZATION, **fields: Any) -> agent_wire.ListAgentsResponse:
+        """A page of agents."""
+        request = agent_wire.ListAgentsRequest(**fields)
+        found: agent_wire.ListAgentsResponse = await self.call(self.agents.ListAgents, request, organization_id)
+        return found
+
+    async def delete(self, agent_id: str, organization_id: UUID = ORGANIZATION) -> None:
+        """Deletes it."""
+        await self.call(self.agents.DeleteAgent, agent_wire.DeleteAgentRequest(agent_id=agent_id), organization_id)
+
+    async def say(self, agent_id: str, text: str = "Hello") -> message_wire.SendMessagesResponse:
+        """A turn."""
+        message = message_pb2.InputMessage(content=[message_pb2.ContentPart(text=text)])
+        turn = message_wire.TurnRequest(agent_id=agent_id, messages=[message])
+        response: message_wire.SendMessagesResponse = await self.call(
+            self.messages.SendMessages, message_wire.SendMessagesRequest(turn=turn)
+        )
+        return response
+
+    async def deliver(self) -> None:
+        """Delivers all orders, also those of later."""
+        await self.pool.execute("UPDATE agent.outbox SET not_before = now()")
+        while await self.built.deliveries.deliver_due():
+            pass
+
+    async def rows(self, table: str) -> int:
+        """How many rows there are."""
+        count: int = await self.pool.fetchval(f"SELECT count(*) FROM agent.{table}")
+        return count
+
+
+def block(label: str, value: str = "") -> block_service_pb2.BlockDraft:
+    """A draft without an id."""
+    return block_service_pb2.BlockDraft(label=label, value=value)
+
+
+@asynccontextmanager
+async def admin_world(
+    url: str, folder: Path, password: str = "", *, external: bool = False
+) -> AsyncGenerator[AdminWorld]:
+    """A world on a migrated database, its sockets in `folder`."""
+    key, counter = Ed25519PrivateKey.generate(), StatementCounter(keep_texts=True)
+    # What it does not script answers UNIMPLEMENTED.
+    peers = ScriptedPeers()  # type: ignore[abstract]
+    verifier, signer = Verifier({"test": key.public_key()}), Signer(key, "test")
+    name = uuid.uuid4().hex[:8]
+    peer_address, address = f"unix://{folder}/{name}-p", f"unix://{folder}/{name}-a"
+    peer_server = make_server(
+        peer_address,
+        servicers=[
+            (add_AgentMemoryServiceServicer_to_server, peers),
+            (add_ToolServiceServicer_to_server, peers),
+            (add_ExecutionServiceServicer_to_server, peers),
+            (add_ModelServiceServicer_to_server, peers),
+            (add_ChatServiceServicer_to_server, peers),
+        ],
+        service_names=[],
+        audience="memory",
+        verifier=verifier,
+    )
+    pool = await open_pool(url, size=6)
+    engine = make_engine(url, counter=counter)
+    peer_channel, channel = make_channel(peer_address), make_channel(address)
+    grpc_side = grpc_peers(peer_channel, peer_channel, peer_channel)
+    built = build(
+        listen=address,
+        external=ExternalSettings(f"unix://{folder}/{name}-e" if external else None, password),
+        verifier=verifier,
+        signer=signer,
+        defaults=Defaults("loci/demo", "loci/hash"),
+        stores=postgres_stores(pool, engine, grpc_side.memory),
+        peers=grpc_side,
+        run_timeout=60,
+    )
+    await peer_server.start()
+    await built.worker.start()
+    for server in built.servers:
+        await server.start()
+    try:
+        yield AdminWorld(
+            peers, pool, counter, built, signer, AgentServiceStub(channel), MessageServiceStub(channel),
+            RunServiceStub(channel), built.servers[-1].address,
+        )  # fmt: skip
+    finally:
+        for server in built.servers:
+            await server.stop(1)
+        await built.worker.stop()
+        await peer_server.stop(1)
+        await channel.close()
+        await peer_channel.close()
+        await engine.dispose()
+        await pool.close()

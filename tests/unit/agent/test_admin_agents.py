@@ -1,0 +1,179 @@
+"""Settings of agents: what is refused, what is filled in, what an update changes."""
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.agent.agents import (
+    SETTABLE,
+    AgentDraft,
+    AgentSettings,
+    Defaults,
+    begin,
+    change,
+    check,
+    check_mask,
+    json_object,
+    with_tools,
+)
+from services.agent.instructions import INSTRUCTIONS
+from services.agent.names import random_name
+from services.agent.refusals import Refused
+
+DEFAULTS = Defaults("loci/demo", "loci/hash")
+ONE, TWO = UUID(int=1), UUID(int=2)
+
+
+def _begun(**fields: Any) -> AgentSettings:
+    return begin(check(AgentDraft(**fields)), fields.get("tool_ids", ()), window=200_000, defaults=DEFAULTS)
+
+
+def test_defaults() -> None:
+    settings = _begun()
+    assert (settings.model, settings.embedding, settings.timezone) == ("loci/demo", "loci/hash", "UTC")
+    assert settings.system == INSTRUCTIONS["letta_v1_agent"]
+    assert settings.context_window_limit == 128_000
+    assert (settings.hidden, settings.tags, settings.metadata) == (False, (), {})
+
+
+@pytest.mark.parametrize("name", ["Ada", "a", "O'Hara-2_x y", "Zoë", "名前", "x" * 256])
+def test_names_that_can_be(name: str) -> None:
+    assert _begun(name=name).name == name
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a\n", "a\tb", "x" * 257, "<b>", "50%"])
+def test_names_that_cannot_be(name: str) -> None:
+    with pytest.raises(Refused, match="name must have") as caught:
+        check(AgentDraft(name=name))
+    assert caught.value.reason == "AGENT_INVALID"
+
+
+def test_random_names_can_be() -> None:
+    assert all(check(AgentDraft(name=random_name())) for _ in range(500))
+
+
+@pytest.mark.parametrize("handle", ["gpt", "/gpt", "openai/", "", "open ai/gpt", "a/b c"])
+def test_handles_that_cannot_be(handle: str) -> None:
+    for fields in ({"model": handle}, {"embedding": handle}):
+        with pytest.raises(Refused, match="provider/model"):
+            check(AgentDraft(**fields))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("handle", ["openai/gpt-4o", "openrouter/meta/llama-3:free"])
+def test_handles_that_can_be(handle: str) -> None:
+    assert _begun(model=handle).model == handle
+
+
+@pytest.mark.parametrize("timezone", ["", "Mars", "../etc/passwd", "/etc/passwd", "Europe", "x" * 5_000, "\x01"])
+def test_timezones_that_cannot_be(timezone: str) -> None:
+    with pytest.raises(Refused, match="IANA"):
+        check(AgentDraft(timezone=timezone))
+
+
+def test_what_cannot_be_stored_is_left_out() -> None:
+    settings = _begun(name="A\0da", system="\0Be\0", tags=("b\0", "a", "b", "\0"))
+    assert (settings.name, settings.system, settings.tags) == ("Ada", "Be", ("a", "b"))
+
+
+def test_a_subagent_is_hidden() -> None:
+    assert _begun(tags=("role:subagent",), hidden=False).hidden
+
+
+def test_tools_are_there_once() -> None:
+    assert with_tools(_begun(), [ONE, TWO, ONE]).tool_ids == (ONE, TWO)
+    many = [UUID(int=number) for number in range(1_001)]
+    with pytest.raises(Refused, match="1001"):
+        with_tools(_begun(), many)
+    with pytest.raises(Refused, match="1001"):
+        check(AgentDraft(tool_ids=tuple(many)))
+
+
+def test_the_window_bounds_its_limit() -> None:
+    assert _begun(context_window_limit=200_000).context_window_limit == 200_000
+    with pytest.raises(Refused, match="200000"):
+        _begun(context_window_limit=200_001)
+
+
+def test_json_that_can_be() -> None:
+    assert json_object("metadata", "") == {}
+    assert json_object("metadata", r'{"a\u0000": "\\u0000 \u0000\\\u0000"}') == {"a": "\\u0000 \\"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "1",
+        '"x"',
+        "null",
+        "{",
+        '{"a": NaN}',
+        '"\\ud800"',
+        '{"a": "\\ud800"}',
+        "{" * 9,
+        '{"a":' * 300 + "1" + "}" * 300,
+    ],
+)
+def test_json_that_cannot_be(text: str) -> None:
+    with pytest.raises(Refused, match="metadata must be a JSON object"):
+        json_object("metadata", text)
+
+
+@given(
+    st.dictionaries(
+        st.text(), st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+    )
+)
+def test_json_keeps_all_but_nul(value: dict[str, Any]) -> None:
+    try:
+        text = orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return
+    assert json_object("metadata", text) == _without_nul(value)
+
+
+def _without_nul(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("\0", "")
+    if isinstance(value, list):
+        return [_without_nul(each) for each in value]
+    return {_without_nul(name): _without_nul(each) for name, each in value.items()}
+
+
+def test_a_change_touches_the_mask_only() -> None:
+    before = _begun(name="One", tags=("a",), description="x", context_window_limit=5_000)
+    draft = check(AgentDraft(name="Two", tags=("b",), description=None))
+    after = change(before, draft, frozenset({"name"}), window=0, defaults=DEFAULTS)
+    assert (after.name, after.tags, after.description) == ("Two", ("a",), "x")
+    after = change(before, draft, frozenset({"description", "tags"}), window=0, defaults=DEFAULTS)
+    assert (after.name, after.tags, after.description) == ("One", ("b",), None)
+    assert after.context_window_limit == 5_000
+
+
+def test_another_model_brings_its_own_window() -> None:
+    before = _begun(context_window_limit=5_000)
+    draft = check(AgentDraft(model="openai/large"))
+    assert change(before, draft, frozenset({"model"}), window=64_000, defaults=DEFAULTS).context_window_limit == 64_000
+    kept = change(before, check(AgentDraft(model="loci/demo")), frozenset({"model"}), window=64_000, defaults=DEFAULTS)
+    assert kept.context_window_limit == 5_000
+    named = check(AgentDraft(model="openai/large", context_window_limit=9_000))
+    mask = frozenset({"model", "context_window_limit"})
+    assert change(before, named, mask, window=64_000, defaults=DEFAULTS).context_window_limit == 9_000
+    with pytest.raises(Refused, match="8000"):
+        change(before, named, mask, window=8_000, defaults=DEFAULTS)
+
+
+def test_every_setting_can_be_changed_but_the_type() -> None:
+    draft, before = check(AgentDraft()), _begun(name="One")
+    for name in SETTABLE:
+        if name == "agent_type":
+            with pytest.raises(Refused, match="cannot be changed"):
+                check_mask([name])
+        else:
+            assert change(before, draft, check_mask([name]), window=64_000, defaults=DEFAULTS)
+    with pytest.raises(Refused, match="blocks"):
+        check_mask(["blocks"])
