@@ -65,11 +65,11 @@ def postgres_program(cluster: Cluster) -> Program:
     return Program("postgres", cluster.launch, plain, stop_signal=signal.SIGINT, grace=30.0, advice=advice)
 
 
-def python_program(name: str, module: str, variables: dict[str, str]) -> Program:
-    """A service or the gateway."""
+def python_program(name: str, module: str, variables: dict[str, str], descriptors: tuple[int, ...] = ()) -> Program:
+    """A service or the gateway, which inherits `descriptors`."""
 
     @contextmanager
     def launch() -> Iterator[Launch]:
-        yield Launch(wrap(python("-m", module), signal.SIGKILL))
+        yield Launch(wrap(python("-m", module), signal.SIGKILL), descriptors)
 
     return Program(name, launch, variables)

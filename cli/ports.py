@@ -1,4 +1,8 @@
-"""Whether the ports that Loci is to listen on are free, asked before anything is started."""
+"""The ports that Loci listens on, taken or asked for before anything is started.
+
+The REST port is the supervisor's own: the gateway inherits the listening socket, so that a client who comes while a
+lost gateway is started again waits in the socket's queue instead of being refused.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +22,26 @@ def problem(host: str, port: int) -> str | None:
             probe.bind(address)
             probe.listen(1)
     except OSError as error:
-        return "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror or error}"
+        return _why(error)
     return None
+
+
+def _why(error: OSError) -> str:
+    return "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror or error}"
+
+
+def listen(settings: RunSettings) -> socket.socket:
+    """The socket of the REST port, listening. Raises CliError when the port is taken."""
+    host, port = settings.host, settings.port
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise CliError(f"{host} port {port} {_why(error)}; set LOCI_PORT to a free one, e.g. LOCI_PORT=8300") from None
 
 
 def choose(settings: RunSettings) -> int | None:
     """The gRPC port; None when our own choice is taken. Raises CliError for a port that was asked for."""
-    if why := problem(settings.host, settings.port):
-        raise CliError(f"{settings.host} port {settings.port} {why}; set LOCI_PORT to a free one, e.g. LOCI_PORT=8300")
     why = problem(settings.host, settings.grpc_port)
     if why and not settings.grpc_port_is_ours:
         raise CliError(f"{settings.host} port {settings.grpc_port} {why}; set LOCI_GRPC_PORT to a free one")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 from contextlib import suppress
 from typing import Any
 
@@ -35,10 +36,11 @@ class Supervisor:
 
     async def run(self) -> None:
         """Start all, then stay until a process cannot be kept alive. Raises CliError."""
+        listening = ports.listen(self._settings)
         grpc_port = ports.choose(self._settings)
         await self._prepare_database()
         services = [self._service(name, grpc_port) for name in SERVICES]
-        for program in [*services, self._gateway()]:
+        for program in [*services, self._gateway(listening)]:
             self._keep(program)
         await self._until_healthy()
         self._all_up.set()
@@ -116,8 +118,11 @@ class Supervisor:
             variables["LOCI_AGENT_EXTERNAL_LISTEN"] = f"{self._settings.host}:{grpc_port}"
         return python_program(name, f"services.{name}", variables)
 
-    def _gateway(self) -> Program:
-        return python_program("gateway", "gateway", environment(self._settings, self._home, "gateway"))
+    def _gateway(self, listening: socket.socket) -> Program:
+        variables = environment(self._settings, self._home, "gateway")
+        variables["LOCI_LISTEN_FD"] = str(listening.fileno())
+        self._listening = listening  # open for as long as the supervisor lives
+        return python_program("gateway", "gateway", variables, (listening.fileno(),))
 
     def _database_urls(self) -> dict[str, str]:
         if not self._settings.embedded:

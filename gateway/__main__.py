@@ -18,7 +18,7 @@ async def main(env: Env) -> None:
     settings = settings_from(env)
     telemetry.setup("gateway", env)
     gateway = build(settings, signer_from(env))
-    server = HttpServer(gateway.app, settings.host, settings.port)
+    server = HttpServer(gateway.app, settings.host, settings.port, listen_fd=settings.listen_fd)
     logger.info("serving", extra={"address": f"http://{server.host}:{server.port}"})
     await serve_until_signal((), background=(server.serve,), on_drain=(server.stop,), on_stop=(gateway.close,))
 

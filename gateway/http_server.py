@@ -24,10 +24,12 @@ class _Uvicorn(uvicorn.Server):
 
 
 class HttpServer:
-    """Serves an ASGI application on a socket that is bound when this is made."""
+    """Serves an ASGI application on a socket that is bound when this is made, or was inherited as `listen_fd`."""
 
-    def __init__(self, app: ASGIApp, host: str, port: int, *, grace: int = int(GRACE_SECONDS)) -> None:
-        self._socket = _bind(host, port)
+    def __init__(
+        self, app: ASGIApp, host: str, port: int, *, listen_fd: int | None = None, grace: int = int(GRACE_SECONDS)
+    ) -> None:
+        self._socket = _bind(host, port) if listen_fd is None else socket.socket(fileno=listen_fd)
         self.host = host
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(

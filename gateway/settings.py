@@ -15,6 +15,8 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 8283
+    # A listening socket inherited from a supervisor, which outlives this process; None: bind host and port.
+    listen_fd: int | None = None
     agent_address: str = ""
     memory_address: str = ""
     llm_gateway_address: str = ""
@@ -46,6 +48,7 @@ def settings_from(env: Env) -> Settings:
     settings = Settings(
         host=env.text("LOCI_HOST", default="127.0.0.1"),
         port=env.integer("LOCI_PORT", default=8283, most=65535, example="8283"),
+        listen_fd=None if (fd := env.integer("LOCI_LISTEN_FD", default=0)) == 0 else fd,
         password=env.text("LETTA_SERVER_PASSWORD", default=""),
         cancel_on_disconnect=env.choice("LOCI_ON_DISCONNECT", ("detach", "cancel"), default="detach") == "cancel",
         ping_interval=env.seconds("LOCI_PING_SECONDS", default=20.0),

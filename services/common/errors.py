@@ -166,6 +166,9 @@ _CLASSES: dict[grpc.StatusCode, type[LociError]] = {
 _BY_NUMBER: dict[int, type[LociError]] = {code.value[0]: cls for code, cls in _CLASSES.items()}
 
 
+_LOST = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL})
+
+
 def to_status(error: LociError) -> status_pb2.Status:
     """The google.rpc.Status of an error: code, message, ErrorInfo first, then its own details.
 
@@ -201,16 +204,19 @@ def from_status(status: status_pb2.Status) -> LociError:
 def from_rpc(error: grpc.RpcError) -> LociError:
     """The LociError that a failed call stands for, from a Loci service or not.
 
-    UNAVAILABLE without ErrorInfo (no connection) has the reason PEER_UNAVAILABLE.
+    Loci's servers always send ErrorInfo. What comes without is gRPC's own word: UNAVAILABLE (no connection), and
+    UNKNOWN or INTERNAL ("Stream removed", a reset) for a connection lost in the middle of a call. All three are
+    Unavailable with the reason PEER_UNAVAILABLE.
     """
     if not isinstance(error, grpc.aio.AioRpcError):
         return Unknown(str(error) or type(error).__name__)
     status = _status_in(error.trailing_metadata())
     if status is not None:
         return from_status(status)
-    cls = _CLASSES.get(error.code(), Unknown)
-    reason = "PEER_UNAVAILABLE" if cls is Unavailable else ""
-    return cls(error.details() or error.code().name, reason=reason)
+    sentence = error.details() or error.code().name
+    if error.code() in _LOST:
+        return Unavailable(sentence, reason="PEER_UNAVAILABLE")
+    return _CLASSES.get(error.code(), Unknown)(sentence)
 
 
 def _status_in(metadata: Iterable[tuple[str, Any]] | None) -> status_pb2.Status | None:

@@ -45,10 +45,18 @@ class Stack:
         sandbox = {name: os.environ[name] for name in ("LOCI_SANDBOX", "LOCI_SANDBOX_IMAGE") if name in os.environ}
         self.environment = plain | sandbox | own | dict(environment)
         self._supervisor: subprocess.Popen[bytes] | None = None
+        self._clients: list[Letta] = []
 
     def client(self, *, timeout: float = 30.0, max_retries: int = 0, **options: Any) -> Any:
         """The official client; Any, because its unions say less than its objects do."""
-        return Letta(base_url=self.url, timeout=timeout, max_retries=max_retries, **options)
+        client = Letta(base_url=self.url, timeout=timeout, max_retries=max_retries, **options)
+        self._clients.append(client)
+        return client
+
+    def close_clients(self) -> None:
+        """Closes the connections of all clients."""
+        for client in self._clients:
+            client.close()
 
     def start(self) -> None:
         """Starts everything and waits until it answers."""
@@ -153,6 +161,7 @@ def running(environment: Mapping[str, str] | None = None) -> Iterator[Stack]:
         yield stack
     finally:
         try:
+            stack.close_clients()
             stack.stop()
         finally:
             shutil.rmtree(folder)

@@ -146,7 +146,7 @@ def test_tool_runner_killed_while_a_tool_runs(own_stack: Stack, openai_fake: Ope
     assert reply.stop_reason.stop_reason == "end_turn"
     returned = [message for message in reply.messages if message.message_type == "tool_return_message"]
     assert returned[0].status == "error"
-    assert "unknown" in returned[0].tool_return
+    assert "is not known" in returned[0].tool_return
     assert len(openai_fake.bodies("/chat/completions")) == 2
     client.agents.delete(agent_id)
 

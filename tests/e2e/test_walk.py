@@ -9,7 +9,7 @@ from letta_client import Letta, NotFoundError
 from tests.e2e.stack import Stack
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.openai_server import OpenAIServer
-from tests.fakes.script import Reply, Rule, ToolCall
+from tests.fakes.script import Reply, ToolCall, by_step
 
 DICE = '''
 def roll_dice(num_sides: int = 6) -> str:
@@ -104,7 +104,7 @@ def model(request: pytest.FixtureRequest, openai_fake: OpenAIServer, anthropic_f
     if request.param == "openai":
         yield "openai/gpt-4o-mini", openai_fake
     else:
-        yield "anthropic/claude-sonnet-4-5", anthropic_fake
+        yield "anthropic/claude-sonnet-4-6", anthropic_fake
 
 
 def test_vendor_models(stack: Stack, model: tuple[str, OpenAIServer | AnthropicServer]) -> None:
@@ -113,12 +113,7 @@ def test_vendor_models(stack: Stack, model: tuple[str, OpenAIServer | AnthropicS
     agent_id = create(client, handle)
     insert = ToolCall("memory_insert", {"label": "human", "new_string": "Name: Ada"})
     search = ToolCall("conversation_search", {"query": "Ada"})
-    fake.rules(
-        Rule(Reply(text="Noting that.", calls=(insert,)), contains="My name is Ada", step=0),
-        Rule(Reply(text="I will remember, Ada."), contains="My name is Ada", step=1),
-        Rule(Reply(calls=(search, insert)), contains="twice", step=0),
-        Rule(Reply(text="Both done."), contains="twice", step=1),
-    )
+    fake.rules(*by_step(Reply(text="Noting that.", calls=(insert,)), Reply(text="I will remember, Ada.")))
     reply = client.agents.messages.create(agent_id, input="My name is Ada.")
     assert types(reply.messages) == [
         "assistant_message",
@@ -132,13 +127,14 @@ def test_vendor_models(stack: Stack, model: tuple[str, OpenAIServer | AnthropicS
     # The new block value is in the next turn's prompt, not within the turn that changed it.
     prompts = [_system(body) for body in fake.bodies() if body and "messages" in body]
     assert prompts[0] == prompts[1]
+    fake.rules(*by_step(Reply(calls=(search, insert)), Reply(text="Both done.")))
     twice: list[Any] = [{"role": "user", "content": "Do it twice."}]
     chunks = list(client.agents.messages.create(agent_id, messages=twice, streaming=True, stream_tokens=True))
     assert "Name: Ada" in _system(fake.bodies()[-1])
     text = "".join(chunk.content for chunk in chunks if chunk.message_type == "assistant_message")
     assert text == "Both done."
     returned = [chunk for chunk in chunks if chunk.message_type == "tool_return_message"]
-    assert [one.name for one in returned[0].tool_returns] == ["conversation_search", "memory_insert"]
+    assert [one.status for one in returned[0].tool_returns] == ["success", "success"]
     client.agents.delete(agent_id)
 
 

@@ -61,8 +61,8 @@ class GrpcModels:
                 call.cancel()
         except grpc.RpcError as error:
             failure = from_rpc(error)
-            # A status without our ErrorInfo comes from the connection, not from the gateway.
-            if failure.reason in ("UNAVAILABLE", "CANCELLED", "UNKNOWN", "INTERNAL"):
+            # CANCELLED is what a gateway that shuts down says.
+            if failure.reason in ("PEER_UNAVAILABLE", "CANCELLED"):
                 raise PeerLost(failure.message) from error
             raise failure from error
 
