@@ -27,9 +27,10 @@ _NOT_JSON = "the body is not JSON: send it with the header `content-type: applic
 
 @dataclass(frozen=True)
 class Gateway:
-    """The ASGI application, and what must be closed after it."""
+    """The ASGI application, the FastAPI one inside it, and what must be closed after them."""
 
     app: ASGIApp
+    fastapi: FastAPI
     peers: Peers
 
     async def close(self) -> None:
@@ -61,7 +62,7 @@ def build(settings: Settings, signer: Signer, *, peers: Peers | None = None) -> 
         signer=signer,
         max_body_bytes=settings.max_body_bytes,
     )
-    return Gateway(edge, peers)
+    return Gateway(edge, app, peers)
 
 
 async def _failed(_: Request, error: Exception) -> Response:

@@ -79,6 +79,8 @@ _BY_REASON: Mapping[str, Rule] = {
     "NOTHING_TO_CANCEL": Rule(409, final=True),
     "PASSAGE_INVALID": Rule(422),
     "PASSWORD_REQUIRED": Rule(401, detail="Unauthorized"),
+    # gRPC's own, without a reason from a service: a message that is too large for it.
+    "RESOURCE_EXHAUSTED": Rule(413, detail="the request, or what it asks for, is larger than 32 MiB; ask for less"),
     "TOOL_NAME_TAKEN": Rule(400),
 }
 

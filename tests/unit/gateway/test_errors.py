@@ -27,6 +27,11 @@ UNKNOWN = {"detail": "An unknown error occurred"}
         (errors.Aborted("again", reason="BLOCK_VERSION_CONFLICT"), 409, {"detail": "again"}),
         (errors.FailedPrecondition("built in", reason="TOOL_READ_ONLY"), 400, {"detail": "built in"}),
         (errors.ResourceExhausted("full", reason="CONVERSATION_LINE_FULL"), 429, {"detail": "full"}),
+        (
+            errors.ResourceExhausted("message larger than max"),
+            413,
+            {"detail": "the request, or what it asks for, is larger than 32 MiB; ask for less"},
+        ),
         (errors.PermissionDenied("no"), 403, {"detail": "no"}),
         (errors.Unavailable("away"), 503, {"detail": "away"}),
         (errors.DeadlineExceeded("slow"), 504, {"detail": "slow"}),
