@@ -104,7 +104,7 @@ def model_settings(handle: str, given: Rest, model: model_pb2.Model | None) -> R
         case "anthropic":
             defaults |= {
                 "strict": False,
-                "thinking": {"type": "disabled", "budget_tokens": 1024},
+                "thinking": {"type": "disabled"},
                 "effort": None,
                 "verbosity": None,
                 "response_format": None,

@@ -53,6 +53,10 @@ _NOT_YET_AT_CREATION: dict[str, str] = {
 }
 
 
+# Anthropic's least budget, and the reference's default.
+_LEAST_THINKING_TOKENS = 1_024
+
+
 class ModelConfig(Body):
     """The deprecated llm_config and embedding_config, of which the handle counts, and little besides."""
 
@@ -210,8 +214,8 @@ def _deprecated_settings(body: AgentSettings) -> Json:
     wants = body.enable_reasoner if body.enable_reasoner is not None else body.reasoning
     # Other providers' models think or do not by themselves.
     if wants is not None and handle.startswith("anthropic/"):
-        thinking = {"type": "enabled" if wants else "disabled"}
-        settings["thinking"] = thinking | _present(budget_tokens=body.max_reasoning_tokens)
+        budget = body.max_reasoning_tokens or _LEAST_THINKING_TOKENS
+        settings["thinking"] = {"type": "enabled", "budget_tokens": budget} if wants else {"type": "disabled"}
     return settings
 
 

@@ -144,6 +144,20 @@ def test_an_agents_deprecated_model_fields() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("body", "thinking"),
+    [
+        ({"model": "anthropic/claude", "reasoning": True}, {"type": "enabled", "budget_tokens": 1_024}),
+        ({"model": "anthropic/claude", "enable_reasoner": False, "reasoning": True}, {"type": "disabled"}),
+        ({"model": "openai/gpt", "reasoning": True}, None),
+        ({"model": "anthropic/claude"}, None),
+    ],
+)
+def test_whether_to_think_is_a_setting_of_anthropics_models(body: dict[str, Any], thinking: Any) -> None:
+    draft = agents.create_request(agents.CreateAgent.model_validate(body)).agent
+    assert orjson.loads(draft.model_settings_json or "{}").get("thinking") == thinking
+
+
 def test_todays_fields_win_over_deprecated_ones() -> None:
     body = agents.CreateAgent.model_validate(
         {
