@@ -14,6 +14,7 @@ from cli.names import SERVICES
 from cli.plan import environment
 from cli.ready import ready_text
 from cli.settings import RunSettings
+from tests.e2e.stack import free_port
 
 SECRETS = {
     "LETTA_SERVER_PASSWORD": "pw",
@@ -58,15 +59,21 @@ def test_a_port_in_use_is_an_error_unless_it_was_only_our_choice() -> None:
         port, other = str(taken.getsockname()[1]), str(free.getsockname()[1])
         free.close()
         with pytest.raises(CliError, match=f"port {port} is in use; set LOCI_PORT"):
-            ports.choose(RunSettings.from_environment({"LOCI_PORT": port}))
+            ports.listen(RunSettings.from_environment({"LOCI_PORT": port}))
         with pytest.raises(CliError, match=f"port {port} is in use; set LOCI_GRPC_PORT"):
             ports.choose(RunSettings.from_environment({"LOCI_PORT": other, "LOCI_GRPC_PORT": port}))
+
+
+def test_the_port_is_held_once_it_listens() -> None:
+    settings = RunSettings.from_environment({"LOCI_PORT": str(free_port())})
+    with ports.listen(settings), pytest.raises(CliError, match="is in use"):
+        ports.listen(settings)
 
 
 def test_an_address_of_another_machine_is_named() -> None:
     settings = RunSettings.from_environment({"LOCI_HOST": "203.0.113.7", "LETTA_SERVER_PASSWORD": "x"})
     with pytest.raises(CliError, match=r"203\.0\.113\.7 port 8283 cannot be used"):
-        ports.choose(settings)
+        ports.listen(settings)
 
 
 def test_the_ready_text_says_what_is_missing_and_never_a_secret() -> None:
