@@ -1,7 +1,6 @@
 """The migrated schema: keys begin with the tenant, and the tables that SQLAlchemy knows are the real ones."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
@@ -11,27 +10,13 @@ from sqlalchemy.dialects import postgresql
 from services.agent.adapters.tables import metadata
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
+from tests.integration.catalogue import assert_keys_begin_with_tenant
 
-# Keys of tables, with what they point at. The table of migrations belongs to Alembic.
-_KEYS = """
-SELECT c.relname AS table, i.conname AS name, i.contype AS kind, obj_description(c.oid, 'pg_class') AS comment,
-       ARRAY(SELECT a.attname FROM unnest(i.conkey) WITH ORDINALITY AS k (number, place)
-             JOIN pg_attribute a ON a.attrelid = i.conrelid AND a.attnum = k.number ORDER BY place)::text[] AS columns
-FROM pg_constraint i JOIN pg_class c ON c.oid = i.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = 'agent' AND i.contype IN ('p', 'u', 'f') AND c.relname <> 'alembic_version'
-"""
-_UNIQUE_INDEXES = """
-SELECT c.relname AS table, x.relname AS name, 'i' AS kind, obj_description(c.oid, 'pg_class') AS comment,
-       ARRAY(SELECT pg_get_indexdef(i.indexrelid, place, true)
-             FROM generate_series(1, i.indnkeyatts) AS place) AS columns
-FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class x ON x.oid = i.indexrelid
-JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = 'agent' AND i.indisunique AND c.relname <> 'alembic_version'
-"""
 _COLUMNS = """
-SELECT c.relname AS table, a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required
-FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = 'agent' AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+SELECT c.relname AS table, a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required,
+       EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY(i.indkey)) AS key
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+WHERE c.relnamespace = 'agent'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY c.relname, a.attnum
 """
 
@@ -44,33 +29,22 @@ def agent_url(database_url: DatabaseUrl) -> str:
     return url
 
 
-@pytest.fixture
-async def connection(agent_url: str) -> AsyncIterator[asyncpg.Connection]:
-    """A connection to it."""
-    made = await asyncpg.connect(agent_url)
-    yield made
-    await made.close()
+async def test_every_key_begins_with_the_tenant(agent_url: str) -> None:
+    await assert_keys_begin_with_tenant(agent_url, "agent")
 
 
-async def test_every_key_begins_with_the_tenant(connection: asyncpg.Connection) -> None:
-    keys = [*await connection.fetch(_KEYS), *await connection.fetch(_UNIQUE_INDEXES)]
-    assert len(keys) > 20
-    wrong = [
-        f"{key['table']}.{key['name']}"
-        for key in keys
-        if key["columns"][0] != "organization_id" and not (key["comment"] or "").startswith("reference: ")
-    ]
-    assert wrong == []
-
-
-async def test_the_tables_are_the_migrated_ones(connection: asyncpg.Connection) -> None:
-    real: dict[str, list[tuple[str, str, bool]]] = {}
-    for row in await connection.fetch(_COLUMNS):
-        real.setdefault(row["table"], []).append((row["name"], row["type"], row["required"]))
-    primary = {row["table"]: list(row["columns"]) for row in await connection.fetch(_KEYS) if row["kind"] == b"p"}
-    for table in metadata.sorted_tables:
-        assert [(each.name, _type(each), not each.nullable) for each in table.columns] == real[table.name]
-        assert {each.name for each in table.primary_key} == set(primary[table.name])
+async def test_the_tables_are_the_migrated_ones(agent_url: str) -> None:
+    connection = await asyncpg.connect(agent_url)
+    rows = await connection.fetch(_COLUMNS)
+    await connection.close()
+    real: dict[str, list[tuple[str, str, bool, bool]]] = {}
+    for row in rows:
+        real.setdefault(row["table"], []).append((row["name"], row["type"], row["required"], row["key"]))
+    known = {
+        table.name: [(each.name, _type(each), not each.nullable, each.primary_key) for each in table.columns]
+        for table in metadata.sorted_tables
+    }
+    assert known == {name: columns for name, columns in real.items() if name in known}
 
 
 def _type(column: Column[object]) -> str:
