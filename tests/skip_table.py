@@ -17,6 +17,8 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print how many tests each missing thing cost, the costliest first."""
+    if terminalreporter.config.option.collectonly:
+        return
     reports = terminalreporter.stats.get("skipped", [])
     counts = Counter(_reason(report) for report in reports)
     terminalreporter.section("not run here, and why")
