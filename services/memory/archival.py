@@ -102,9 +102,9 @@ class Archival:
         fused = fuse([ranking for ranking in answers.values() if ranking is not None], texts.result(), query.top_k)
         passages = await self._store.by_keys(organization_id, [(one.archive_id, one.passage_id) for one in fused])
         hits = [
-            Hit(passages[one.passage_id], one.score, one.vector, one.text)
+            Hit(passage, one.score, one.vector, one.text)
             for one in fused
-            if one.passage_id in passages
+            if (passage := passages.get((one.archive_id, one.passage_id))) is not None
         ]
         return Found(hits, tuple(model.handle for model, ranking in answers.items() if ranking is None))
 
@@ -143,7 +143,7 @@ class Archival:
                 raise _unusable(model.handle, f"{len(values)} dimensions instead of {model.dimensions}")
             vector = _unit(model.handle, values)
         except LociError as error:
-            logger.warning("a query could not be embedded", extra={"model": model.handle, "cause": repr(error)})
+            logger.warning("a query could not be embedded", extra={"model": model.handle, "reason": error.reason})
             return None
         if vector is None:
             return []

@@ -51,6 +51,8 @@ def _checked(draft: PassageDraft) -> PassageDraft:
     text = without_nul(draft.text)
     if not 1 <= len(text) <= LONGEST_TEXT:
         raise Refused("PASSAGE_INVALID", f"a passage has 1 to {LONGEST_TEXT} characters, this one {len(text)}")
+    if not text.strip():
+        raise Refused("PASSAGE_INVALID", "a passage is more than blanks")
     return replace(
         draft,
         text=text,

@@ -58,6 +58,8 @@ class BlockByLabel:
     label: str
 
 
+# Archive and passage.
+PassageKey = tuple[UUID, UUID]
 BlockKey = BlockById | BlockByLabel
 
 
@@ -195,8 +197,8 @@ class PassageStore(Protocol):
     async def delete(self, organization_id: UUID, agent_id: UUID, passage_id: UUID) -> None:
         """From an archive of the agent. Raises NotFound (PASSAGE_NOT_FOUND)."""
 
-    async def by_keys(self, organization_id: UUID, keys: Sequence[tuple[UUID, UUID]]) -> dict[UUID, Passage]:
-        """By (archive, passage); those that still exist, under their passage's id."""
+    async def by_keys(self, organization_id: UUID, keys: Sequence[PassageKey]) -> dict[PassageKey, Passage]:
+        """Those that still exist."""
 
     async def rank_by_words(
         self,

@@ -27,5 +27,5 @@ async def forget_forever(calls: CallStore) -> None:
         await asyncio.sleep(_PAUSE_SECONDS * random.uniform(0.5, 1.5))
         try:
             await forget_old_calls(calls)
-        except Exception:  # noqa: BLE001 - a supervisor: whatever it was, the next hour is another chance
+        except Exception:  # a supervisor: whatever it was, the next hour is another chance
             logger.exception("old tool results were not forgotten")

@@ -13,7 +13,7 @@ from services.memory.adapters.ranking import Ranking
 from services.memory.adapters.rows import ARCHIVE_COLUMNS
 from services.memory.adapters.vectors import encode
 from services.memory.model import Archive, CallRecord, EmbeddingModel, Passage, PassageDraft
-from services.memory.ports import ArchiveChanged, CallRepeated, NewPassages
+from services.memory.ports import ArchiveChanged, CallRepeated, NewPassages, PassageKey
 from services.memory.search import archive_lexeme
 
 _ARCHIVES = f"""
@@ -133,8 +133,9 @@ class PostgresPassages(Ranking):
                 kept = await connection.fetchrow(RECORD, *record_values(organization_id, record))
                 if kept is None:
                     raise CallRepeated
-            found = await _by_keys(connection, organization_id, [(new.archive_id, d.id) for d in new.drafts])
-        return [found[draft.id] for draft in new.drafts]
+            keys = [(new.archive_id, draft.id) for draft in new.drafts]
+            found = await _by_keys(connection, organization_id, keys)
+        return [found[key] for key in keys]
 
     async def delete(self, organization_id: UUID, agent_id: UUID, passage_id: UUID) -> None:
         if not await self._pool.fetchval(_DELETE, organization_id, agent_id, passage_id):
@@ -143,7 +144,7 @@ class PostgresPassages(Ranking):
                 reason="PASSAGE_NOT_FOUND",
             )
 
-    async def by_keys(self, organization_id: UUID, keys: Sequence[tuple[UUID, UUID]]) -> dict[UUID, Passage]:
+    async def by_keys(self, organization_id: UUID, keys: Sequence[PassageKey]) -> dict[PassageKey, Passage]:
         return await _by_keys(self._pool, organization_id, keys)
 
 
@@ -185,7 +186,7 @@ def _draft_json(draft: PassageDraft, search_words: Sequence[str]) -> dict[str, o
     }
 
 
-async def _by_keys(executor: Any, organization_id: UUID, keys: Sequence[tuple[UUID, UUID]]) -> dict[UUID, Passage]:
+async def _by_keys(executor: Any, organization_id: UUID, keys: Sequence[PassageKey]) -> dict[PassageKey, Passage]:
     archives, passages = [key[0] for key in keys], [key[1] for key in keys]
     found = await executor.fetch(_BY_KEYS, organization_id, archives, passages)
-    return {row["id"]: rows.passage(row) for row in found}
+    return {(row["archive_id"], row["id"]): rows.passage(row) for row in found}

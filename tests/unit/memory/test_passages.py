@@ -32,6 +32,7 @@ def test_drafts_are_cleaned() -> None:
         [],
         [replace(DRAFT, text="")],
         [replace(DRAFT, text="x" * 1_000_001)],
+        [replace(DRAFT, text=" \n")],
         [DRAFT, DRAFT],
         [replace(DRAFT, tags=("",))],
         [replace(DRAFT, id=uuid4()) for _ in range(1_001)],
