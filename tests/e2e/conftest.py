@@ -48,7 +48,12 @@ def stack(providers: Providers) -> Iterator[Stack]:
 @pytest.fixture(scope="session")
 def short_stack(providers: Providers) -> Iterator[Stack]:
     """A Loci that loses its patience with providers and tools within seconds."""
-    impatience = {"LOCI_LLM_STALL_SECONDS": "2", "LOCI_LLM_RETRIES": "1", "LOCI_TOOL_SECONDS": "3"}
+    impatience = {
+        "LOCI_LLM_STALL_SECONDS": "2",
+        "LOCI_LLM_REPLY_SECONDS": "2",
+        "LOCI_LLM_RETRIES": "1",
+        "LOCI_TOOL_TIMEOUT": "3",
+    }
     with running(providers.environment() | impatience) as started:
         yield started
 

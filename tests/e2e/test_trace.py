@@ -32,7 +32,8 @@ class Collector:
             attributes = {each.key: each.value.string_value for each in resource.resource.attributes}
             for scope in resource.scope_spans:
                 for span in scope.spans:
-                    self.spans.append((attributes["service.name"], span.name, span.trace_id.hex()))
+                    service = attributes["service.name"].removeprefix("loci-")
+                    self.spans.append((service, span.name, span.trace_id.hex()))
 
     def of(self, trace_id: str) -> Counter[tuple[str, str]]:
         """How often each service recorded each span in a trace."""
