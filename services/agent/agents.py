@@ -165,12 +165,11 @@ def with_tools(settings: AgentSettings, tool_ids: Iterable[UUID]) -> AgentSettin
 
 
 def check_mask(names: Iterable[str]) -> frozenset[str]:
-    """Names of settings that an update changes. Raises Refused (AGENT_INVALID)."""
+    """Names of settings that an update changes. Raises Refused (UPDATE_MASK_INVALID)."""
     mask = frozenset(names)
-    if "agent_type" in mask:
-        raise _invalid("agent_type", "cannot be changed")
-    if unknown := sorted(mask - set(SETTABLE)):
-        raise _invalid("update_mask", f"names what is no field of an agent: {', '.join(unknown)[:200]}")
+    if unknown := sorted(mask - set(SETTABLE) | mask & {"agent_type"}):
+        sentence = f"update_mask names what cannot be changed on an agent: {', '.join(unknown)[:200]}"
+        raise Refused("UPDATE_MASK_INVALID", sentence)
     return mask
 
 

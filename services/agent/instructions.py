@@ -1,8 +1,6 @@
-"""The instructions of agents whose clients give none, by agent type. Pure.
+"""Texts that stand where clients give none. Pure."""
 
-The loop offers tools by their schemas and compiles memory after this text, so it repeats neither.
-"""
-
+# By agent type. Tools are offered by their schemas, and memory is compiled after this text: it repeats neither.
 INSTRUCTIONS = {
     "letta_v1_agent": """\
 You are an assistant with a memory of your own. You serve the same people over a long time, in one conversation that \
@@ -24,4 +22,13 @@ How to answer:
 - Use tools when they help; you may call several, one after the other, and you see what each returned. When nothing is \
 left to do, answer without calling a tool: that ends your turn.
 - Never claim to have done or remembered something that no tool returned or no memory shows.""",
+}
+
+# Descriptions of the blocks that nearly every agent has, by label; LETTA V1 API, create agent.
+BLOCK_DESCRIPTIONS = {
+    "human": (
+        "The person you talk to: name, circumstances, preferences, plans. Add to it as you learn more, so that you "
+        "know whom you serve."
+    ),
+    "persona": "Who you are: character, manner and purpose. Keep to it in all you say, and change it as you grow.",
 }

@@ -12,6 +12,7 @@ from services.agent.administration import Described, NewAgent
 from services.agent.agents import AgentDraft, LastRun, json_object
 from services.agent.convert.lists import page
 from services.agent.convert.messages import timestamp
+from services.agent.instructions import BLOCK_DESCRIPTIONS
 from services.agent.messages import system_message_id
 from services.agent.ports_admin import AgentList
 from services.common.ids import from_public, to_public, uuid7
@@ -59,7 +60,7 @@ def new_agent(request: agent_service_pb2.CreateAgentRequest) -> NewAgent:
     return NewAgent(
         agent_id=agent_id,
         draft=draft(request.agent),
-        blocks=[_with_id(block, agent_id, place) for place, block in enumerate(request.blocks)],
+        blocks=[_completed(block, agent_id, place) for place, block in enumerate(request.blocks)],
         block_ids=_ids("block", request.block_ids),
         tool_names=tuple(request.tool_names),
         include_base_tools=not request.HasField("include_base_tools") or request.include_base_tools,
@@ -107,11 +108,14 @@ def _put_last_run(wire: agent_pb2.Agent, run: LastRun) -> None:
     wire.last_stop_reason = stop_reason(run.stop_reason)
 
 
-def _with_id(block: block_service_pb2.BlockDraft, agent_id: UUID, place: int) -> block_service_pb2.BlockDraft:
-    """A draft with an id that is the same when the request is repeated."""
-    if not block.id:
-        block.id = to_public("block", uuid5(agent_id, f"block-{place}"))
-    return block
+def _completed(block: block_service_pb2.BlockDraft, agent_id: UUID, place: int) -> block_service_pb2.BlockDraft:
+    """A draft with an id, the same when the request is repeated, and with the description of a usual label."""
+    completed = block_service_pb2.BlockDraft()
+    completed.CopyFrom(block)
+    completed.id = block.id or to_public("block", uuid5(agent_id, f"block-{place}"))
+    if not block.HasField("description") and block.label in BLOCK_DESCRIPTIONS:
+        completed.description = BLOCK_DESCRIPTIONS[block.label]
+    return completed
 
 
 def _agent_type(number: int) -> str:

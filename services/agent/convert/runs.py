@@ -10,7 +10,6 @@ from services.agent.convert.lists import page
 from services.agent.convert.messages import timestamp
 from services.agent.convert.turns import usage_to_proto
 from services.agent.ports_admin import RunList, RunUsage, StepView
-from services.agent.refusals import Refused
 from services.common.ids import from_public, to_public
 
 _RUNS_PER_PAGE = 100
@@ -60,9 +59,9 @@ def run_usage_to_proto(used: RunUsage) -> message_service_pb2.TurnUsage:
 
 
 def _words(enum: EnumDescriptor, numbers: Iterable[int]) -> tuple[str, ...]:
-    """The values as they are stored; the unspecified one stands for any. Raises Refused (FILTER_INVALID)."""
+    """The values as they are stored; the unspecified one stands for any, and one that nobody knows is no run's."""
     prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
-    wanted = [number for number in numbers if number != 0]
-    if unknown := [number for number in wanted if number not in enum.values_by_number]:
-        raise Refused("FILTER_INVALID", f"{enum.name} has no value {unknown[0]}")
-    return tuple(enum.values_by_number[number].name.removeprefix(prefix).lower() for number in wanted)
+    named = (
+        enum.values_by_number[number].name if number in enum.values_by_number else str(number) for number in numbers
+    )
+    return tuple(name.removeprefix(prefix).lower() for name in named if name != f"{prefix}UNSPECIFIED")

@@ -100,7 +100,10 @@ class ScriptedPeers(
         self, request: agent_memory_service_pb2.CreateAgentMemoryRequest, context: Any
     ) -> agent_memory_service_pb2.CreateAgentMemoryResponse:
         self._note("CreateAgentMemory")
-        made = [block_pb2.Block(id=draft.id, label=draft.label, value=draft.value) for draft in request.blocks]
+        made = [
+            block_pb2.Block(id=draft.id, label=draft.label, value=draft.value, description=draft.description)
+            for draft in request.blocks
+        ]
         made += [block_pb2.Block(id=block_id, label="shared") for block_id in request.block_ids]
         self.blocks[request.agent_id] = made
         memory = agent_memory_service_pb2.AgentMemory(agent_id=request.agent_id, blocks=made)
@@ -242,9 +245,9 @@ class AdminWorld:
         return count
 
 
-def block(label: str, value: str = "") -> block_service_pb2.BlockDraft:
+def block(label: str, value: str = "", description: str | None = None) -> block_service_pb2.BlockDraft:
     """A draft without an id."""
-    return block_service_pb2.BlockDraft(label=label, value=value)
+    return block_service_pb2.BlockDraft(label=label, value=value, description=description)
 
 
 @asynccontextmanager

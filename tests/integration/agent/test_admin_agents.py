@@ -1,7 +1,6 @@
 """Agents created, read, listed, changed: over gRPC, on the real Postgres."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from loci.agent.v1 import agent_pb2
 from loci.agent.v1 import agent_service_pb2 as wire
+from services.agent.instructions import BLOCK_DESCRIPTIONS
 from services.common.errors import (
     AlreadyExists,
     InvalidArgument,
@@ -95,6 +95,12 @@ async def test_create_takes_what_is_given(world: AdminWorld) -> None:
     assert [tool.id for tool in agent.tools] == [tool_id]
     assert [each.id for each in agent.blocks] == [shared]
     assert await world.get(agent.id) == agent
+
+
+async def test_usual_blocks_are_described(world: AdminWorld) -> None:
+    agent = await world.create(blocks=[block("human"), block("persona", description="Mine"), block("notes")])
+    assert [each.description for each in agent.blocks] == [BLOCK_DESCRIPTIONS["human"], "Mine", ""]
+    assert len({each.id for each in agent.blocks}) == 3
 
 
 async def test_the_same_id_again_is_the_same_agent(world: AdminWorld) -> None:
@@ -217,8 +223,8 @@ async def test_update_without_a_change_makes_no_version(world: AdminWorld) -> No
     ("fields", "paths", "reason"),
     [
         ({"name": "a/b"}, ["name"], "AGENT_INVALID"),
-        ({"agent_type": 1}, ["agent_type"], "AGENT_INVALID"),
-        ({}, ["blocks"], "AGENT_INVALID"),
+        ({"agent_type": 1}, ["agent_type"], "UPDATE_MASK_INVALID"),
+        ({}, ["blocks"], "UPDATE_MASK_INVALID"),
         ({"model": "openai/none"}, ["model"], "MODEL_NOT_FOUND"),
         ({"embedding": "openai/none"}, ["embedding"], "MODEL_NOT_FOUND"),
         ({"tool_ids": [to_public("tool", uuid7())]}, ["tool_ids"], "TOOL_NOT_FOUND"),
@@ -369,14 +375,6 @@ async def test_what_a_create_costs(world: AdminWorld) -> None:
     await world.create(blocks=[block("human")])
     asked, statements, _ = await _costs(world, world.create(blocks=[block("human")]))
     assert (asked, statements) == ({"CreateAgentMemory": 1, "BatchGetTools": 1}, 2)
-    world.counter.reset()
-    took = []
-    for _ in range(20):
-        started = time.perf_counter()
-        await world.create(blocks=[block("human")])
-        took.append(time.perf_counter() - started)
-    # The aim is 15 ms; a machine with other work to do gets five times that.
-    assert sorted(took)[10] < 0.075
 
 
 async def _costs(world: AdminWorld, work: Awaitable[Any]) -> tuple[dict[str, int], int, Any]:

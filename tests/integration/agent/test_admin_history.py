@@ -189,6 +189,8 @@ async def test_pages_and_filters_of_runs(world: AdminWorld) -> None:
     assert await _runs(world, statuses=[run_pb2.RUN_STATUS_UNSPECIFIED]) == runs[::-1]
     assert await _runs(world, stop_reason=agent_pb2.STOP_REASON_LLM_API_ERROR) == [runs[0]]
     assert await _runs(world, stop_reason=agent_pb2.STOP_REASON_TOOL_RULE) == []
+    assert await _runs(world, stop_reason=99) == []  # a value of some later release
+    assert await _runs(world, statuses=[99, run_pb2.RUN_STATUS_FAILED]) == [runs[0]]
     assert await _runs(world, background=True) == []
     assert await _runs(world, background=False, page_size=1) == [runs[3]]
     assert await _runs(world, conversation_id=bea.id.replace("agent-", "conv-")) == [runs[2]]
@@ -199,8 +201,6 @@ async def test_pages_and_filters_of_runs(world: AdminWorld) -> None:
     [
         ({"after": to_public("run", uuid7())}, "RUN_NOT_FOUND"),
         ({"agent_ids": ["Ada"]}, "INVALID_ID"),
-        ({"statuses": [99]}, "FILTER_INVALID"),
-        ({"stop_reason": 99}, "FILTER_INVALID"),
     ],
 )
 async def test_runs_that_cannot_be_listed(world: AdminWorld, fields: dict[str, Any], reason: str) -> None:
