@@ -52,7 +52,7 @@ RUN echo 'loci:x:10001:10001::/nonexistent:/usr/sbin/nologin' >> /etc/passwd && 
 WORKDIR /app
 
 FROM runtime AS service
-ENV PATH=/opt/loci/bin:$PATH PYTHONPATH=/app:/app/gen PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+ENV PATH=/opt/loci/bin:$PATH PYTHONPATH=/app:/app/gen PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 GRPC_VERBOSITY=ERROR
 COPY --from=stubs /gen gen
 COPY services/__init__.py services/
 COPY services/common services/common

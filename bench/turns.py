@@ -33,6 +33,7 @@ from tests.e2e.stack import ROOT, Stack, free_port, running
 
 WARM_UP = 30
 WINDOW_TURNS = 10
+MEASURED_PER_AGENT = 5
 HISTORY: list[dict[str, str]] = [{"role": "system", "content": "You are an agent. " * 60}] + [
     {"role": role, "content": "Something was said here, of ordinary length, as people do. " * 2}
     for _ in range(WINDOW_TURNS)
@@ -133,12 +134,25 @@ class Load:
 
     @asynccontextmanager
     async def talking(self) -> AsyncIterator[tuple[Connection, str]]:
-        """A connection and an agent with 20 messages in its window, renewed so that the window stays that size."""
+        """A connection and an agent with 20 messages in its window."""
         async with self.connection() as connection:
-            agent_id = await self.agent(connection)
-            for _ in range(WINDOW_TURNS):
-                await self.turn(connection, agent_id)
-            yield connection, agent_id
+            yield connection, await self.experienced_agent(connection)
+
+    async def experienced_agent(self, connection: Connection) -> str:
+        """An agent with 20 messages in its window."""
+        agent_id = await self.agent(connection)
+        for _ in range(WINDOW_TURNS):
+            await self.turn(connection, agent_id)
+        return agent_id
+
+    async def of_experienced_agents(self, measure: Callable[[Connection, str], Awaitable[float]]) -> list[float]:
+        """`count` measurements, a few on each of many agents, so that their windows stay about the same size."""
+        taken: list[float] = []
+        async with self.connection() as connection:
+            while len(taken) < WARM_UP + self.count:
+                agent_id = await self.experienced_agent(connection)
+                taken += [await measure(connection, agent_id) for _ in range(MEASURED_PER_AGENT)]
+        return taken[WARM_UP:]
 
     async def floor(self) -> tuple[float, float]:
         """The raw call and its first token, and what the vendor's SDK makes of the same call; p50 in ms."""
@@ -148,12 +162,12 @@ class Load:
                 "raw HTTP call (the floor)",
                 await timed(self.count, lambda: connection.request("POST", "/v1/chat/completions", request)),
             )
-            first = self.report.spread(
-                "raw HTTP, first token",
-                await self._first_tokens(
-                    connection, "/v1/chat/completions", lambda: request | {"stream": True}, b'"content":"H'
-                ),
-            )
+            stream = request | {"stream": True}
+            chunks = [
+                await self.first_token(connection, "/v1/chat/completions", stream, b'"content":"H')
+                for _ in range(WARM_UP + self.count)
+            ]
+            first = self.report.spread("raw HTTP, first token", chunks[WARM_UP:])
         client = openai.AsyncOpenAI(api_key="sk-bench", base_url=f"http://127.0.0.1:{self.fake_port}/v1")
         sdk = self.report.spread(
             "openai SDK call",
@@ -163,33 +177,38 @@ class Load:
         self.report.add("openai SDK over raw, p50 ms", sdk - raw)
         return raw, first
 
-    async def _first_tokens(
-        self, connection: Connection, path: str, body: Callable[[], Any], marker: bytes
-    ) -> list[float]:
-        taken = []
-        for number in range(WARM_UP + self.count):
-            start = time.perf_counter()
-            answer = await connection.request("POST", path, body(), marker=marker)
-            assert answer.marked_at is not None, answer.body
-            if number >= WARM_UP:
-                taken.append(answer.marked_at - start)
-        return taken
+    async def first_token(self, connection: Connection, path: str, body: Any, marker: bytes) -> float:
+        """Seconds to the first chunk with `marker`."""
+        start = time.perf_counter()
+        answer = await connection.request("POST", path, body, marker=marker)
+        assert answer.marked_at is not None, answer.body
+        return answer.marked_at - start
 
     async def one_at_a_time(self, floor: float, floor_first: float) -> None:
         """Turns and first tokens of a single client."""
-        async with self.talking() as (connection, agent_id):
-            taken = await timed(self.count, lambda: self.turn(connection, agent_id))
-            median = self.report.spread("one-step turn", taken)
-            self.report.add("one-step turn over raw, p50 ms", median - floor)
-        async with self.talking() as (connection, agent_id):
+
+        async def one_step(connection: Connection, agent_id: str) -> float:
+            start = time.perf_counter()
+            await self.turn(connection, agent_id)
+            return time.perf_counter() - start
+
+        async def three_steps(connection: Connection, agent_id: str) -> float:
+            start = time.perf_counter()
+            await self.turn(connection, agent_id, "Take three steps.")
+            return time.perf_counter() - start
+
+        async def first(connection: Connection, agent_id: str) -> float:
             body = {"messages": [{"role": "user", "content": "Hello."}], "streaming": True, "stream_tokens": True}
-            path = f"/v1/agents/{agent_id}/messages"
-            first = await self._first_tokens(connection, path, lambda: body, b'"assistant_message"')
-            self.report.add("first token over raw, p50 ms", self.report.spread("first token", first) - floor_first)
-        async with self.talking() as (connection, agent_id):
-            taken = await timed(self.count // 2, lambda: self.turn(connection, agent_id, "Take three steps."))
-            median = self.report.spread("three-step turn with two memory edits", taken)
-            self.report.add("three-step turn over three raw calls, p50 ms", median - 3 * floor)
+            return await self.first_token(connection, f"/v1/agents/{agent_id}/messages", body, b'"assistant_message"')
+
+        median = self.report.spread("one-step turn", await self.of_experienced_agents(one_step))
+        self.report.add("one-step turn over raw, p50 ms", median - floor)
+        median = self.report.spread("first token", await self.of_experienced_agents(first))
+        self.report.add("first token over raw, p50 ms", median - floor_first)
+        median = self.report.spread(
+            "three-step turn with two memory edits", await self.of_experienced_agents(three_steps)
+        )
+        self.report.add("three-step turn over three raw calls, p50 ms", median - 3 * floor)
 
     async def throughput(self, concurrent: int, seconds: float) -> None:
         """Turns per second of many agents, each with its own client."""
@@ -329,4 +348,3 @@ def main() -> None:
     print(document)
     if options.json is not None:
         options.json.write_text(document + "\n")
-

@@ -8,9 +8,20 @@ it.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from typing import assert_never
 from uuid import UUID
 
-from services.agent.messages import Call, Image, Message, Part, Return, Text, calls_of
+from services.agent.messages import (
+    Call,
+    Image,
+    Message,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Return,
+    Text,
+    calls_of,
+)
 
 UNANSWERED = "This call was interrupted before it returned. It may or may not have taken effect."
 # Estimate for English text and JSON; the window is not filled to the brim because of it.
@@ -62,10 +73,16 @@ def estimate_text(text: str) -> int:
 
 
 def _estimate_part(part: Part) -> int:
-    if isinstance(part, Image):
-        return IMAGE_TOKENS
-    fields = (getattr(part, name) for name in part.__slots__)
-    return sum(estimate_text(value) for value in fields if isinstance(value, str))
+    match part:
+        case Text(text=text) | Reasoning(text=text) | Return(text=text):
+            return estimate_text(text)
+        case RedactedReasoning(data=data):
+            return estimate_text(data)
+        case Call():
+            return estimate_text(part.name) + estimate_text(part.arguments)
+        case Image():
+            return IMAGE_TOKENS
+    assert_never(part)
 
 
 def _answers(later: Sequence[Message]) -> dict[str, Return]:

@@ -5,7 +5,7 @@ is one piece, numbered from 0. A piece's otid is the message's UUID with its low
 """
 
 from collections.abc import Iterable
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any, Literal, assert_never
@@ -20,7 +20,7 @@ MAX_PIECES = 128
 class Text:
     """Plain text."""
 
-    text: str
+    text: str = ""
     signature: str = ""
 
 
@@ -37,7 +37,7 @@ class Image:
 class Reasoning:
     """Thoughts in the clear, with the provider's signature where it demands one back."""
 
-    text: str
+    text: str = ""
     signature: str = ""
 
 
@@ -45,26 +45,26 @@ class Reasoning:
 class RedactedReasoning:
     """Thoughts that only the provider can read."""
 
-    data: str
+    data: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """A tool call. `key` is ours and unique in the tenant; `id` is the provider's, display data."""
 
-    key: str
-    id: str
-    name: str
-    arguments: str
+    key: str = ""
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
     """The answer to the call with the provider's id `call_id`."""
 
-    call_id: str
-    name: str
-    text: str
+    call_id: str = ""
+    name: str = ""
+    text: str = ""
     is_error: bool = False
     stdout: tuple[str, ...] = ()
     stderr: tuple[str, ...] = ()
@@ -160,9 +160,6 @@ _TYPES: dict[str, type[Part]] = {
     "tool_return": Return,
 }
 _NAMES = {part_type: name for name, part_type in _TYPES.items()}
-_REQUIRED: dict[type[Part], tuple[str, ...]] = {
-    part_type: tuple(each.name for each in fields(part_type) if each.default is MISSING) for part_type in _NAMES
-}
 
 
 def _part_to_json(part: Part) -> dict[str, Any]:
@@ -172,11 +169,10 @@ def _part_to_json(part: Part) -> dict[str, Any]:
 
 
 def _part_from_json(stored: dict[str, Any]) -> Part:
-    part_type = _TYPES[stored["type"]]
-    values: dict[str, Any] = dict.fromkeys(_REQUIRED[part_type], "")
-    for name, value in stored.items():
-        if name != "type":
-            values[name] = tuple(value) if isinstance(value, list) else value
+    values = stored.copy()
+    part_type = _TYPES[values.pop("type")]
+    if part_type is Return:
+        values["stdout"], values["stderr"] = tuple(values.get("stdout", ())), tuple(values.get("stderr", ()))
     return part_type(**values)
 
 

@@ -51,10 +51,8 @@ def compile_prompt(
         stamp = {name: last[name] for name in stamp}
     metadata = _metadata(settings, memory, agent_id, conversation_id, stamp)
     section = "\n\n".join(filter(None, (_blocks(memory.blocks), metadata)))
-    if MARKER in settings.system:
-        text = settings.system.replace(MARKER, section)
-    else:
-        text = f"{settings.system}\n\n{section}"
+    system = settings.system if MARKER in settings.system else f"{settings.system}\n\n{MARKER}"
+    text = system.replace(MARKER, section)
     return Prompt(hashlib.sha256(text.encode()).digest(), text, versions | stamp, versions["blocks"])
 
 

@@ -23,7 +23,8 @@ class Reader:
     ) -> AsyncGenerator[Event]:
         """The events of a run after a position, until it ends.
 
-        `subscription` is the first reader's, who missed nothing. Raises NotFound (RUN_NOT_FOUND), Unavailable (READER_LAGS).
+        `subscription` is the first reader's, who missed nothing. Raises NotFound (RUN_NOT_FOUND), Unavailable
+        (READER_LAGS).
         """
         seen = after
         while True:

@@ -13,7 +13,18 @@ from services.common.context import current_or_none
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 # Chatty below warning, and about things that say nothing to an operator.
-_QUIET = ("asyncio", "grpc", "httpx", "httpcore", "urllib3", "opentelemetry", "docker", "alembic")
+_QUIET = (
+    "asyncio",
+    "grpc",
+    "httpx",
+    "httpx2",
+    "httpcore2",
+    "httpcore",
+    "urllib3",
+    "opentelemetry",
+    "docker",
+    "alembic",
+)
 
 
 class JsonFormatter(logging.Formatter):

@@ -62,7 +62,7 @@ def _arguments(given: Mapping[str, Any], timezone: ZoneInfo) -> tuple[Any, ...]:
         given.get("limit") or DEFAULT_LIMIT,
     )
     if not isinstance(query, str):
-        raise ValueError("query must be a text")
+        raise ValueError("query must be a text")  # noqa: TRY004 - the model's fault, not a programmer's
     if not isinstance(roles, list) or not set(roles) <= set(_ROLES):
         raise ValueError(f"roles must be a list of {', '.join(_ROLES)}")
     if not isinstance(limit, int) or not 1 <= limit <= MOST:

@@ -111,15 +111,20 @@ WITH run AS (
 SELECT id FROM run
 """
 
-# The messages of a conversation from the beginning of its window on, newest first.
+# The newest messages of a conversation from the beginning of its window on, newest first: each segment is read
+# backwards by its key, so that neither the age of the conversation nor the length of its window costs a sort.
 # $1 organization, $2 conversation, $3 most
 WINDOW = """
 SELECT m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.fact, m.seq, m.created_at
 FROM agent.conversation_heads h
 JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = $2 AND s.ordinal >= h.window_ordinal
-JOIN agent.messages m ON m.organization_id = $1 AND m.log_id = s.log_id
-    AND m.seq >= CASE WHEN s.ordinal = h.window_ordinal THEN greatest(h.window_seq, s.from_seq) ELSE s.from_seq END
-    AND (s.to_seq IS NULL OR m.seq <= s.to_seq)
+CROSS JOIN LATERAL (
+    SELECT * FROM agent.messages
+    WHERE organization_id = $1 AND log_id = s.log_id
+        AND seq >= CASE WHEN s.ordinal = h.window_ordinal THEN greatest(h.window_seq, s.from_seq) ELSE s.from_seq END
+        AND seq <= coalesce(s.to_seq, 9223372036854775807)
+    ORDER BY seq DESC LIMIT $3
+) m
 WHERE h.organization_id = $1 AND h.conversation_id = $2
 ORDER BY s.ordinal DESC, m.seq DESC
 LIMIT $3

@@ -72,7 +72,8 @@ CREATE TABLE agent.conversations (
 );
 CREATE INDEX conversations_by_agent ON agent.conversations (organization_id, agent_id, created_at);
 
--- The narrow row that a turn writes: who has the turn, where the log goes on, where the window begins, which prompt is current.
+-- The narrow row that a turn writes: who has the turn, where the log goes on, where the window begins, which prompt
+-- is current.
 CREATE TABLE agent.conversation_heads (
     organization_id uuid NOT NULL,
     conversation_id uuid NOT NULL,
@@ -89,7 +90,8 @@ CREATE TABLE agent.conversation_heads (
         REFERENCES agent.conversations (organization_id, id) ON DELETE CASCADE
 ) WITH (fillfactor = 70);
 
--- A conversation is a short list of ranges of logs; the last one is open (to_seq is null). A fork adds ranges, it copies no message.
+-- A conversation is a short list of ranges of logs; the last one is open (to_seq is null). A fork adds ranges, it
+-- copies no message.
 CREATE TABLE agent.conversation_segments (
     organization_id uuid NOT NULL,
     conversation_id uuid NOT NULL,
@@ -142,6 +144,7 @@ CREATE TABLE agent.runs (
         REFERENCES agent.conversations (organization_id, id) ON DELETE CASCADE
 ) WITH (fillfactor = 70);
 CREATE INDEX runs_by_agent ON agent.runs (organization_id, agent_id, created_at);
+CREATE INDEX runs_by_conversation ON agent.runs (organization_id, conversation_id, created_at);
 CREATE INDEX runs_by_creation ON agent.runs (organization_id, created_at, id);
 CREATE INDEX runs_by_request ON agent.runs (organization_id, request_hash, created_at) WHERE request_hash IS NOT NULL;
 CREATE INDEX runs_by_worker ON agent.runs (worker_id) WHERE status = 'running';
