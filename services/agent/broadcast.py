@@ -1,10 +1,10 @@
 """Events of the runs that this replica drives, for readers in this process. A reader that lags is cut."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from uuid import UUID
 
-from services.agent.events import Event
+from services.agent.events import Abandoned, Delta, Event
 from services.common.errors import Unavailable
 
 # Events that a reader may lie behind.
@@ -14,9 +14,11 @@ LONGEST_BACKLOG = 2_000
 class Subscription:
     """One reader's place in a run's events. Iterating ends when the run ends or its driver is gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: Iterable[Event]) -> None:
         self._backlog: asyncio.Queue[Event | None] = asyncio.Queue()
         self._lagging = False
+        for event in events:
+            self.put(event)
 
     def put(self, event: Event | None) -> None:
         """Hands an event over; None: there will be no more."""
@@ -34,35 +36,44 @@ class Subscription:
 
 
 class Hub:
-    """Topics by run: open while this process drives the run."""
+    """Topics by run: open while this process drives the run.
+
+    A topic keeps what was shown since the last durable event: a reader that comes in the middle of a message gets its
+    beginning, and word of an abandoned attempt, neither of which is stored.
+    """
 
     def __init__(self) -> None:
         self._readers: dict[UUID, set[Subscription]] = {}
-        self._driven: set[UUID] = set()
+        self._driven: dict[UUID, list[Event]] = {}
         self._opened: dict[UUID, asyncio.Event] = {}
 
     def open(self, run_id: UUID) -> None:
         """This process drives the run from now on."""
-        self._driven.add(run_id)
+        self._driven[run_id] = []
         if (opened := self._opened.pop(run_id, None)) is not None:
             opened.set()
 
     def publish(self, run_id: UUID, event: Event) -> None:
         """Shows an event to the run's readers."""
+        recent = self._driven[run_id]
+        if not isinstance(event, Delta | Abandoned):
+            recent.clear()
+        elif len(recent) < LONGEST_BACKLOG:
+            recent.append(event)
         for reader in self._readers.get(run_id, ()):
             reader.put(event)
 
     def close(self, run_id: UUID) -> None:
         """This process drives the run no longer."""
-        self._driven.discard(run_id)
+        self._driven.pop(run_id, None)
         for reader in self._readers.get(run_id, ()):
             reader.put(None)
 
     def subscribe(self, run_id: UUID) -> Subscription | None:
-        """A place in the run's events from now on; None when another process drives it, or nobody."""
+        """A place in the run's events; None when another process drives it, or nobody."""
         if run_id not in self._driven:
             return None
-        subscription = Subscription()
+        subscription = Subscription(self._driven[run_id])
         self._readers.setdefault(run_id, set()).add(subscription)
         return subscription
 

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -79,10 +80,8 @@ WHOLE_TURN = [
 
 
 @pytest.mark.parametrize("service", ["agent", "memory", "llm_gateway", "gateway"])
-@pytest.mark.parametrize("streaming", [False, True])
-def test_killed_during_a_three_step_turn(
-    own_stack: Stack, openai_fake: OpenAIServer, service: str, streaming: bool
-) -> None:
+@pytest.mark.parametrize("mode", ["blocking", "steps", "tokens"])
+def test_killed_during_a_three_step_turn(own_stack: Stack, openai_fake: OpenAIServer, service: str, mode: str) -> None:
     client = own_stack.client(timeout=60, max_retries=2)
     agent_id = create(client, "openai/gpt-4o-mini")
     openai_fake.rules(
@@ -98,18 +97,21 @@ def test_killed_during_a_three_step_turn(
 
     messages: list[Any] = [{"role": "user", "content": "Note two things."}]
     with killed_during(own_stack, service, second_call):
-        if not streaming:
+        options: dict[str, Any] = {"messages": messages, "streaming": True, "stream_tokens": mode == "tokens"}
+        if mode == "blocking":
             reply = client.agents.messages.create(agent_id, messages=messages)
             assert reply.stop_reason.stop_reason == "end_turn"
             assert types(reply.messages) == WHOLE_TURN[1:]
         elif service != "gateway":
-            chunks = list(client.agents.messages.create(agent_id, messages=messages, streaming=True))
-            shown = [kind for kind in types(chunks) if kind != "ping"]
+            chunks = list(client.agents.messages.create(agent_id, **options))
+            shown = [kind for kind, _ in groupby(types(chunks)) if kind != "ping"]
             assert shown == [*WHOLE_TURN[1:], "stop_reason", "usage_statistics"]
+            said = [chunk.content for chunk in chunks if chunk.message_type == "assistant_message"]
+            assert "".join(said) == "Both are noted."
         else:
             # The stream breaks with the process that serves it; the run goes on without a reader.
             with pytest.raises(Exception, match=r"(?i)peer closed|disconnected|connection|incomplete"):
-                list(client.agents.messages.create(agent_id, messages=messages, streaming=True))
+                list(client.agents.messages.create(agent_id, **options))
     own_stack.wait_healthy()
     run = wait_ended(client, agent_id)
     assert run.status == "completed"
