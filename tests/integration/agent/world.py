@@ -22,8 +22,8 @@ from services.agent.reading import Reader
 from services.agent.turn import Usage
 from services.agent.worker import Worker
 from services.common.context import Signer
-from services.common.database import open_pool
 from services.common.counter import StatementCounter
+from services.common.database import open_pool
 from services.common.ids import uuid7
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")
