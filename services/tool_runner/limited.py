@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from services.tool_runner.annotations import Schema
-from services.tool_runner.processes import end_process
+from services.tool_runner.processes import Child
 from services.tool_runner.schema import MAX_SOURCE_BYTES, SchemaError
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -64,19 +65,16 @@ class Limited:
 
 
 async def _run(request: bytes) -> bytes:
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-I", "-B", "-c", _PROGRAM),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={},
-    )
+    command = (sys.executable, "-I", "-B", "-c", _PROGRAM)
+    child = await Child.start(*command, environment={}, errors=subprocess.DEVNULL)
     try:
         async with asyncio.timeout(_WALL_SECONDS):
-            output, _ = await child.communicate(request)
-    except TimeoutError:
+            await child.send(request)
+            child.end_input()
+            output = await child.reader.read()
+            status = await child.wait()
+    except (TimeoutError, ConnectionError):
         return b""
     finally:
-        await end_process(child)
-    return output if child.returncode == 0 else b""
+        await child.end()
+    return output if status == 0 else b""

@@ -1,17 +1,96 @@
-"""Ending child processes."""
+"""Child processes: started by exec, spoken to over one socket that is their stdin and stdout, never left behind.
+
+Not by asyncio's own functions: uvloop forks, which runs the fork handlers of the libraries in this process (gRPC's
+can crash the child, since other threads are at work), while `subprocess` uses vfork, which runs none.
+"""
 
 import asyncio
 import contextlib
-import os
-import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
 
 
-async def end_process(process: asyncio.subprocess.Process) -> None:
-    """Kill the process if it still runs, and wait until it is gone.
+class Child:
+    """A running program. `reader` is its stdout; `send` writes to its stdin."""
 
-    Not by `process.kill()`: that may reap the child itself, and asyncio then complains that it is unknown.
-    """
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL)
-    await process.wait()
+    def __init__(
+        self, process: subprocess.Popen[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.reader = reader
+        self._process = process
+        self._writer = writer
+        self._exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        threading.Thread(target=self._reap, args=(asyncio.get_running_loop(),), daemon=True).start()
+
+    @classmethod
+    async def start(
+        cls,
+        *command: str,
+        environment: Mapping[str, str],
+        descriptors: Sequence[int] = (),
+        errors: int | None = None,
+        new_session: bool = False,
+    ) -> "Child":
+        """Start `command` with that environment and those descriptors alone; raises OSError.
+
+        errors: where its stderr goes, as in subprocess; None: where ours goes. new_session: Ctrl-C does not reach it.
+        """
+        ours, theirs = socket.socketpair()
+        with theirs:
+            reader, writer = await asyncio.open_connection(sock=ours)
+            try:
+                # No await from here on, so that a cancel cannot lose the process.
+                process = subprocess.Popen(  # noqa: ASYNC220 - vfork and exec, about a millisecond
+                    command,
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
+                    stderr=errors,
+                    env=dict(environment),
+                    pass_fds=descriptors,
+                    start_new_session=new_session,
+                )
+            except OSError:
+                writer.close()
+                raise
+        return cls(process, reader, writer)
+
+    @property
+    def pid(self) -> int:
+        """Of the program."""
+        return self._process.pid
+
+    async def send(self, data: bytes) -> None:
+        """Write to its stdin; raises ConnectionError where it no longer reads."""
+        try:
+            self._writer.write(data)
+            await self._writer.drain()
+        except RuntimeError as error:  # uvloop's, for a socket that it has seen closed
+            raise BrokenPipeError(str(error)) from error
+
+    def end_input(self) -> None:
+        """It reads the end of its stdin from now on; it can still answer."""
+        with contextlib.suppress(OSError, RuntimeError):
+            self._writer.write_eof()
+
+    async def wait(self) -> int:
+        """Its exit status once it ended: negative for a signal, as in subprocess."""
+        return await asyncio.shield(self._exited)
+
+    async def end(self) -> int:
+        """Kill it if it runs, wait until it is gone, and close the socket. Gives its exit status."""
+        if not self._exited.done():
+            self._process.kill()
+        self._writer.close()
+        return await self.wait()
+
+    def _reap(self, loop: asyncio.AbstractEventLoop) -> None:
+        status = self._process.wait()
+
+        def tell() -> None:
+            if not self._exited.done():
+                self._exited.set_result(status)
+
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(tell)

@@ -17,9 +17,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from services.tool_runner.job import ExitReason, Job, Limits, Result, SandboxUnavailable
-from services.tool_runner.processes import end_process
+from services.tool_runner.processes import Child
+from services.tool_runner.sandboxes.bubblewrap_command import FIRST_UID, SANDBOXES, command
 from services.tool_runner.sandboxes.cgroups import Cgroup, Cgroups, find_cgroups
 from services.tool_runner.sandboxes.exchange import AnswerReader, BadWorker, died
 from services.tool_runner.sandboxes.python_runtime import PythonRuntime, find_runtimes
@@ -29,17 +31,6 @@ _WORKER = Path(__file__).with_name("worker.py")
 _START_SECONDS = 10.0
 _GRACE_SECONDS = 3.0  # on top of the tool's own time, for the worker to notice and answer
 _CHUNK = 1 << 16
-# Where the runner is root, tools are not: one user per sandbox at work, from a range that systemd's
-# allocation table (UIDS-GIDS.md) leaves free.
-_FIRST_UID, _SANDBOXES = 60_720, 256
-_INSIDE_UID = "65534"
-_ENVIRONMENT = {
-    "PATH": "/usr/bin:/bin",
-    "HOME": "/work",
-    "TMPDIR": "/tmp",
-    "LANG": "C.UTF-8",
-    "USER": "nobody",
-}
 _INSTALL = (
     "install bubblewrap (Debian, Ubuntu: apt-get install bubblewrap) or a container engine (then: make sandbox-image)"
 )
@@ -63,8 +54,8 @@ class BubblewrapSandbox:
 
     def __init__(self, place: _Place) -> None:
         self._place = place
-        self._worker = _WORKER.read_bytes()
-        self._free_uids = list(range(_FIRST_UID, _FIRST_UID + _SANDBOXES))
+        self._program = _WORKER.read_bytes()
+        self._free_uids = list(range(FIRST_UID, FIRST_UID + SANDBOXES))
 
     @classmethod
     async def create(cls) -> "BubblewrapSandbox":
@@ -92,144 +83,99 @@ class BubblewrapSandbox:
 
     async def run(self, job: Job) -> Result:
         """See `ports.Sandbox`."""
-        async with self._started(job.limits) as (process, cgroup):
-            return await self._serve(process, cgroup, job)
-
-    async def close(self) -> None:
-        """Nothing is kept warm."""
-
-    async def _serve(self, process: asyncio.subprocess.Process, cgroup: Cgroup | None, job: Job) -> Result:
-        reader = AnswerReader()
-        try:
-            async with asyncio.timeout(_START_SECONDS):
-                await _read_until(process, reader, lambda: reader.ready)
-        except (TimeoutError, BadWorker, EOFError) as error:
-            raise SandboxUnavailable(await _start_problem(process, error)) from error
-        counted = cgroup is not None
-        memory, processes = (0 if counted else job.limits.memory), job.limits.processes
-        try:
-            async with asyncio.timeout(job.limits.seconds + _GRACE_SECONDS):
-                assert process.stdin
-                process.stdin.write(reader.expect(job, memory=memory, processes=processes))
-                await process.stdin.drain()
-                await _read_until(process, reader, lambda: reader.result is not None)
-        except TimeoutError:
-            result = died(ExitReason.TIMEOUT, f"no result after {job.limits.seconds:g} s")
-        except BadWorker as error:
-            result = died(ExitReason.KILLED, str(error))
-        except (EOFError, ConnectionError):
-            result = died(ExitReason.KILLED, "the sandbox ended without an answer")
-        else:
-            assert reader.result
-            result = reader.result
-        return _blame_memory(result, cgroup, job.limits)
-
-    @asynccontextmanager
-    async def _started(self, limits: Limits) -> AsyncIterator[tuple[asyncio.subprocess.Process, Cgroup | None]]:
-        """A worker about to say hello, in its own control group; nothing of it is left afterwards."""
         if not self._free_uids:
-            raise SandboxUnavailable(f"{_SANDBOXES} sandboxes are at work; try again")
+            raise SandboxUnavailable(f"{SANDBOXES} sandboxes are at work; try again")
+        cgroup = self._new_cgroup(job.limits)
         uid = self._free_uids.pop()
-        cgroup: Cgroup | None = None
-        process: asyncio.subprocess.Process | None = None
         try:
-            if self._place.cgroups:
-                cgroup = self._place.cgroups.create(limits)
-            process, sandboxed = await self._spawn(limits, uid)
-            if cgroup and sandboxed:
-                cgroup.add(sandboxed)
-            yield process, cgroup
-        except OSError as error:
-            raise SandboxUnavailable(f"bubblewrap could not be started: {error}") from error
+            async with self._started(job.limits, uid) as worker:
+                await worker.greet(cgroup)
+                return _blame_memory(await worker.serve(job, counted=cgroup is not None), cgroup, job.limits)
         finally:
-            if process:
-                await end_process(process)
             if cgroup:
                 await asyncio.to_thread(cgroup.remove)
             self._free_uids.append(uid)
 
-    async def _spawn(self, limits: Limits, uid: int) -> tuple[asyncio.subprocess.Process, int]:
-        """Start bwrap; gives it and the pid of the worker in it, 0 where bwrap failed."""
-        seccomp, worker = _pipe_with(self._place.seccomp), _pipe_with(self._worker)
-        info, info_write = os.pipe()
+    async def close(self) -> None:
+        """Nothing is kept warm."""
+
+    def _new_cgroup(self, limits: Limits) -> Cgroup | None:
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._command(limits, uid, seccomp, worker, info_write),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                pass_fds=(seccomp, worker, info_write),
-                env={},
-            )
-        except BaseException:
-            os.close(info)
-            raise
-        finally:
-            for descriptor in (seccomp, worker, info_write):
-                os.close(descriptor)
-        text = await asyncio.to_thread(_read_all, info)
-        return process, json.loads(text)["child-pid"] if text else 0
+            return self._place.cgroups.create(limits) if self._place.cgroups else None
+        except OSError as error:
+            raise SandboxUnavailable(f"no control group could be made: {error}") from error
 
-    def _command(self, limits: Limits, uid: int, seccomp: int, worker: int, info: int) -> list[str]:
-        runtime, size = self._place.runtime, str(limits.disk)
-        command = [
-            *_drop_root(uid),
-            self._place.bwrap,
-            "--unshare-all",
-            "--unshare-user",
-            "--die-with-parent",
-        ]
-        command += [
-            "--new-session",
-            "--as-pid-1",
-            "--cap-drop",
-            "ALL",
-            "--uid",
-            _INSIDE_UID,
-            "--gid",
-            _INSIDE_UID,
-        ]
-        command += ["--hostname", "sandbox", "--clearenv"]
-        for name, value in _ENVIRONMENT.items():
-            command += ["--setenv", name, value]
-        for path in runtime.mounts:
-            command += ["--ro-bind", path, path]
-        for target, path in runtime.links:
-            command += ["--symlink", target, path]
-        command += ["--proc", "/proc", "--dev", "/dev", "--ro-bind-data", str(worker), "/loci/worker.py"]
-        for folder in ("/work", "/tmp", "/dev/shm"):
-            command += ["--size", size, "--tmpfs", folder]
-        command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/work"]
-        command += ["--info-fd", str(info), "--seccomp", str(seccomp)]
-        return [*command, runtime.executable, "-I", "/loci/worker.py"]
+    @asynccontextmanager
+    async def _started(self, limits: Limits, uid: int) -> AsyncIterator["_Worker"]:
+        """bwrap with a worker in it, about to say hello; gone afterwards."""
+        seccomp, program = _pipe_with(self._place.seccomp), _pipe_with(self._program)
+        (info, info_write), (errors, errors_write) = os.pipe(), os.pipe()
+        theirs = {"seccomp": seccomp, "worker": program, "info": info_write}
+        with os.fdopen(info, "rb") as info_file, os.fdopen(errors, "rb") as errors_file:
+            try:
+                argv = command(self._place.bwrap, self._place.runtime, limits, uid, **theirs)
+                child = await Child.start(
+                    *argv, environment={}, descriptors=tuple(theirs.values()), errors=errors_write
+                )
+            except OSError as error:
+                raise SandboxUnavailable(f"bubblewrap could not be started: {error}") from error
+            finally:
+                for descriptor in (*theirs.values(), errors_write):
+                    os.close(descriptor)
+            try:
+                yield _Worker(child, info_file, errors_file)
+            finally:
+                await child.end()
 
 
-def _drop_root(uid: int) -> list[str]:
-    """Become `uid` first where this process is root: to /proc/sys, host root is root in any namespace."""
-    if os.geteuid() != 0:
-        return []
-    setpriv = shutil.which("setpriv")
-    if setpriv is None:
-        raise SandboxUnavailable("the program setpriv (package util-linux) is needed to run tools without root")
-    return [setpriv, f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--inh-caps=-all", "--"]
+class _Worker:
+    """A worker in bubblewrap. What bwrap says of it comes on `info`, what it complains of on `errors`."""
 
+    def __init__(self, child: Child, info: BinaryIO, errors: BinaryIO) -> None:
+        self._child = child
+        self._info = info
+        self._errors = errors
+        self._reader = AnswerReader()
 
-async def _read_until(process: asyncio.subprocess.Process, reader: AnswerReader, done: Callable[[], bool]) -> None:
-    """Feed what the worker writes to `reader`; raises EOFError where it ends first."""
-    assert process.stdout
-    while not done():
-        chunk = await process.stdout.read(_CHUNK)
-        if not chunk:
-            raise EOFError
-        reader.feed(chunk)
+    async def greet(self, cgroup: Cgroup | None) -> None:
+        """Wait for its hello, and put it into its control group; raises SandboxUnavailable."""
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await self._read_until(lambda: self._reader.ready)
+            if cgroup:
+                # Written before the worker was started, so it does not block.
+                cgroup.add(json.loads(os.read(self._info.fileno(), _CHUNK))["child-pid"])
+        except TimeoutError:
+            raise SandboxUnavailable(f"no worker within {_START_SECONDS:g} s") from None
+        except (BadWorker, EOFError, ValueError, OSError) as error:
+            status = await self._child.end()
+            said = self._errors.read(_CHUNK).decode("utf-8", "replace").strip()
+            problem = said or str(error) or f"bwrap ended at once, with exit status {status}"
+            raise SandboxUnavailable(problem) from error
 
+    async def serve(self, job: Job, *, counted: bool) -> Result:
+        """Its one call; `counted`: memory and processes have their limits outside."""
+        memory = 0 if counted else job.limits.memory
+        try:
+            async with asyncio.timeout(job.limits.seconds + _GRACE_SECONDS):
+                await self._child.send(self._reader.expect(job, memory=memory, processes=job.limits.processes))
+                await self._read_until(lambda: self._reader.result is not None)
+        except TimeoutError:
+            return died(ExitReason.TIMEOUT, f"no result after {job.limits.seconds:g} s")
+        except BadWorker as error:
+            return died(ExitReason.KILLED, str(error))
+        except (EOFError, OSError):
+            return died(ExitReason.KILLED, "the sandbox ended without an answer")
+        assert self._reader.result
+        return self._reader.result
 
-async def _start_problem(process: asyncio.subprocess.Process, error: Exception) -> str:
-    """Why the worker never said hello, in bwrap's words where it left some."""
-    await end_process(process)
-    assert process.stderr
-    said = (await process.stderr.read(2000)).decode("utf-8", "replace").strip()
-    return said or str(error) or f"no worker within {_START_SECONDS:g} s"
+    async def _read_until(self, done: Callable[[], bool]) -> None:
+        """Take what the worker writes; raises EOFError where it ends first."""
+        while not done():
+            chunk = await self._child.reader.read(_CHUNK)
+            if not chunk:
+                raise EOFError
+            self._reader.feed(chunk)
 
 
 def _blame_memory(result: Result, cgroup: Cgroup | None, limits: Limits) -> Result:
@@ -238,11 +184,6 @@ def _blame_memory(result: Result, cgroup: Cgroup | None, limits: Limits) -> Resu
         return result
     message = f"the tool used more memory than its limit of {limits.memory} bytes"
     return died(ExitReason.MEMORY, message, of=result)
-
-
-def _read_all(descriptor: int) -> bytes:
-    with open(descriptor, "rb") as pipe:
-        return pipe.read()
 
 
 def _pipe_with(data: bytes) -> int:

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-from services.tool_runner.processes import end_process
+from services.tool_runner.processes import Child
 from services.tool_runner.sandboxes.launcher.wire import Message, encode, length
 
 _MODULE = "services.tool_runner.sandboxes.launcher"
@@ -17,8 +17,8 @@ _END_SECONDS = 20.0
 class LauncherProcess:
     """One running launcher; made by `start`."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
+    def __init__(self, child: Child) -> None:
+        self._child = child
         self._answers: dict[int, asyncio.Future[Message | None]] = {}
         self._ids = itertools.count(1)
         self._ended = False
@@ -27,15 +27,8 @@ class LauncherProcess:
     @classmethod
     async def start(cls, image: str, warm: int, environment: Mapping[str, str]) -> "LauncherProcess":
         """Start it by exec, in a session of its own: Ctrl-C is for this process, whose end it sees."""
-        return cls(
-            await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", _MODULE, image, str(warm)),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                env=dict(environment),
-                start_new_session=True,
-            )
-        )
+        command = (sys.executable, "-m", _MODULE, image, str(warm))
+        return cls(await Child.start(*command, environment=environment, new_session=True))
 
     @property
     def alive(self) -> bool:
@@ -68,35 +61,29 @@ class LauncherProcess:
     def end_input(self) -> None:
         """Let it end: it removes its containers, then goes."""
         self._ended = True
-        assert self._process.stdin
-        self._process.stdin.close()
+        self._child.end_input()
 
     async def close(self) -> None:
         """End it, wait for it, and kill it where it does not end."""
         self.end_input()
-        try:
-            async with asyncio.timeout(_END_SECONDS):
-                await self._process.wait()
-        except TimeoutError:
-            await end_process(self._process)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._child.wait(), _END_SECONDS)
+        await self._child.end()
         await self._reading
 
     async def _send(self, request: Message) -> None:
         """A launcher that died is noticed by the reader, not here."""
-        assert self._process.stdin
         with contextlib.suppress(ConnectionError):
-            self._process.stdin.write(encode(request))
-            await self._process.stdin.drain()
+            await self._child.send(encode(request))
 
     async def _read(self) -> None:
-        assert self._process.stdout
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, ValueError):
             while True:
-                header = await self._process.stdout.readexactly(4)
-                message = json.loads(await self._process.stdout.readexactly(length(header)))
+                header = await self._child.reader.readexactly(4)
+                message = json.loads(await self._child.reader.readexactly(length(header)))
                 self._hand_out(message["id"], message)
         self._ended = True
-        await end_process(self._process)
+        await self._child.end()
         for identity in list(self._answers):
             self._hand_out(identity, None)
 

@@ -4,12 +4,13 @@ import asyncio
 import json
 import os
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from services.tool_runner.processes import end_process
+from services.tool_runner.processes import Child
 
 _MINIMUM = (3, 11)
 _SECONDS = 10.0
@@ -43,21 +44,18 @@ def _candidates() -> list[str]:
 
 
 async def _ask(executable: str) -> list[Any] | None:
-    child = await asyncio.create_subprocess_exec(
-        executable,
-        *("-I", "-S", "-c", _QUESTION),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+    command = (executable, "-I", "-S", "-c", _QUESTION)
+    try:
+        child = await Child.start(*command, environment={}, errors=subprocess.DEVNULL)
+    except OSError:
+        return None
     try:
         async with asyncio.timeout(_SECONDS):
-            output, _ = await child.communicate()
-        answer: list[Any] = json.loads(output)
-    except (TimeoutError, ValueError):
+            answer: list[Any] = json.loads(await child.reader.read())
+    except (TimeoutError, ConnectionError, ValueError):
         return None
     finally:
-        await end_process(child)
+        await child.end()
     return answer
 
 

@@ -17,7 +17,7 @@ class Pool:
         self._size = size
         self._limits = Limits()
         self._ready: list[Worker] = []
-        self._filling = 0
+        self._fillers: set[threading.Thread] = set()
         self._closed = False
         self._lock = threading.Lock()
 
@@ -27,36 +27,37 @@ class Pool:
         if shape(limits) == shape(self._limits):
             with self._lock:
                 warm = self._ready.pop() if self._ready else None
-            threading.Thread(target=self._fill, daemon=True).start()
+            self._refill()
         return warm or self._engine.start(limits)
 
-    def _fill(self) -> None:
-        while True:
-            with self._lock:
-                if self._closed or len(self._ready) + self._filling >= self._size:
-                    return
-                self._filling += 1
-            try:
-                worker = self._engine.start(self._limits)
-            except SandboxUnavailable:
-                worker = None  # the next call meets the same problem and reports it
-            with self._lock:
-                self._filling -= 1
-                keep = worker is not None and not self._closed
-                if worker and keep:
-                    self._ready.append(worker)
-            if worker is None:
-                return
-            if not keep:
-                worker.remove()
-
     def close(self) -> None:
-        """Remove what is warm."""
+        """Remove what is warm, and what is just being made."""
         with self._lock:
             self._closed = True
-            ready, self._ready = self._ready, []
-        for worker in ready:
+            fillers = list(self._fillers)
+        for filler in fillers:
+            filler.join()
+        for worker in self._ready:
             worker.remove()
+
+    def _refill(self) -> None:
+        with self._lock:
+            missing = 0 if self._closed else self._size - len(self._ready) - len(self._fillers)
+            fillers = [threading.Thread(target=self._add_one, daemon=True) for _ in range(missing)]
+            self._fillers.update(fillers)
+        for filler in fillers:
+            filler.start()
+
+    def _add_one(self) -> None:
+        worker: Worker | None = None
+        try:
+            worker = self._engine.start(self._limits)
+        except SandboxUnavailable:
+            return  # the next call meets the same problem and reports it
+        finally:
+            with self._lock:
+                self._fillers.discard(threading.current_thread())
+                self._ready += [worker] if worker else []
 
 
 class Call:

@@ -1,0 +1,202 @@
+"""The tool runner on a real Postgres behind real gRPC, with a sandbox that the test holds in its hand."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+import grpc
+import pytest
+
+from loci.tool.v1 import execution_service_pb2 as execution_pb
+from loci.tool.v1 import tool_service_pb2 as tool_pb
+from loci.tool.v1.execution_service_pb2_grpc import ExecutionServiceStub
+from loci.tool.v1.tool_service_pb2_grpc import ToolServiceStub
+from services.common.channel import make_channel
+from services.common.context import CallContext, Signer, Verifier, use_context
+from services.common.counter import StatementCounter
+from services.common.database import open_pool
+from services.common.errors import LociError, from_rpc
+from services.common.keys import key_id, load_private_key, new_private_key
+from services.tool_runner.adapters.late_lists import LateLists
+from services.tool_runner.adapters.receipts import PostgresReceipts
+from services.tool_runner.adapters.tools import PostgresTools
+from services.tool_runner.bootstrap import ToolRunner, build
+from services.tool_runner.job import ExitReason, Job, Limits, Result, SandboxUnavailable
+from services.tool_runner.ports import Sandbox
+
+if TYPE_CHECKING:
+    from loci.tool.v1.execution_service_pb2_grpc import ExecutionServiceAsyncStub
+    from loci.tool.v1.tool_pb2 import Tool
+    from loci.tool.v1.tool_service_pb2_grpc import ToolServiceAsyncStub
+
+PRIVATE_KEY = new_private_key()
+_KEY = load_private_key(PRIVATE_KEY)
+SIGNER = Signer(_KEY, key_id(_KEY.public_key()))
+VERIFIER = Verifier({key_id(_KEY.public_key()): _KEY.public_key()})
+
+ROLL = '''
+import random
+
+def roll_dice(num_sides: int = 6) -> int:
+    """Roll a die.
+
+    Args:
+        num_sides: how many sides it has
+    """
+    return random.randint(1, num_sides)
+'''
+
+_numbers = itertools.count()
+
+
+@dataclass
+class HeldSandbox:
+    """Runs nothing: answers `result`, at once or when `gate` opens. `jobs` are those that it was given."""
+
+    name: str = "held"
+    image: str = "held:1"
+    result: Result = field(default_factory=lambda: Result(reason=ExitReason.OK, result="7"))
+    jobs: list[Job] = field(default_factory=list)
+    killed: int = 0
+    unavailable: str = ""
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, job: Job) -> Result:
+        if self.unavailable:
+            raise SandboxUnavailable(self.unavailable)
+        self.jobs.append(job)
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.killed += 1
+            raise
+        return self.result
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+@dataclass
+class OneSandbox:
+    """`execution.Sandboxes` with no choice."""
+
+    sandbox: Sandbox
+
+    async def get(self) -> Sandbox:
+        return self.sandbox
+
+    def forget(self, sandbox: Sandbox) -> None:
+        """There is no other."""
+
+    async def close(self) -> None:
+        await self.sandbox.close()
+
+
+@dataclass
+class Client:
+    """Stubs of a running tool runner. Calls are made within `client.of(organization)`."""
+
+    tools: ToolServiceAsyncStub
+    execution: ExecutionServiceAsyncStub
+    caller: CallContext
+
+    @contextmanager
+    def of(self, organization_id: UUID) -> Iterator[None]:
+        """Calls in this block are made for another tenant."""
+        with use_context(replace(self.caller, organization_id=organization_id), signer=SIGNER):
+            yield
+
+    async def upsert(self, source: str = ROLL, **fields: Any) -> Tool:
+        request = tool_pb.UpsertToolRequest(tool=tool_pb.ToolDraft(source_code=source, **fields))
+        return (await self.tools.UpsertTool(request)).tool
+
+    async def call(self, tool_id: str, *, key: str = "", **arguments: Any) -> execution_pb.Receipt:
+        """One call; the key is fresh unless given."""
+        request = execution_pb.ExecuteToolRequest(
+            call_key=key or f"call-{uuid4()}", tool_id=tool_id, arguments_json=json.dumps(arguments)
+        )
+        return (await self.execution.ExecuteTool(request)).receipt
+
+    async def cancel(self, key: str) -> execution_pb.Receipt:
+        request = execution_pb.CancelExecutionRequest(call_key=key)
+        return (await self.execution.CancelExecution(request)).receipt
+
+    async def receipt(self, key: str) -> execution_pb.Receipt:
+        return (await self.execution.GetReceipt(execution_pb.GetReceiptRequest(call_key=key))).receipt
+
+
+@dataclass
+class Service(Client):
+    """A tool runner in this process."""
+
+    sandbox: Any
+    runner: ToolRunner
+    counter: StatementCounter
+
+    async def until_running(self, count: int = 1) -> None:
+        """The sandbox was given this many jobs."""
+        async with asyncio.timeout(10):
+            while len(self.sandbox.jobs) < count:
+                await asyncio.sleep(0.01)
+
+
+@contextmanager
+def fails(kind: type[LociError], reason: str) -> Iterator[list[LociError]]:
+    """The RPC within fails with this class and reason."""
+    caught: list[LociError] = []
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        yield caught
+    caught.append(from_rpc(error.value))
+    assert type(caught[0]) is kind, caught[0]
+    assert caught[0].reason == reason
+
+
+@asynccontextmanager
+async def client(address: str, organization_id: UUID | None = None) -> AsyncIterator[Client]:
+    """A client of the service at `address`, for a tenant of its own."""
+    caller = CallContext(organization_id or uuid4(), UUID(int=2), "user", ("tool_runner",))
+    async with make_channel(address) as channel:
+        with use_context(caller, signer=SIGNER):
+            yield Client(ToolServiceStub(channel), ExecutionServiceStub(channel), caller)
+
+
+@asynccontextmanager
+async def tool_runner(
+    url: str,
+    folder: Path,
+    *,
+    sandbox: Sandbox | None = None,
+    organization_id: UUID | None = None,
+    limits: Limits | None = None,
+    at_once: int = 8,
+) -> AsyncIterator[Service]:
+    """A tool runner on a migrated database."""
+    counter = StatementCounter(keep_texts=True)
+    address = f"unix://{folder}/t{next(_numbers)}.sock"
+    used = sandbox or HeldSandbox()
+    lists = LateLists(url)
+    async with await open_pool(url, counter=counter) as pool:
+        runner = build(
+            listen=address,
+            verifier=VERIFIER,
+            tools=PostgresTools(pool),
+            lists=lists,
+            receipts=PostgresReceipts(pool),
+            sandboxes=OneSandbox(used),
+            limits=limits,
+            at_once=at_once,
+        )
+        await runner.server.start()
+        async with client(address, organization_id) as stubs:
+            yield Service(stubs.tools, stubs.execution, stubs.caller, used, runner, counter)
+        await runner.server.stop(0)
+        await runner.executor.close()
+        await lists.close()
