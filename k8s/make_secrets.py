@@ -48,16 +48,10 @@ def _config_map(name: str, values: Mapping[str, str]) -> dict[str, Any]:
 
 def main() -> None:
     """Prints one List."""
-    parser = argparse.ArgumentParser(
-        prog="python -m k8s.make_secrets", description="Fresh secrets for k8s/base."
-    )
+    parser = argparse.ArgumentParser(prog="python -m k8s.make_secrets", description="Fresh secrets for k8s/base.")
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        "--database-url", help="a Postgres with pgvector: postgresql://role:password@host/database"
-    )
-    where.add_argument(
-        "--postgres", action="store_true", help="the Postgres of overlays/dev, with a fresh password"
-    )
+    where.add_argument("--database-url", help="a Postgres with pgvector: postgresql://role:password@host/database")
+    where.add_argument("--postgres", action="store_true", help="the Postgres of overlays/dev, with a fresh password")
     arguments = parser.parse_args()
     password = secrets.token_hex(24) if arguments.postgres else None
     url = arguments.database_url or f"postgresql://loci:{password}@{POSTGRES_HOST}/loci"

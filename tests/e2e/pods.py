@@ -97,6 +97,10 @@ class Network:
         """Stops the pod as Kubernetes would (SIGTERM, 30 seconds) and starts it again."""
         docker("restart", "--time", "30", self.container(pod))
 
+    def remove(self, pod: str) -> None:
+        """Ends the pod at once."""
+        docker("rm", "--force", "--volumes", self.container(pod))
+
     def exit_code(self, pod: str) -> int:
         """With which code the stopped pod ended."""
         docker("stop", "--time", "30", self.container(pod))

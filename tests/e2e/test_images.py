@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -56,10 +58,12 @@ def tag() -> Iterator[str]:
     need_engine()
     made = f"test-{uuid.uuid4().hex[:12]}"
     base = f"loci-base:{made}"
-    images = [f"loci-{target.replace('_', '-')}:{made}" for target in TARGETS]
+    sandbox = f"loci-sandbox:{made}"
+    images = [sandbox, *(f"loci-{target.replace('_', '-')}:{made}" for target in TARGETS)]
     try:
         script("scripts/local-base", base)
         script("scripts/images", BASE=base, TAG=made, WHEELHOUSE="1")
+        script("scripts/sandbox-image", base, sandbox)
         yield made
     finally:
         docker("rmi", "--force", *images, check=False)
@@ -69,20 +73,19 @@ def tag() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def pods(tag: str) -> Iterator[Network]:
-    """Every pod of the dev overlay, migrated and answering."""
+    """Every pod of the dev overlay, migrated and answering; tool-runner has an engine, which no pod would have."""
     with network(tag) as made:
         made.start(POSTGRES)
         wait_until(lambda: "listening on IPv4" in made.logs("postgres"), made, "postgres")
         made.run_job(BASE / "migrations.yaml")
         for pod in [*SERVICES, "gateway"]:
-            made.start(BASE / f"{pod}.yaml")
+            made.start(BASE / f"{pod}.yaml", *(engine(tag) if pod == "tool-runner" else ()))
         wait_until(lambda: healthy(made), made, "gateway")
         yield made
 
 
-def wait_until(condition: object, pods: Network, pod: str, seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], bool], pods: Network, pod: str, seconds: float = 60) -> None:
     """Waits for `condition()`; the pod's log is part of the failure."""
-    assert callable(condition)
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"{pod} is not ready: {pods.logs(pod)}"
@@ -119,6 +122,26 @@ def letta(pods: Network) -> Letta:
     return Letta(base_url=address(pods), api_key=password, timeout=30, max_retries=0)
 
 
+def engine(tag: str) -> list[str]:
+    """Arguments of `docker run` that hand a container this machine's engine, and the image of its sandboxes."""
+    socket = Path(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://"))
+    if not socket.is_socket():
+        pytest.skip("the Docker engine is not on this machine")
+    return [
+        f"--volume={socket}:/run/engine.sock",
+        f"--group-add={socket.stat().st_gid}",
+        "--env=DOCKER_HOST=unix:///run/engine.sock",
+        f"--env=LOCI_SANDBOX_IMAGE=loci-sandbox:{tag}",
+    ]
+
+
+def returned_by_dice(client: Letta, agent_id: str) -> tuple[str, str]:
+    """(status, text) of the tool that the agent is told to use."""
+    reply = client.agents.messages.create(agent_id, input="use roll_dice with num_sides=6")
+    (returned,) = [message for message in reply.messages if message.message_type == "tool_return_message"]
+    return returned.status, str(returned.tool_return)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_image_runs_unprivileged_and_installs_nothing(tag: str, target: str) -> None:
     image = f"loci-{target.replace('_', '-')}:{tag}"
@@ -150,7 +173,7 @@ def test_a_missing_setting_is_one_line(tag: str) -> None:
 
 def test_every_service_answers_its_probe(pods: Network) -> None:
     for pod in SERVICES:
-        wait_until(lambda pod=pod: probe(pods, pod), pods, pod)
+        wait_until(partial(probe, pods, pod), pods, pod)
 
 
 def test_without_the_password_nobody_is_served(pods: Network) -> None:
@@ -174,9 +197,9 @@ def test_the_walk(pods: Network) -> None:
     client.agents.messages.create(agent.id, input="My name is Ada and I like Haskell.")
     assert "Ada" in client.agents.blocks.retrieve("human", agent_id=agent.id).value
 
-    kinds = [
-        chunk.message_type for chunk in client.agents.messages.stream(agent.id, input="Hello there", stream_tokens=True)
-    ]
+    hello: list[Any] = [{"role": "user", "content": "Hello there"}]
+    stream = client.agents.messages.create(agent.id, messages=hello, streaming=True, stream_tokens=True)
+    kinds = [chunk.message_type for chunk in stream]
     assert kinds.count("assistant_message") > 1, kinds
     assert kinds[-2:] == ["stop_reason", "usage_statistics"], kinds
 
@@ -184,9 +207,13 @@ def test_the_walk(pods: Network) -> None:
     found = client.agents.passages.search(agent.id, query="bronze giant")
     assert "Rhodes" in found.results[0].content
 
+    tool = client.tools.upsert(source_code=DICE)
+    client.agents.tools.attach(tool.id, agent_id=agent.id)
+    assert returned_by_dice(client, agent.id) == ("success", "rolled below 7")
+
     for pod in ("memory", "agent"):
         pods.restart(pod)
-        wait_until(lambda pod=pod: probe(pods, pod), pods, pod)
+        wait_until(partial(probe, pods, pod), pods, pod)
     reply = client.agents.messages.create(agent.id, input="What is my name?")
     answers = [message.content for message in reply.messages if message.message_type == "assistant_message"]
     assert "Ada" in str(answers[-1]), answers
@@ -196,15 +223,19 @@ def test_the_walk(pods: Network) -> None:
         client.agents.retrieve(agent.id)
 
 
-def test_a_custom_tool_without_a_sandbox_is_refused_and_the_agent_goes_on(pods: Network) -> None:
+def test_without_an_engine_a_custom_tool_is_refused_and_the_agent_goes_on(pods: Network) -> None:
+    pods.remove("tool-runner")
+    pods.start(BASE / "tool-runner.yaml")
+    wait_until(lambda: probe(pods, "tool-runner"), pods, "tool-runner")
     client = letta(pods)
     tool = client.tools.upsert(source_code=DICE)
     agent = client.agents.create(name="dicer", model="loci/demo", tool_ids=[tool.id])
-    reply = client.agents.messages.create(agent.id, input="use roll_dice with num_sides=6")
-    (returned,) = [message for message in reply.messages if message.message_type == "tool_return_message"]
-    assert returned.status == "error"
-    assert "sandbox" in returned.tool_return.lower()
-    assert client.agents.messages.create(agent.id, input="Hello").stop_reason.stop_reason == "end_turn"
+    status, said = returned_by_dice(client, agent.id)
+    assert status == "error"
+    assert "no container engine" in said
+    assert "bubblewrap" in said
+    reply = client.agents.messages.create(agent.id, input="Hello")
+    assert reply.stop_reason.stop_reason == "end_turn"
     client.agents.delete(agent.id)
 
 

@@ -177,6 +177,7 @@ def test_only_edges_sign_and_know_the_password(documents: list[Document]) -> Non
             holders.setdefault(name, set()).add(workload["metadata"]["name"])
     assert holders["loci-signing-key"] == EDGES
     assert holders["loci-password"] == EDGES
+    assert holders["loci-encryption-key"] == {"llm-gateway", "tool-runner"}
     assert holders["loci-public-keys"] == SERVICES | {"gateway"}
     assert holders["loci-database"] == SERVICES | {"migrations"}
 
