@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
-BASE, IMAGE = "loci-sandbox-base:test", "loci-sandbox:test"
+BASE, IMAGE = "loci-base:test", "loci-sandbox:test"
 _START_SECONDS, _BUILD_SECONDS = 20.0, 180
 
 
@@ -78,7 +78,7 @@ def _answers(socket: Path) -> bool:
 def _build(environment: dict[str, str]) -> None:
     """The image of this tree, on a base made of Debian packages."""
     have = subprocess.run(["docker", "image", "inspect", BASE], env=environment, capture_output=True, check=False)
-    base = [] if have.returncode == 0 else [[str(SCRIPTS / "sandbox-base"), BASE]]
+    base = [] if have.returncode == 0 else [[str(SCRIPTS / "local-base"), BASE]]
     for step in [*base, [str(SCRIPTS / "sandbox-image"), BASE, IMAGE]]:
         done = subprocess.run(
             step, env=environment, capture_output=True, text=True, timeout=_BUILD_SECONDS, check=False
