@@ -30,6 +30,7 @@ from services.common.context import CallContext, Signer, Verifier, current, use_
 from services.common.counter import StatementCounter
 from services.common.engine import make_engine
 from services.common.errors import LociError, Unavailable, from_rpc
+from services.common.ids import uuid7
 from services.common.server import make_server
 from services.memory.adapters.embedder import GatewayEmbedder
 from services.memory.bootstrap import build, open_memory_pool, postgres_stores
@@ -125,7 +126,7 @@ class Memory:
         """A new agent with a block per label; returns its id."""
         agent_id = f"agent-{uuid4()}"
         drafts = [
-            block_pb.BlockDraft(id=f"block-{uuid4()}", label=label, value=value) for label, value in values.items()
+            block_pb.BlockDraft(id=f"block-{uuid7()}", label=label, value=value) for label, value in values.items()
         ]
         request = agent_pb.CreateAgentMemoryRequest(agent_id=agent_id, blocks=drafts)
         await self.agents.CreateAgentMemory(request)
