@@ -1,7 +1,6 @@
 """`python -m services.tool_runner` serves; `python -m services.tool_runner migrate` brings the schema up to date."""
 
 import logging
-import os
 
 from services.common import telemetry
 from services.common.database import open_pool, wait_for_database
@@ -20,8 +19,6 @@ _log = logging.getLogger(__name__)
 
 async def serve(env: Env) -> None:
     """Serves until a signal comes."""
-    # Read by gRPC when it starts. Programs are started by exec here; its handlers around fork would hang some.
-    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
     settings = Settings.read(env)
     telemetry.setup(AUDIENCE, env)
     database = settings.database

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from services.common.errors import Aborted, FailedPrecondition, NotFound
+from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, NotFound
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.limited import Limited
 from services.tool_runner.model import (
@@ -22,7 +23,7 @@ from services.tool_runner.ports import ToolStore
 from services.tool_runner.schema import SchemaError
 from services.tool_runner.texts import storable
 
-_ATTEMPTS = 5
+_ATTEMPTS = 10
 # "json" is what clients of the reference say of Python tools to which they give a schema.
 _PYTHON = frozenset({"python", "json"})
 _ABOUT_SCHEMA = frozenset({"BAD_NAME", "BAD_SCHEMA", "TOO_DEEP"})
@@ -74,7 +75,9 @@ class Catalogue:
         for _ in range(_ATTEMPTS):
             present = await self._store.named(organization_id, made.name)
             if present is None:
-                return await self._store.insert(organization_id, user_id, made)
+                with suppress(AlreadyExists):  # since we looked: it is there now
+                    return await self._store.insert(organization_id, user_id, made)
+                continue
             _check_writable(present)
             if updated := await self._store.update(organization_id, user_id, _merged(present, made, draft)):
                 return updated

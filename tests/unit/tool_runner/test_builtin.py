@@ -1,0 +1,45 @@
+"""The built-in tools: names, types and schemas as clients of the reference know them."""
+
+import json
+from uuid import UUID, uuid5
+
+import pytest
+
+from services.tool_runner.arguments import check_parameters
+from services.tool_runner.builtin import BUILTIN_TOOLS
+from services.tool_runner.builtin.tool import BuiltinTool
+from services.tool_runner.model import ToolType
+from services.tool_runner.schema import check_schema
+
+# name: (type, arguments, required). Facts of the reference API.
+EXPECTED = {
+    "memory_insert": ("letta_sleeptime_core", "label new_string insert_line", "label new_string"),
+    "memory_replace": ("letta_sleeptime_core", "label old_string new_string", "label old_string new_string"),
+    "core_memory_append": ("letta_memory_core", "label content", "label content"),
+    "core_memory_replace": ("letta_memory_core", "label old_content new_content", "label old_content new_content"),
+    "archival_memory_insert": ("letta_core", "content tags", "content"),
+    "archival_memory_search": (
+        "letta_core", "query tags tag_match_mode top_k start_datetime end_datetime", "query"),
+    "conversation_search": ("letta_core", "query roles limit start_date end_date", ""),
+}  # fmt: skip
+
+
+def test_these_are_all() -> None:
+    assert {tool.name for tool in BUILTIN_TOOLS} == EXPECTED.keys()
+
+
+@pytest.mark.parametrize("builtin", BUILTIN_TOOLS, ids=lambda tool: tool.name)
+def test_built_in_tools(builtin: BuiltinTool) -> None:
+    tenant = UUID(int=5)
+    tool = builtin.of_tenant(tenant)
+    tool_type, arguments, required = EXPECTED[tool.name]
+    schema = json.loads(tool.json_schema)
+    check_schema(schema)
+    check_parameters(tool.name, schema["parameters"])
+    assert (tool.tool_type, tool.tags) == (ToolType(tool_type), (tool_type,))
+    assert list(schema["parameters"]["properties"]) == arguments.split()
+    assert schema["parameters"]["required"] == required.split()
+    assert all(part["description"] for part in schema["parameters"]["properties"].values())
+    assert schema["description"] == tool.description
+    assert tool.id == uuid5(tenant, tool.name)
+    assert tool.enable_parallel_execution == tool.name.endswith("_search")

@@ -1,0 +1,90 @@
+"""What a receipt means: the table of at most once, and the sentences for the model."""
+
+from uuid import UUID
+
+import pytest
+
+from services.tool_runner import receipts
+from services.tool_runner.job import ExitReason, Limits, Result, ToolError
+from services.tool_runner.model import Outcome, Receipt, State, Tool, ToolType
+
+TOOL_ID = UUID(int=1)
+TOOL = Tool(
+    id=TOOL_ID,
+    name="act",
+    description="",
+    tool_type=ToolType.CUSTOM,
+    source_type="python",
+    source_code="",
+    json_schema="{}",
+)
+
+
+def receipt(state: State, *, alive: bool) -> Receipt:
+    return Receipt(
+        call_key="k",
+        tool_id=TOOL_ID,
+        tool_version=1,
+        arguments_hash="h",
+        state=state,
+        owner_id=UUID(int=2),
+        owner_alive=alive,
+    )
+
+
+@pytest.mark.parametrize("idempotent", [False, True])
+@pytest.mark.parametrize("alive", [False, True])
+@pytest.mark.parametrize("state", State)
+def test_a_tool_acts_at_most_once(state: State, alive: bool, idempotent: bool) -> None:
+    decision = receipts.judge(receipt(state, alive=alive), TOOL_ID, "h", idempotent=idempotent)
+    expected: dict[tuple[State, bool], receipts.Decision] = {
+        (State.RESERVED, True): receipts.Wait(),
+        (State.RESERVED, False): receipts.TakeOver(),
+        (State.STARTED, True): receipts.Wait(),
+        (State.STARTED, False): receipts.Lose(),
+        (State.DONE, True): receipts.Answer(),
+        (State.DONE, False): receipts.Answer(),
+        (State.UNKNOWN, True): receipts.TakeOver() if idempotent else receipts.Answer(),
+        (State.UNKNOWN, False): receipts.TakeOver() if idempotent else receipts.Answer(),
+    }
+    assert decision == expected[state, alive]
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_key_belongs_to_one_call(state: State) -> None:
+    for tool_id, arguments_hash in ((UUID(int=9), "h"), (TOOL_ID, "other")):
+        found = receipts.judge(receipt(state, alive=True), tool_id, arguments_hash, idempotent=True)
+        assert found == receipts.Reused()
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ('"plain"', "plain"),
+        ("null", "None"),
+        ("true", "True"),
+        ("3", "3"),
+        ('{"a": [1, null]}', '{"a": [1, null]}'),
+        ('"\\u0000"', "\ufffd"),
+    ],
+)
+def test_results_as_the_model_reads_them(result: str, text: str) -> None:
+    ending = receipts.ended(TOOL, Result(ExitReason.OK, result=result), Limits())
+    assert (ending.state, ending.outcome) == (State.DONE, Outcome.SUCCESS)
+    assert (ending.tool_return, ending.result) == (text, result)
+
+
+def test_an_exception_is_told_as_the_reference_tells_it() -> None:
+    error = ToolError("KeyError", "'x'", '  File "<tool>", line 2, in act\n')
+    ending = receipts.ended(TOOL, Result(ExitReason.RAISED, error=error), Limits())
+    assert ending.tool_return.splitlines() == [
+        "Error executing function act: KeyError: 'x'",
+        '  File "<tool>", line 2, in act',
+    ]
+
+
+def test_streams_that_were_cut_say_so() -> None:
+    result = Result(ExitReason.OK, result="1", stdout="x" * 8, stderr="short", truncated=True)
+    ending = receipts.ended(TOOL, result, Limits(capture=8))
+    assert ending.stdout == "xxxxxxxx\n... (cut at 8 bytes)"
+    assert ending.stderr == "short"
