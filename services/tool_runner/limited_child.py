@@ -4,6 +4,7 @@ One JSON object in on stdin, one out on stdout; requests are those of `limited.p
 process, and its parent says so to the caller.
 """
 
+import contextlib
 import json
 import resource
 import sys
@@ -24,7 +25,8 @@ def _limit() -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, 32),
     ):
-        resource.setrlimit(what, (value, value))
+        with contextlib.suppress(ValueError, OSError):  # not every system has every limit
+            resource.setrlimit(what, (value, value))
 
 
 def derive(source: str, schema: Schema | None, args_schema: Schema | None) -> dict[str, Any]:

@@ -1,21 +1,24 @@
 """Which sandbox serves: Docker where an engine answers and has the image, else bubblewrap, else none.
 
-Nothing is started before the first call, or `prepare` at the start of the service.
+Nothing is started before the first call, or `prepare` at the start of the service. An engine that answers but
+fails to start sandboxes is passed over for a while.
 """
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from services.tool_runner.job import SandboxUnavailable
 from services.tool_runner.ports import Sandbox
 from services.tool_runner.sandboxes.bubblewrap import BubblewrapSandbox
-from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
+from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings, Probe
 
 LOCAL_IMAGE = "loci-sandbox:latest"
 _DEFAULT_SOCKET = "/var/run/docker.sock"
+_PASSED_OVER_SECONDS = 60.0
 Kind = Literal["auto", "docker", "bubblewrap"]
 
 
@@ -28,16 +31,25 @@ class SandboxSettings:
     pull_seconds: float = 120.0
 
 
+class Engine(Sandbox, Protocol):
+    """A sandbox that can say whether it would work; `sandboxes.docker.DockerSandbox` is the one."""
+
+    async def probe(self, pull_seconds: float = 0.0) -> Probe: ...
+
+
 class SandboxChoice:
     """Chooses on first use and stays with it, until told that it failed."""
 
     def __init__(
         self,
         settings: SandboxSettings,
+        *,
+        docker: Engine | None = None,
         bubblewrap: Callable[[], Awaitable[Sandbox]] = BubblewrapSandbox.create,
     ) -> None:
         self._settings = settings
-        self._docker = DockerSandbox(settings.docker)
+        self._docker: Engine = docker or DockerSandbox(settings.docker)
+        self._docker_failed_at = float("-inf")
         self._bubblewrap = bubblewrap
         self._chosen: Sandbox | None = None
         self._choosing = asyncio.Lock()
@@ -62,6 +74,8 @@ class SandboxChoice:
 
     def forget(self, sandbox: Sandbox) -> None:
         """It failed: choose anew at the next call."""
+        if sandbox is self._docker:
+            self._docker_failed_at = time.monotonic()
         if self._chosen is sandbox:
             self._chosen = None
 
@@ -75,13 +89,19 @@ class SandboxChoice:
                 return await self._with_docker()
             case "bubblewrap":
                 return await self._bubblewrap()
-        try:
-            return await self._with_docker()
-        except SandboxUnavailable as docker:
+        if time.monotonic() - self._docker_failed_at < _PASSED_OVER_SECONDS:
+            return await self._first(self._bubblewrap, self._with_docker)
+        return await self._first(self._with_docker, self._bubblewrap)
+
+    async def _first(self, *makers: Callable[[], Awaitable[Sandbox]]) -> Sandbox:
+        """The first that can be had; where none can, what is missing of all."""
+        problems = []
+        for make in makers:
             try:
-                return await self._bubblewrap()
-            except SandboxUnavailable as bubblewrap:
-                raise SandboxUnavailable(f"{docker}; {bubblewrap}") from bubblewrap
+                return await make()
+            except SandboxUnavailable as error:
+                problems.append(str(error))
+        raise SandboxUnavailable("; ".join(problems))
 
     async def _with_docker(self) -> Sandbox:
         if not self._tries_docker():

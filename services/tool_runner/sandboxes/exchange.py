@@ -44,7 +44,10 @@ class AnswerReader:
         if not self.ready:
             if not HELLO.startswith(self._buffer[: len(HELLO)]):
                 began = bytes(self._buffer[:40])
-                raise BadWorker(f"the sandbox began with {began!r}, not {HELLO!r}: its image is of another release")
+                raise BadWorker(
+                    f"the sandbox began with {began!r}, not {HELLO!r}: its image is of another release; "
+                    "run make sandbox-image"
+                )
             if len(self._buffer) < len(HELLO):
                 return
             del self._buffer[: len(HELLO)]

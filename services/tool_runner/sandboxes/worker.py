@@ -140,8 +140,10 @@ def _become_tool(job: dict[str, Any], output: int, errors: int, outcome: int) ->
     null = os.open(os.devnull, os.O_RDWR)
     for target, source in ((0, null), (1, output), (2, errors)):
         os.dup2(source, target)
-    os.closerange(3, outcome)
-    os.closerange(outcome + 1, 256)
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        if descriptor > 2 and descriptor != outcome:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
     _LIBC.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
     _limit_tool(job["limits"])
     os.environ.update(job["environment"])

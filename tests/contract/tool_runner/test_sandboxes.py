@@ -362,6 +362,19 @@ async def test_nothing_printed_can_pass_for_the_answer(sandbox: Sandbox) -> None
     assert (result.reason, result.result) == (ExitReason.OK, '"genuine"')
 
 
+async def test_the_tool_holds_no_descriptor_but_its_own(sandbox: Sandbox) -> None:
+    source = (
+        "import os, stat\n"
+        "def tool():\n"
+        "    kinds = {}\n"
+        "    for fd in map(int, os.listdir('/proc/self/fd')):\n"
+        "        try: kinds[fd] = stat.S_ISSOCK(os.fstat(fd).st_mode)\n"
+        "        except OSError: continue\n"
+        "    return [len(kinds), any(kinds.values()), os.readlink('/proc/self/fd/0')]"
+    )
+    assert await value(sandbox, source) == [4, False, "/dev/null"]  # stdin, stdout, stderr, the outcome
+
+
 async def test_a_copy_of_the_tool_does_not_answer_for_it(sandbox: Sandbox) -> None:
     source = (
         "import os, time\ndef tool():\n    if os.fork() == 0: return 'copy'\n    time.sleep(0.3)\n    return 'original'"

@@ -1,6 +1,7 @@
-"""Who made a container, in a form that a later launcher can check: `boot/pid namespace/pid/start time`."""
+"""Who made a container, in a form that a later launcher can check: `host/pid namespace/pid/start time`."""
 
 import os
+import platform
 from pathlib import Path
 
 
@@ -19,13 +20,27 @@ def is_dead(name: str) -> bool | None:
 
 
 def _world() -> str:
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:  # not Linux
+        return f"{platform.node()}/0"
 
 
 def _start_time(pid: int) -> str:
-    """Field 22 of /proc/pid/stat; the command before it may hold spaces, so it is counted from its end."""
+    """Field 22 of /proc/pid/stat; "" for none. The command before it may hold spaces: counted from its end."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
+        return _signalled(pid)
+
+
+def _signalled(pid: int) -> str:
+    """Where there is no /proc, that a process has this pid is all there is to know."""
+    if Path("/proc/self").exists():
         return ""
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return ""
+    return "running"
