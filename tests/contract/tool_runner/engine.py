@@ -89,5 +89,5 @@ def _build(environment: dict[str, str]) -> None:
 
 def containers(environment: dict[str, str]) -> list[str]:
     """Ids of every sandbox container, running or not."""
-    command = ["docker", "ps", "--all", "--quiet", "--filter", "label=loci.sandbox=1"]
+    command = ["docker", "ps", "--all", "--quiet", "--filter", "label=loci.sandbox=1", "--filter", f"ancestor={IMAGE}"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()

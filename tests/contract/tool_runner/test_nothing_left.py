@@ -54,7 +54,7 @@ def _groups() -> list[Path]:
 
 
 def _running(environment: dict[str, str]) -> str:
-    command = ["docker", "ps", "--quiet", "--filter", "label=loci.sandbox=1"]
+    command = ["docker", "ps", "--quiet", "--filter", "label=loci.sandbox=1", "--filter", f"ancestor={IMAGE}"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
