@@ -100,6 +100,6 @@ class TurnEvents:
             self.run_id = event.attached.run_id
             return not told
         if event.sequence <= self._sequence:
-            return False
+            return event.WhichOneof("event") == "end"
         self._sequence = event.sequence
         return True

@@ -31,11 +31,11 @@ async def serve(env: Env) -> None:
         peers=peers,
         run_timeout=settings.run_timeout,
     )
-    await built.worker.start()
+    await built.tenure.start()
     await serve_until_signal(
         built.servers,
         background=(built.deliveries.run,),
-        on_stop=(built.worker.stop, *(channel.close for channel in channels), engine.dispose, pool.close),
+        on_stop=(built.tenure.stop, *(channel.close for channel in channels), engine.dispose, pool.close),
     )
 
 

@@ -16,6 +16,7 @@ from services.agent.adapters.agents import PostgresAgents
 from services.agent.adapters.erasing import PostgresEraser
 from services.agent.adapters.history import PostgresHistory
 from services.agent.adapters.journal import PostgresJournal
+from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.memory import GrpcMemory
 from services.agent.adapters.models import GrpcModels
 from services.agent.adapters.outbox import PostgresOutbox
@@ -47,6 +48,7 @@ from services.agent.servicer.agents import AgentServicer
 from services.agent.servicer.live_runs import RunServicer
 from services.agent.servicer.messages import MessageServicer
 from services.agent.settings import EXTERNAL_LISTEN, ExternalSettings
+from services.agent.tenure import Tenure
 from services.agent.worker import Worker
 from services.common.context import Signer, Verifier
 from services.common.ids import uuid7
@@ -77,6 +79,7 @@ class Stores:
     """Where agents, their messages and runs are kept."""
 
     journal: PostgresJournal
+    leases: PostgresLeases
     recall: Recall
     prompts: CompiledPrompts
     agents: AgentStore
@@ -88,10 +91,10 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """Servers, bound and not started, and what runs beside them. Start the worker before, stop it after them."""
+    """Servers, bound and not started, and what runs beside them. Start the tenure before, stop it after them."""
 
     servers: Sequence[Server]
-    worker: Worker
+    tenure: Tenure
     deliveries: Deliveries
 
 
@@ -111,8 +114,10 @@ def postgres_stores(
     pool: asyncpg.Pool, engine: AsyncEngine, memory: Memory, *, reject_when_busy: bool = False
 ) -> Stores:
     """Stores for a new replica: the turn path on the pool, lists and administration on the engine."""
+    worker_id = uuid7()
     return Stores(
-        journal=PostgresJournal(pool, uuid7(), reject_when_busy=reject_when_busy),
+        journal=PostgresJournal(pool, worker_id, reject_when_busy=reject_when_busy),
+        leases=PostgresLeases(pool, worker_id),
         recall=PostgresRecall(pool),
         prompts=PromptsNow(pool, memory),
         agents=PostgresAgents(engine),
@@ -161,4 +166,4 @@ def build(
                 setting=EXTERNAL_LISTEN,
             )
         )
-    return Built(servers, worker, deliveries)
+    return Built(servers, Tenure(stores.leases, worker), deliveries)

@@ -85,11 +85,16 @@ def handlers(memories: AgentMemories, tools: ToolCatalogue, eraser: Eraser) -> M
             await memories.purge(order.subject_id, erase_blocks=True)
         return True
 
+    # A run that still goes on may yet write there.
     async def purge_memory(order: Order) -> bool:
+        if not await eraser.stopped(order.organization_id, order.subject_id):
+            return False
         await memories.purge(order.subject_id, erase_blocks=False)
         return True
 
     async def purge_receipts(order: Order) -> bool:
+        if not await eraser.stopped(order.organization_id, order.subject_id):
+            return False
         await tools.purge_receipts(order.subject_id)
         return True
 

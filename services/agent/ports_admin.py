@@ -254,6 +254,10 @@ class Eraser(Protocol):
         """Whether there is such an agent, deleted or not."""
         ...
 
+    async def stopped(self, organization_id: UUID, agent_id: UUID) -> bool:
+        """Asks its runs to stop; whether none is running any more."""
+        ...
+
     async def erase(self, organization_id: UUID, agent_id: UUID) -> bool:
         """Erases a deleted agent and all it said; False while one of its runs has not stopped. May be repeated."""
         ...

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from services.agent.ports import BlockView, MemoryView, Prompt
 from services.agent.turn import Settings
+from services.agent.zones import zone
 
 MARKER = "{CORE_MEMORY}"
 _BLOCKS_PREAMBLE = (
@@ -85,7 +85,7 @@ def _block(block: BlockView) -> str:
 def _metadata(
     settings: Settings, memory: MemoryView, agent_id: UUID, conversation_id: UUID, stamp: Mapping[str, Any]
 ) -> str:
-    compiled_at = datetime.fromisoformat(stamp["compiled_at"]).astimezone(ZoneInfo(settings.timezone))
+    compiled_at = datetime.fromisoformat(stamp["compiled_at"]).astimezone(zone(settings.timezone))
     conversation = "default" if conversation_id == agent_id else f"conv-{conversation_id}"
     lines = [
         "<memory_metadata>",

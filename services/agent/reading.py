@@ -18,6 +18,11 @@ class Reader:
         self._journal = journal
         self._hub = hub
 
+    def leave(self, run_id: UUID, subscription: Subscription | None) -> None:
+        """Gives up a subscription that was never followed."""
+        if subscription is not None:
+            self._hub.unsubscribe(run_id, subscription)
+
     async def follow(
         self, organization_id: UUID, run_id: UUID, *, after: int = 0, subscription: Subscription | None = None
     ) -> AsyncGenerator[Event]:
@@ -27,25 +32,26 @@ class Reader:
         (READER_LAGS).
         """
         seen = after
-        while True:
-            live = subscription or self._hub.subscribe(run_id)
-            try:
-                if subscription is None:
-                    for event in await self._journal.events(organization_id, run_id, seen):
-                        seen = event.sequence
-                        yield event
-                        if isinstance(event, Ended):
-                            return
-                if live is not None:
-                    async for event in live:
-                        if event.sequence > seen:
+        with self._hub.present(run_id):
+            while True:
+                live = subscription or self._hub.subscribe(run_id)
+                try:
+                    if subscription is None:
+                        for event in await self._journal.events(organization_id, run_id, seen):
                             seen = event.sequence
                             yield event
                             if isinstance(event, Ended):
                                 return
-            finally:
-                if live is not None:
-                    self._hub.unsubscribe(run_id, live)
-            subscription = None
-            if live is None:
-                await self._hub.opened(run_id, POLL_SECONDS)
+                    if live is not None:
+                        async for event in live:
+                            if event.sequence > seen:
+                                seen = event.sequence
+                                yield event
+                                if isinstance(event, Ended):
+                                    return
+                finally:
+                    if live is not None:
+                        self._hub.unsubscribe(run_id, live)
+                subscription = None
+                if live is None:
+                    await self._hub.opened(run_id, POLL_SECONDS)

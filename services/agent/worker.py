@@ -1,13 +1,9 @@
-"""The replica as owner of runs: it drives them, beats its lease, takes over what others lost.
-
-The lease belongs to the replica: one row, beaten every half second, expired after 2.5 s of database time. A run
-names its worker and a fence that each claim raises; a driver whose fence is old learns it at its next commit and
-drops all.
-"""
+"""The replica as driver of runs. What it owns, and takes over from others, is in tenure.py."""
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+import time
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -23,18 +19,18 @@ from services.agent.turn import CANCELLED, Failure, overdue
 from services.common.context import CallContext, Signer, use_context
 from services.common.telemetry import span
 
-BEAT_SECONDS = 0.5
-# Runs this replica takes from the queue at most; requests that come to it directly are not counted.
-CAPACITY = 256
-# A run that was taken over this often is ended: it kills its owners.
-MOST_OWNERS = 20
 AUDIENCE = ("memory", "llm_gateway", "tool_runner")
+# A run that was dropped is left alone for so long, each time twice as long, before it is taken up again.
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 
 _log = logging.getLogger(__name__)
 
+# Called with the run of the same conversation whose turn it now is, and its home; see Ended.successor.
+Succeed = Callable[[UUID, UUID, UUID | None], None]
+
 
 class Worker:
-    """Drives runs in this process. `start` before the first request, `stop` after the last."""
+    """Drives runs in this process, each in a task that outlives the request it came with."""
 
     def __init__(self, journal: PostgresJournal, ports: Ports, hub: Hub, signer: Signer) -> None:
         self._journal = journal
@@ -44,57 +40,97 @@ class Worker:
         # Runs that this process drives or is about to; None until the driver is there.
         self._driven: dict[UUID, asyncio.Task[None] | None] = {}
         self._effects: dict[UUID, RunEffects] = {}
-        self._wake = asyncio.Event()
-        self._beats: asyncio.Task[None] | None = None
-        self._background: set[asyncio.Task[Any]] = set()
+        # Runs that were dropped: how often, and until when they are left alone.
+        self._dropped: dict[UUID, tuple[int, float]] = {}
+        self.succeed: Succeed = lambda organization_id, run_id, home_id: None
 
-    async def start(self) -> None:
-        """Registers the replica and begins to beat."""
-        await self._journal.register()
-        self._beats = asyncio.create_task(self._beat(), name="beats")
+    def drives(self, run_id: UUID) -> bool:
+        """Whether the run is driven here, or about to be, or was dropped a moment ago."""
+        return run_id in self._driven or self._dropped.get(run_id, (0, 0.0))[1] > time.monotonic()
+
+    @property
+    def load(self) -> int:
+        """How many runs are driven here."""
+        return len(self._driven)
 
     async def stop(self) -> None:
-        """Hands over all runs and ends the lease."""
+        """Lets go of all runs; the lease hands them over."""
         drivers = [task for task in self._driven.values() if task is not None]
-        for task in (*drivers, *self._background, *filter(None, (self._beats,))):
+        for task in drivers:
             task.cancel()
-        await asyncio.gather(*drivers, *self._background, *filter(None, (self._beats,)), return_exceptions=True)
-        await self._journal.resign()
+        await asyncio.gather(*drivers, return_exceptions=True)
 
-    # Requests --------------------------------------------------------------------------------------------
+    # Requests ------------------------------------------------------------------------------------------
 
     async def accept(self, request: TurnRequest, *, stream: bool) -> tuple[Accepted, Subscription | None]:
         """Stores a request and drives it if its turn has come. The first reader misses no event."""
         context = self._context(request.organization_id, request.user_id, request.run_id, request.ancestors)
         with use_context(context, signer=self._signer):
             view = asyncio.ensure_future(self._ports.memory.view(request.agent_id))
-            fresh = self._driven.setdefault(request.run_id, None) is None
-            try:
-                accepted = await self._journal.accept(request)
-            finally:
-                if fresh and self._driven[request.run_id] is None:
-                    del self._driven[request.run_id]
-        if accepted.owned is None:
-            _discard(view)
+        self._driven.setdefault(request.run_id, None)
+        owned = None
+        try:
+            accepted = await self._journal.accept(request)
+            owned = accepted.owned
+        finally:
+            if owned is None:
+                _discard(view)
+                self.unreserve(request.run_id)
+        if accepted.successor is not None:
+            self.succeed(request.organization_id, *accepted.successor)
+        if owned is None:
             return accepted, None
         self._hub.open(request.run_id)
         subscription = self._hub.subscribe(request.run_id)
-        self._drive(accepted.owned, view, stream=stream)
+        self._drive(owned, view, stream=stream)
         return accepted, subscription
 
     async def cancel(self, organization_id: UUID, runs: list[tuple[UUID, UUID]]) -> list[UUID]:
         """Asks runs, given with their conversations, to stop; the ids it reached."""
         reached = await self._journal.cancel(organization_id, runs)
         for run_id in reached:
-            self._interrupt(run_id, CANCELLED)
+            self.interrupt(run_id, CANCELLED)
         return reached
 
     async def withdraw(self, organization_id: UUID, conversation_id: UUID, run_id: UUID) -> None:
-        """Takes a run out of its line, unless somebody reads it again or it has begun."""
+        """Takes a request out of its line, unless somebody reads it again or it has begun."""
         if not self._hub.is_read(run_id):
             await self._journal.withdraw(organization_id, conversation_id, run_id)
 
-    # Driving ---------------------------------------------------------------------------------------------
+    # Driving -------------------------------------------------------------------------------------------
+
+    def reserve(self, run_id: UUID) -> bool:
+        """Marks a run as about to be driven here; False when it is."""
+        if self.drives(run_id):
+            return False
+        self._driven[run_id] = None
+        return True
+
+    def unreserve(self, run_id: UUID) -> None:
+        """It is not driven after all."""
+        if self._driven.get(run_id) is None:
+            self._driven.pop(run_id, None)
+
+    def drop(self, run_id: UUID) -> None:
+        """A run could not be driven: it is left alone for a while, longer each time."""
+        times = self._dropped.get(run_id, (0, 0.0))[0] + 1
+        pause = min(FIRST_PAUSE * 2.0 ** (times - 1), LONGEST_PAUSE)
+        self._dropped[run_id] = (times, time.monotonic() + pause)
+
+    async def take_over(self, owned: Owned) -> None:
+        """Drives a run that was claimed; a driver with an older fence is ended first."""
+        driver = self._driven.get(owned.run_id)
+        if driver is not None:
+            driver.cancel()
+            await asyncio.wait((driver,))
+        self._hub.open(owned.run_id)
+        self._drive(owned)
+
+    def interrupt(self, run_id: UUID, failure: Failure) -> None:
+        """Stops a run that is driven here."""
+        effects = self._effects.get(run_id)
+        if effects is not None and not effects.interruption.done():
+            effects.interruption.set_result(failure)
 
     def _drive(self, owned: Owned, view: "asyncio.Future[MemoryView] | None" = None, *, stream: bool = True) -> None:
         context = self._context(owned.organization_id, owned.user_id, owned.run_id, owned.ancestors)
@@ -115,22 +151,25 @@ class Worker:
     ) -> None:
         effects = RunEffects(owned, self._ports, view, tools, stream=stream)
         self._effects[owned.run_id] = effects
-        timer = asyncio.get_running_loop().call_later(
-            max(0.0, owned.seconds_left), self._interrupt, owned.run_id, overdue(owned.seconds_left)
-        )
-        turn = replace(owned.turn, interruption=CANCELLED) if owned.cancel_requested else owned.turn
+        late = overdue(owned.seconds_left)
+        timer = asyncio.get_running_loop().call_later(owned.seconds_left, self.interrupt, owned.run_id, late)
+        turn = owned.turn
+        if owned.cancel_requested or owned.seconds_left <= 0:
+            turn = replace(turn, interruption=CANCELLED if owned.cancel_requested else late)
         try:
             with span("run", run_id=str(owned.run_id), agent_id=str(owned.agent_id)):
                 async with aclosing(loop.run(turn, effects)) as events:
                     async for event in events:
                         self._hub.publish(owned.run_id, event)
                         if isinstance(event, Ended) and event.successor is not None:
-                            self._succeed(*event.successor)
+                            self.succeed(owned.organization_id, *event.successor)
+            self._dropped.pop(owned.run_id, None)
         except Fenced:
             _log.warning("run %s has another owner", owned.run_id)
         except Exception:  # noqa: BLE001
-            # The supervisor of runs: whatever happened, the run is taken up again at the next beat.
+            # The supervisor of runs: whatever happened, the run is taken up again after a pause.
             _log.exception("run %s was dropped", owned.run_id)
+            self.drop(owned.run_id)
         finally:
             timer.cancel()
             _discard(view)
@@ -140,93 +179,8 @@ class Worker:
                 self._driven.pop(owned.run_id, None)
                 self._hub.close(owned.run_id)
 
-    def _interrupt(self, run_id: UUID, failure: Failure) -> None:
-        effects = self._effects.get(run_id)
-        if effects is not None and not effects.interruption.done():
-            effects.interruption.set_result(failure)
-
-    def _succeed(self, run_id: UUID, home_id: UUID | None) -> None:
-        if home_id == self._journal.worker_id:
-            self._spawn(self._reclaim(run_id))
-        elif home_id is None:
-            self._wake.set()
-
     def _context(self, organization_id: UUID, user_id: UUID, run_id: UUID, ancestors: tuple[UUID, ...]) -> CallContext:
         return CallContext(organization_id, user_id, "agent", AUDIENCE, run_id=run_id, ancestors=ancestors)
-
-    # The lease -------------------------------------------------------------------------------------------
-
-    async def _beat(self) -> None:
-        beats = 0
-        while True:
-            try:
-                await self._notice(await self._journal.tick())
-                beats += 1
-                if beats % 20 == 0:
-                    await self._journal.repair_queue()
-            except Exception:  # noqa: BLE001
-                # The supervisor of the lease: a database that is away comes back.
-                _log.exception("a beat failed")
-            self._wake.clear()
-            try:
-                async with asyncio.timeout(BEAT_SECONDS):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
-
-    async def _notice(self, seen: Any) -> None:
-        if not seen["alive"]:
-            await self._journal.register()
-        for run_id in seen["cancelled"]:
-            self._interrupt(run_id, CANCELLED)
-        for run_id in seen["mine"]:
-            if run_id not in self._driven:
-                await self._reclaim(run_id)
-        if seen["lost"]:
-            orphans = await self._journal.reap()
-            _log.warning("a replica was lost; %d runs go to the queue", orphans)
-        if seen["ready"] or seen["lost"]:
-            await self._claim()
-
-    async def _claim(self) -> None:
-        while len(self._driven) < CAPACITY:
-            claimed = await self._journal.claim(CAPACITY - len(self._driven))
-            for owned in claimed:
-                await self._take_over(owned)
-            if not claimed:
-                return
-
-    async def _reclaim(self, run_id: UUID) -> None:
-        self._driven.setdefault(run_id, None)
-        try:
-            owned = await self._journal.reclaim(run_id)
-        finally:
-            if self._driven.get(run_id) is None:
-                self._driven.pop(run_id, None)
-        if owned is not None:
-            await self._take_over(owned)
-
-    async def _take_over(self, owned: Owned) -> None:
-        driver = self._driven.get(owned.run_id)
-        if driver is not None:
-            driver.cancel()
-            await asyncio.wait((driver,))
-        if owned.fence > MOST_OWNERS:
-            owned = replace(owned, turn=replace(owned.turn, interruption=_HOPELESS))
-        self._hub.open(owned.run_id)
-        self._drive(owned)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-
-_HOPELESS = replace(
-    overdue(0.0),
-    message=f"The run was taken over {MOST_OWNERS} times and never ended; it was given up.",
-    reason="RUN_GIVEN_UP",
-)
 
 
 def _discard(future: "asyncio.Future[Any]") -> None:

@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-from services.agent.adapters.journal import WINDOW_MESSAGES
+from services.agent.adapters.conversations import WINDOW_MESSAGES
 from services.agent.adapters.tables import (
     agents,
     conversation_heads,

@@ -34,10 +34,13 @@ class PostgresEraser:
             query = select(exists().where(*_is_agent(organization_id, agent_id)))
             return bool((await connection.execute(query)).scalar_one())
 
-    async def erase(self, organization_id: UUID, agent_id: UUID) -> bool:
+    async def stopped(self, organization_id: UUID, agent_id: UUID) -> bool:
         async with self._engine.begin() as connection:
-            if await stop_runs(connection, organization_id, agent_id):
-                return False
+            return not await stop_runs(connection, organization_id, agent_id)
+
+    async def erase(self, organization_id: UUID, agent_id: UUID) -> bool:
+        if not await self.stopped(organization_id, agent_id):
+            return False
         key = (messages.c.log_id, messages.c.seq)
         await self._erase_in_parts(messages, key, organization_id, agent_id, _MESSAGES_AT_ONCE)
         # Facts, steps and keys go with their runs.

@@ -56,7 +56,8 @@ WITH run AS (
 SELECT (SELECT count(*) FROM run) AS runs, (SELECT count(*) FROM keys) AS keys
 """
 
-# $1..$5 as START, $6 home, $7 time limit, $8 ancestors, $9 request hash, $10 keys, $11 input, $12 created at
+# $1..$5 as START, $6 home, $7 time limit, $8 ancestors, $9 request hash, $10 keys, $11 input, $12 created at,
+# $13 schema version
 ENTER_LINE = """
 WITH run AS (
     INSERT INTO agent.runs (organization_id, id, agent_id, conversation_id, user_id, status, home_id, deadline,
@@ -67,25 +68,32 @@ WITH run AS (
     INSERT INTO agent.run_keys (organization_id, key, run_id)
     SELECT $1, key, run.id FROM run, unnest($10::text[]) AS key ON CONFLICT DO NOTHING RETURNING key
 ), line AS (
-    INSERT INTO agent.conversation_line (organization_id, conversation_id, run_id, input)
-    SELECT $1, $4, run.id, $11::jsonb FROM run
+    INSERT INTO agent.conversation_line (organization_id, conversation_id, run_id, schema_version, input)
+    SELECT $1, $4, run.id, $13, $11::jsonb FROM run
 )
 SELECT (SELECT count(*) FROM run) AS runs, (SELECT count(*) FROM keys) AS keys
 """
 
-LINE_INPUT = """
-SELECT input FROM agent.conversation_line
-WHERE organization_id = $1 AND conversation_id = $2 AND run_id = $3
+# A run whose turn has come puts its input into the log. The run's row first, as everywhere: zero rows means that
+# another owner has it, and everything is rolled back. $1 organization, $2 run, $3 fence
+BEGIN_RUN = """
+UPDATE agent.runs SET facts = 1
+WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running' AND facts = 0
+RETURNING id
 """
 
-# A run whose turn has come puts its input into the log. $1 organization, $2 conversation, $3 run, $4 number of messages
+# $1 organization, $2 conversation, $3 run
+TAKE_INPUT = """
+DELETE FROM agent.conversation_line WHERE organization_id = $1 AND conversation_id = $2 AND run_id = $3
+RETURNING schema_version, input
+"""
+
+# $1 organization, $2 conversation, $3 run, $4 number of messages
 BEGIN_HEAD = """
 WITH head AS (
     UPDATE agent.conversation_heads SET next_seq = next_seq + $4
     WHERE organization_id = $1 AND conversation_id = $2 AND active_run_id = $3
     RETURNING log_id, next_seq - $4 AS first_seq, prompt_versions
-), gone AS (
-    DELETE FROM agent.conversation_line WHERE organization_id = $1 AND conversation_id = $2 AND run_id = $3
 )
 SELECT head.*, a.id AS agent_id, a.version, a.model, a.embedding, a.system, a.context_window_limit, a.tool_ids,
        a.timezone, a.model_settings, a.response_format
@@ -94,21 +102,16 @@ JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $2 AND c.deleted
 JOIN agent.agents a ON a.organization_id = $1 AND a.id = c.agent_id AND a.deleted_at IS NULL
 """
 
-# $1 organization, $2 run, $3 fence, $4 settings, $5 messages, $6 log, $7 first seq, $8 schema version
-BEGIN_RUN = f"""
-WITH run AS (
-    UPDATE agent.runs SET facts = 1 WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
-        AND facts = 0
-    RETURNING id, agent_id, conversation_id
-), fact AS (
+# $1 organization, $2 run, $3 fence, $4 settings, $5 messages, $6 log, $7 first seq, $8 schema version, $9 agent,
+# $10 conversation
+FIRST_FACT = f"""
+WITH fact AS (
     INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
-    SELECT $1, run.id, 1, 'user_spoke', $8, $3, 0, $4::jsonb FROM run
-), said AS (
-    {_INSERT_MESSAGES}
-    SELECT $1, $6, $7 + m.place, m.id, run.agent_id, run.conversation_id, run.id, NULL, 1, {_MESSAGE_VALUES}
-    FROM run, {_MESSAGES % 5}
+    VALUES ($1, $2, 1, 'user_spoke', $8, $3, 0, $4::jsonb)
 )
-SELECT id FROM run
+{_INSERT_MESSAGES}
+SELECT $1, $6, $7 + m.place, m.id, $9, $10, $2, NULL, 1, {_MESSAGE_VALUES}
+FROM {_MESSAGES % 5}
 """
 
 # The newest messages of a conversation from the beginning of its window on, newest first: each segment is read
@@ -207,6 +210,11 @@ SELECT run_id FROM agent.run_keys WHERE organization_id = $1 AND key = ANY($2::t
 UNION ALL SELECT id FROM agent.runs WHERE organization_id = $1 AND id = $3 LIMIT 1
 """
 
+# Whoever attaches to a run that still waits becomes its home: its reader is here. $1 organization, $2 run, $3 worker
+MOVE_HOME = """
+UPDATE agent.runs SET home_id = $3 WHERE organization_id = $1 AND id = $2 AND status = 'created' AND home_id <> $3
+"""
+
 FIND_BY_HASH = """
 SELECT id FROM agent.runs
 WHERE organization_id = $1 AND request_hash = $2 AND created_at > now() - interval '10 minutes'
@@ -248,7 +256,9 @@ WITH beat AS (
     UPDATE agent.workers SET beat_at = clock_timestamp() WHERE id = $1 RETURNING id
 )
 SELECT EXISTS (SELECT FROM beat) AS alive,
-       ARRAY(SELECT r.id FROM agent.runs r WHERE r.worker_id = $1 AND r.status = 'running') AS mine,
+       ARRAY(SELECT r.organization_id FROM agent.runs r WHERE r.worker_id = $1 AND r.status = 'running' ORDER BY r.id)
+           AS tenants,
+       ARRAY(SELECT r.id FROM agent.runs r WHERE r.worker_id = $1 AND r.status = 'running' ORDER BY r.id) AS mine,
        ARRAY(SELECT r.id FROM agent.runs r WHERE r.worker_id = $1 AND r.status = 'running' AND r.cancel_requested)
            AS cancelled,
        EXISTS (SELECT FROM agent.workers WHERE beat_at < clock_timestamp() - {LEASE}) AS lost,
@@ -315,16 +325,41 @@ INSERT INTO agent.ready_tenants (organization_id)
 SELECT DISTINCT organization_id FROM agent.run_queue ON CONFLICT DO NOTHING
 """
 
-# A run of this replica that nobody drives. $1 run, $2 worker
+# A run of this replica that nobody drives. $1 organization, $2 run, $3 worker
 RECLAIM = f"""
-UPDATE agent.runs SET fence = fence + 1 WHERE id = $1 AND worker_id = $2 AND status = 'running' RETURNING {RUN_COLUMNS}
+UPDATE agent.runs SET fence = fence + 1
+WHERE organization_id = $1 AND id = $2 AND worker_id = $3 AND status = 'running'
+RETURNING {RUN_COLUMNS}
 """
 
-# $1 organization, $2 run, $3 fence
-DROP_RUN = """
-UPDATE agent.runs SET status = 'cancelled', stop_reason = 'cancelled', completed_at = clock_timestamp()
-WHERE organization_id = $1 AND id = $2 AND fence = $3
+# Runs whose owner is in no table (it was reaped while the run was handed to it) go to the queue, too.
+REQUEUE_LOST = """
+WITH orphan AS (
+    UPDATE agent.runs r SET worker_id = NULL
+    WHERE r.status = 'running'
+        AND (r.worker_id IS NULL OR NOT EXISTS (SELECT FROM agent.workers w WHERE w.id = r.worker_id))
+        AND NOT EXISTS (
+            SELECT FROM agent.run_queue q WHERE q.organization_id = r.organization_id AND q.run_id = r.id)
+    RETURNING r.organization_id, r.id
+)
+INSERT INTO agent.run_queue (organization_id, run_id) SELECT organization_id, id FROM orphan ON CONFLICT DO NOTHING
 """
+
+# A run that cannot be driven is ended as it is. $1 organization, $2 run, $3 fence, $4 status, $5 stop reason, $6 error
+GIVE_UP = """
+UPDATE agent.runs SET status = $4, stop_reason = $5, error = $6::jsonb, completed_at = clock_timestamp()
+WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
+RETURNING conversation_id
+"""
+
+# $1 organization, $2 conversation, $3 run
+RELEASE_HEAD = """
+UPDATE agent.conversation_heads SET active_run_id = CASE WHEN waiting = 0 THEN NULL ELSE active_run_id END
+WHERE organization_id = $1 AND conversation_id = $2 AND active_run_id = $3
+RETURNING waiting
+"""
+
+RUN_STATUS = "SELECT status FROM agent.runs WHERE organization_id = $1 AND id = $2"
 
 # Cancel ------------------------------------------------------------------------------------------------
 
@@ -335,13 +370,14 @@ WHERE organization_id = $1 AND id = ANY($2::uuid[]) AND status = 'running'
 RETURNING id, worker_id
 """
 
-# A run still in line leaves it. $1 organization, $2 conversation, $3 run
+# A run still in line leaves it; $4 home, if only its home may do that. $1 organization, $2 conversation, $3 run
 LOCK_HEAD = "SELECT 1 FROM agent.conversation_heads WHERE organization_id = $1 AND conversation_id = $2 FOR UPDATE"
 CANCEL_WAITING = """
 WITH gone AS (
     DELETE FROM agent.conversation_line l USING agent.runs r
     WHERE l.organization_id = $1 AND l.conversation_id = $2 AND l.run_id = $3
         AND r.organization_id = $1 AND r.id = $3 AND r.status = 'created'
+        AND ($4::uuid IS NULL OR r.home_id = $4)
     RETURNING l.run_id
 ), head AS (
     UPDATE agent.conversation_heads SET waiting = waiting - 1
@@ -350,4 +386,10 @@ WITH gone AS (
 UPDATE agent.runs SET status = 'cancelled', stop_reason = 'cancelled', completed_at = clock_timestamp()
 WHERE organization_id = $1 AND id = (SELECT run_id FROM gone)
 RETURNING id
+"""
+
+# A request that was withdrawn was never made: its retry is a first attempt. $1 organization, $2 run
+FORGET_REQUEST = """
+WITH keys AS (DELETE FROM agent.run_keys WHERE organization_id = $1 AND run_id = $2)
+UPDATE agent.runs SET request_hash = NULL WHERE organization_id = $1 AND id = $2
 """

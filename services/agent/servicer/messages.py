@@ -60,17 +60,18 @@ class MessageServicer(MessageLists, message_service_pb2_grpc.MessageServiceServi
         caller = current()
         request = turn_request(turn, caller, longest_seconds=self._longest_seconds)
         accepted, subscription = await self._worker.accept(request, stream=stream_tokens)
-        yield attached(accepted.run_id, started=accepted.started)
         follow = self._reader.follow(caller.organization_id, accepted.run_id, subscription=subscription)
         begun = subscription is not None
         try:
+            yield attached(accepted.run_id, started=accepted.started)
             async with aclosing(follow) as events:
                 async for event in events:
                     begun = True
                     if stream_tokens or not isinstance(event, Delta):
                         yield event_to_proto(event, accepted.run_id)
         finally:
-            if not begun and accepted.started:
+            self._reader.leave(accepted.run_id, subscription)
+            if not begun:
                 self._withdraw_later(caller.organization_id, request.conversation_id, accepted.run_id)
 
     def _withdraw_later(self, organization_id: UUID, conversation_id: UUID, run_id: UUID) -> None:

@@ -289,7 +289,7 @@ async def admin_world(
         run_timeout=60,
     )
     await peer_server.start()
-    await built.worker.start()
+    await built.tenure.start()
     for server in built.servers:
         await server.start()
     try:
@@ -300,7 +300,7 @@ async def admin_world(
     finally:
         for server in built.servers:
             await server.stop(1)
-        await built.worker.stop()
+        await built.tenure.stop()
         await peer_server.stop(1)
         await channel.close()
         await peer_channel.close()

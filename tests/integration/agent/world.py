@@ -12,6 +12,7 @@ import asyncpg
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from services.agent.adapters.journal import PostgresJournal, TurnRequest
+from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.recall import PostgresRecall
 from services.agent.broadcast import Hub
 from services.agent.effects import Ports
@@ -19,6 +20,7 @@ from services.agent.events import Ended, Event, Shown
 from services.agent.messages import Call, Message, Part, Return, Text
 from services.agent.ports import CallSite, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
 from services.agent.reading import Reader
+from services.agent.tenure import Tenure
 from services.agent.turn import Usage
 from services.agent.worker import Worker
 from services.common.context import Signer
@@ -104,6 +106,7 @@ class Replica:
     """One replica of the agent service's turn side."""
 
     worker: Worker
+    tenure: Tenure
     reader: Reader
     journal: PostgresJournal
     models: ScriptedModels
@@ -118,7 +121,7 @@ class Replica:
 
     async def die(self) -> None:
         """Ends like a killed process: without a word to the database."""
-        tasks = [task for task in (self.worker._beats, *self.worker._driven.values()) if task is not None]
+        tasks = [task for task in (*self.tenure._tasks, *self.worker._driven.values()) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -166,15 +169,17 @@ class World:
     @asynccontextmanager
     async def replica(self, *, reject: bool = False) -> AsyncGenerator[Replica]:
         """A replica, stopped at the end unless it died."""
-        journal, hub = PostgresJournal(self.pool, uuid7(), reject_when_busy=reject), Hub()
+        worker_id, hub = uuid7(), Hub()
+        journal = PostgresJournal(self.pool, worker_id, reject_when_busy=reject)
         models, tools = ScriptedModels(), ScriptedTools()
         ports = Ports(journal, models, ScriptedMemory(), tools, PostgresRecall(self.pool))
         worker = Worker(journal, ports, hub, self.signer)
-        await worker.start()
+        tenure = Tenure(PostgresLeases(self.pool, worker_id), worker)
+        await tenure.start()
         try:
-            yield Replica(worker, Reader(journal, hub), journal, models, tools)
+            yield Replica(worker, tenure, Reader(journal, hub), journal, models, tools)
         finally:
-            await worker.stop()
+            await tenure.stop()
 
     def request(self, said: str = "Hello", *, max_steps: int = 50, **options: Any) -> TurnRequest:
         """A request with one message."""

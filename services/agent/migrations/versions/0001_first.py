@@ -238,6 +238,7 @@ CREATE TABLE agent.conversation_line (
     conversation_id uuid NOT NULL,
     run_id uuid NOT NULL,
     front boolean NOT NULL DEFAULT false,
+    schema_version smallint NOT NULL,
     input jsonb NOT NULL,
     entered_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (organization_id, conversation_id, run_id),

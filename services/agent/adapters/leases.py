@@ -1,0 +1,167 @@
+"""Runs and the replicas that own them: leases, claims, take-overs, and runs that are given up."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import reduce
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from services.agent.adapters import sql
+from services.agent.adapters.conversations import Successor, release, window
+from services.agent.adapters.line import messages_from_line
+from services.agent.adapters.rows import input_rows, message_from_row, settings_from_row
+from services.agent.fact_log import failure_to_json, from_row, settings_to_json
+from services.agent.ports import Owned, Prompt
+from services.agent.turn import SCHEMA_VERSION, Failure, Turn, UserSpoke, evolve, status_of
+
+
+class NotMine(Exception):
+    """The run has another owner, or has ended; the transaction is rolled back."""
+
+
+class Unusable(Exception):
+    """The run cannot begin: its agent was deleted while it waited."""
+
+
+class PostgresLeases:
+    """The lease of one replica, and the runs it takes."""
+
+    def __init__(self, pool: asyncpg.Pool, worker_id: UUID) -> None:
+        self._pool = pool
+        self.worker_id = worker_id
+
+    async def register(self) -> None:
+        """Begins this replica's lease."""
+        await self._pool.execute(sql.REGISTER, self.worker_id)
+
+    async def tick(self) -> Mapping[str, Any]:
+        """Beats, and reads what the replica must notice: alive, tenants and mine, cancelled, lost, ready."""
+        row: Mapping[str, Any] = await self._pool.fetchrow(sql.TICK, self.worker_id)
+        return row
+
+    async def reap(self) -> int:
+        """Queues the runs of replicas that stopped beating."""
+        orphans: int = await self._pool.fetchval(sql.REAP)
+        return orphans
+
+    async def resign(self) -> None:
+        """Ends the lease and hands over what still runs."""
+        await self._pool.execute(sql.RESIGN, self.worker_id)
+
+    async def repair(self) -> None:
+        """Queues runs whose owner is in no table, and marks tenants ready that have queued runs."""
+        await self._pool.execute(sql.REQUEUE_LOST)
+        await self._pool.execute(sql.REPAIR_READY)
+
+    async def claim(self, most: int) -> list[Mapping[str, Any]] | None:
+        """Takes queued runs of the tenant that was served longest ago; None when no tenant is ready."""
+        organization_id = await self._pool.fetchval(sql.CHOOSE_TENANT)
+        if organization_id is None:
+            return None
+        async with self._pool.acquire() as connection:
+            rows: list[Mapping[str, Any]] = await connection.fetch(
+                sql.CLAIM_QUEUED, organization_id, most, self.worker_id
+            )
+            await connection.execute(sql.TENANT_DONE, organization_id)
+        return rows
+
+    async def reclaim(self, organization_id: UUID, run_id: UUID) -> Mapping[str, Any] | None:
+        """Takes up a run that is this replica's and that nobody drives."""
+        row: Mapping[str, Any] | None = await self._pool.fetchrow(sql.RECLAIM, organization_id, run_id, self.worker_id)
+        return row
+
+    async def load(self, run: Mapping[str, Any]) -> Owned:
+        """A claimed run with its turn. Raises NotMine, Unusable, and ValueError for what a newer release wrote."""
+        async with self._pool.acquire() as connection, connection.transaction():
+            return await (_resume(connection, run) if run["facts"] else _begin(connection, run))
+
+    async def give_up(self, run: Mapping[str, Any], failure: Failure) -> Successor | None:
+        """Ends a claimed run that cannot be driven; the next in line, if there is one."""
+        organization_id, run_id = run["organization_id"], run["id"]
+        status = status_of(failure.stop_reason).value
+        error = failure_to_json(failure)
+        async with self._pool.acquire() as connection, connection.transaction():
+            conversation_id = await connection.fetchval(
+                sql.GIVE_UP, organization_id, run_id, run["fence"], status, failure.stop_reason.value, error
+            )
+            if conversation_id is None:
+                return None
+            return await release(connection, organization_id, conversation_id, run_id)
+
+
+async def _begin(connection: Any, run: Mapping[str, Any]) -> Owned:
+    """The first fact of a run that waited in line; its input comes out of the line."""
+    organization_id, run_id, conversation_id = run["organization_id"], run["id"], run["conversation_id"]
+    if await connection.fetchval(sql.BEGIN_RUN, organization_id, run_id, run["fence"]) is None:
+        raise NotMine
+    line = await connection.fetchrow(sql.TAKE_INPUT, organization_id, conversation_id, run_id)
+    if line is None:
+        raise Unusable
+    messages, max_steps = messages_from_line(line["schema_version"], line["input"], run_id)
+    head = await connection.fetchrow(sql.BEGIN_HEAD, organization_id, conversation_id, run_id, len(messages))
+    if head is None:
+        raise Unusable
+    settings = settings_from_row(head, max_steps)
+    await connection.execute(
+        sql.FIRST_FACT,
+        organization_id,
+        run_id,
+        run["fence"],
+        {"settings": settings_to_json(settings)},
+        input_rows(messages),
+        head["log_id"],
+        head["first_seq"],
+        SCHEMA_VERSION,
+        run["agent_id"],
+        conversation_id,
+    )
+    history = await window(connection, organization_id, conversation_id)
+    owned = _taken(run, Turn(run_id, settings, history=history))
+    recalled = max(0, len(history) - len(messages))
+    return replace(owned, facts=1, prompt_versions=head["prompt_versions"], recalled=recalled)
+
+
+async def _resume(connection: Any, run: Mapping[str, Any]) -> Owned:
+    """A run that another owner drove: its turn is the fold of its facts."""
+    ids = (run["organization_id"], run["id"])
+    shown = await window(connection, run["organization_id"], run["conversation_id"])
+    rows = await connection.fetch(sql.RUN_MESSAGES, *ids)
+    brought = {
+        number: [message_from_row(row) for row in group] for number, group in groupby(rows, lambda row: row["fact"])
+    }
+    facts = [
+        from_row(row["kind"], row["schema_version"], row["body"], brought.get(row["number"], ()))
+        for row in await connection.fetch(sql.FACTS, *ids)
+    ]
+    first = facts[0]
+    assert isinstance(first, UserSpoke)
+    before = tuple(message for message in shown if message.run_id != run["id"])
+    turn = reduce(evolve, facts, Turn(run["id"], first.settings, history=before))
+    prompt = await connection.fetchrow(sql.RUN_PROMPT, *ids)
+    return replace(
+        # A model call may have been cut short; if tools are what is next, their return resets the count.
+        _taken(run, replace(turn, attempt=run["fence"])),
+        prompt=None if prompt is None else Prompt(prompt["hash"], prompt["text"], {}, prompt["block_versions"]),
+        recalled=len(before),
+    )
+
+
+def _taken(run: Mapping[str, Any], turn: Turn) -> Owned:
+    return Owned(
+        organization_id=run["organization_id"],
+        user_id=run["user_id"],
+        run_id=run["id"],
+        agent_id=run["agent_id"],
+        conversation_id=run["conversation_id"],
+        fence=run["fence"],
+        facts=run["facts"],
+        turn=turn,
+        seconds_left=(run["deadline"] - datetime.now(UTC)).total_seconds(),
+        created_at=run["created_at"],
+        ancestors=tuple(run["ancestors"]),
+        cancel_requested=run["cancel_requested"],
+    )
