@@ -81,7 +81,7 @@ def _copy(package: Path) -> Path:
     """Root's checkout often lies in a closed home: keep one readable copy per version."""
     target = CACHE / f"{package.name}-{importlib.metadata.version(package.name)}"
     if not target.exists():
-        CACHE.mkdir(mode=0o755, parents=True, exist_ok=True)
+        CACHE.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=CACHE))
         # Programs find their libraries by their relative place.
         for part in (PROGRAMS.parent, Path(f"../{package.name}.libs")):
@@ -92,6 +92,7 @@ def _copy(package: Path) -> Path:
             fresh.rename(target)
         except OSError:  # another process was quicker
             shutil.rmtree(fresh)
+    CACHE.chmod(0o755)  # our own folder, whatever the umask was when it was made
     if not open_to_all(target / package.name / PROGRAMS):
         raise CliError(f"the account {ACCOUNT}, which runs Postgres, cannot reach {target}")
     return target / package.name
