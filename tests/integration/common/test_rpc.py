@@ -101,13 +101,16 @@ async def test_calls_at_the_same_time_see_their_own_context(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("token", "reason"),
     [
-        (None, "CONTEXT_MISSING"),
-        (b"nonsense", "CONTEXT_INVALID"),
-        (SIGNER.sign(replace(CALLER, audience=("memory",))), "CONTEXT_WRONG_AUDIENCE"),
+        (lambda: None, "CONTEXT_MISSING"),
+        (lambda: b"nonsense", "CONTEXT_INVALID"),
+        (lambda: SIGNER.sign(replace(CALLER, audience=("memory",))), "CONTEXT_WRONG_AUDIENCE"),
     ],
 )
-async def test_without_a_good_context_no_handler_runs(tmp_path: Path, token: bytes | None, reason: str) -> None:
-    metadata = [] if token is None else [("loci-context-bin", token)]
+async def test_without_a_good_context_no_handler_runs(
+    tmp_path: Path, token: Callable[[], bytes | None], reason: str
+) -> None:
+    value = token()  # now: a context lives for five minutes, a whole test run for longer
+    metadata = [] if value is None else [("loci-context-bin", value)]
     async with echo(tmp_path, Echo(raising(AssertionError("a handler ran")))) as (stub, _):
         for call in (
             stub.Say(b"a", metadata=metadata),
