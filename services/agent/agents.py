@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 import orjson
 
+from services.agent import model_settings
 from services.agent.instructions import INSTRUCTIONS
 from services.agent.names import random_name
 from services.agent.refusals import Refused
@@ -126,6 +127,8 @@ def check(draft: AgentDraft) -> AgentDraft:
         raise _invalid("timezone", f"must be an IANA name such as 'Europe/Paris', not {draft.timezone[:80]!r}")
     if draft.context_window_limit is not None and draft.context_window_limit < 1:
         raise _invalid("context_window_limit", "must be at least 1 token")
+    if wrong := model_settings.problem(draft.model_settings or {}):
+        raise _invalid("model_settings", f"cannot be used: {wrong}")
     tool_ids = unique(draft.tool_ids)
     _check_tools(tool_ids)
     return replace(draft, tool_ids=tool_ids, tags=tuple(sorted({tag for tag in draft.tags if tag})))

@@ -5,7 +5,7 @@ what `sendable` gives can be sent to every provider: each call is answered by ex
 it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import assert_never
@@ -24,12 +24,17 @@ from services.agent.messages import (
 )
 
 UNANSWERED = "This call was interrupted before it returned. It may or may not have taken effect."
-# Estimate for English text and JSON; the window is not filled to the brim because of it.
-CHARACTERS_PER_TOKEN = 4
+A_PICTURE = Text("[a picture was here]")
+# Estimate that holds for dense JSON, and for Chinese (a token or so per character, of 3 bytes), too.
+BYTES_PER_TOKEN = 3
 IMAGE_TOKENS = 1_500
 MESSAGE_TOKENS = 8
 # Part of the window that history may fill; the rest is for the reply and for the estimate's error.
 FILL = 0.85
+# Pictures are heavier than their tokens: below gRPC's 32 MiB, with space for prompt and tools.
+MOST_BYTES = 24 * 1024 * 1024
+# How often a model that refuses a history is shown less of it at most.
+SHORTENINGS = 4
 
 
 def sendable(history: Iterable[Message]) -> list[Message]:
@@ -45,21 +50,49 @@ def sendable(history: Iterable[Message]) -> list[Message]:
     return sent
 
 
-def fit(history: Sequence[Message], *, window: int, fixed: int) -> list[Message]:
-    """The newest messages that fit into `window` tokens beside `fixed` tokens of prompt and tools.
+def shortenings(history: Sequence[Message], *, window: int, fixed: int, run_id: UUID) -> Iterator[list[Message]]:
+    """What to show of a sendable history: all that fits, then, for a model that refuses that, less and less.
+
+    First the pictures of other runs than `run_id` go, then half of the room, and half again: at most SHORTENINGS
+    times, and nothing twice in succession. See `fit` for window and fixed.
+    """
+    plain = without_pictures(history, keep_run=run_id)
+    shown = fit(plain if sum(map(weight, history)) > MOST_BYTES else history, window=window, fixed=fixed)
+    yield shown
+    for halvings in range(SHORTENINGS):
+        less = fit(plain, window=window, fixed=fixed, share=2**halvings)
+        if less != shown:
+            yield less
+        shown = less
+
+
+def without_pictures(history: Sequence[Message], *, keep_run: UUID) -> list[Message]:
+    """The history with a few words instead of each picture that another run than `keep_run` brought."""
+    return [message if message.run_id == keep_run else _in_words(message) for message in history]
+
+
+def fit(history: Sequence[Message], *, window: int, fixed: int, share: int = 1) -> list[Message]:
+    """The newest messages that fit into `window` tokens beside `fixed` tokens of prompt and tools, and are not too
+    heavy to send. With a `share` of n they get an nth of the room.
 
     The newest message always stays. A call is never parted from its return. A marker says what was left out.
     """
-    room = int(window * FILL) - fixed
+    room, load = (int(window * FILL) - fixed) // share, MOST_BYTES // share
     kept: list[Message] = []
     for message in reversed(history):
         room -= estimate(message)
-        if room < 0 and kept and kept[-1].role != "tool":
+        load -= weight(message)
+        if min(room, load) < 0 and kept and kept[-1].role != "tool":
             break
         kept.append(message)
     kept.reverse()
     dropped = len(history) - len(kept)
     return [_marker(kept[0], dropped), *kept] if dropped else kept
+
+
+def weight(message: Message) -> int:
+    """Bytes of a message on the wire, roughly."""
+    return sum(map(_weight_of_part, message.parts))
 
 
 def estimate(message: Message) -> int:
@@ -69,20 +102,37 @@ def estimate(message: Message) -> int:
 
 def estimate_text(text: str) -> int:
     """Tokens of a text, roughly."""
-    return len(text) // CHARACTERS_PER_TOKEN + 1
+    return _bytes_of(text) // BYTES_PER_TOKEN + 1
 
 
 def _estimate_part(part: Part) -> int:
+    return IMAGE_TOKENS if isinstance(part, Image) else _weight_of_part(part) // BYTES_PER_TOKEN + 1
+
+
+def _weight_of_part(part: Part) -> int:
     match part:
-        case Text(text=text) | Reasoning(text=text) | Return(text=text):
-            return estimate_text(text)
+        case Text() | Reasoning():
+            return _bytes_of(part.text) + len(part.signature)
+        case Return(text=text):
+            return _bytes_of(text)
         case RedactedReasoning(data=data):
-            return estimate_text(data)
+            return len(data)
         case Call():
-            return estimate_text(part.name) + estimate_text(part.arguments)
+            return _bytes_of(part.name) + _bytes_of(part.arguments)
         case Image():
-            return IMAGE_TOKENS
+            # base64 here, bytes on the wire.
+            return len(part.data) * 3 // 4 + len(part.url)
     assert_never(part)
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _in_words(message: Message) -> Message:
+    if not any(isinstance(part, Image) for part in message.parts):
+        return message
+    return replace(message, parts=tuple(A_PICTURE if isinstance(part, Image) else part for part in message.parts))
 
 
 def _answers(later: Sequence[Message]) -> dict[str, Return]:

@@ -1,6 +1,7 @@
 """Tool calls to who runs them: memory tools to memory, recall to ourselves, all else to the tool runner."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from typing import Protocol
@@ -9,10 +10,13 @@ import orjson
 
 from services.agent.messages import Call, Return
 from services.agent.ports import CallSite, Memory, Recall, ToolInfo, Tools
-from services.common.errors import LociError
+from services.common.errors import Cancelled, DeadlineExceeded, LociError, Unavailable
 
 RECALL_TOOLS = frozenset({"conversation_search"})
 MEMORY_TYPES = frozenset({"letta_core", "letta_memory_core", "letta_sleeptime_core", "letta_voice_sleeptime_core"})
+_UNKNOWN = "It may or may not have taken effect."
+
+_log = logging.getLogger(__name__)
 
 
 class Runners(Protocol):
@@ -51,8 +55,14 @@ async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runne
         return _refusal(call, f"Nothing was run: the arguments of {call.name} are not a JSON object ({problem}).")
     try:
         returned = await _runner(tool, runners)(call, site)
+    except (Unavailable, DeadlineExceeded, Cancelled) as error:
+        return _refusal(call, f"{call.name} did not answer: {error.message.rstrip('.')}. {_UNKNOWN}")
     except LociError as error:
         return _refusal(call, f"{call.name} could not be run: {error.message}")
+    # The supervisor of calls: whatever the model made go wrong, its run must not be taken up and fail again.
+    except Exception:  # noqa: BLE001
+        _log.exception("call %s failed", call.key)
+        return _refusal(call, f"{call.name} failed. {_UNKNOWN}")
     return _cut(returned, tool.return_char_limit)
 
 

@@ -1,7 +1,8 @@
 """What the loop does to the world for one run: model calls, tool calls, commits. The policy is in turn.py."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+import logging
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,10 +12,11 @@ from uuid import UUID
 import orjson
 
 from services.agent import dispatch
-from services.agent.context import estimate_text, fit, sendable
+from services.agent.context import estimate_text, sendable, shortenings
+from services.agent.deltas import PieceDeltas
 from services.agent.events import Abandoned, Delta, Ended, Event, RunView, first_sequence, frames, show
-from services.agent.failures import failure_of
-from services.agent.messages import Call, Message, Part, Reasoning, Text, kind_of, piece_otid, without_nul
+from services.agent.failures import failure_of, refuses_history
+from services.agent.messages import Call, Message, Part, without_nul
 from services.agent.ports import (
     CallSite,
     Commit,
@@ -24,7 +26,6 @@ from services.agent.ports import (
     ModelRequest,
     Models,
     Owned,
-    PartDelta,
     PeerLost,
     Prompt,
     Recall,
@@ -56,8 +57,12 @@ from services.common.telemetry import current_trace_id, span
 
 # A model gateway that is being restarted is asked again this often, with a growing pause.
 ATTEMPTS = 8
+# Of an owner's events at most so many are deltas; what is durable has the positions after them to itself.
+MOST_DELTAS = 900_000
 _FIRST_PAUSE = 0.2
 _LOST = Unavailable("The model gateway cannot be reached; send the message again.", reason="LLM_GATEWAY_LOST")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,7 @@ class RunEffects:
         self._tools = tools
         self._stream = stream
         self._sequence = first_sequence(owned.fence)
+        self._deltas_end = self._sequence + MOST_DELTAS
         self._prompt = owned.prompt
         self._first_token_at: datetime | None = None
 
@@ -113,7 +119,14 @@ class RunEffects:
     async def interrupt(self, action: Action) -> None:
         """Kills what runs in sandboxes; a model call ends with its stream."""
         if isinstance(action, RunTools):
-            await asyncio.gather(*(self._ports.tools.cancel(call.key) for call in action.calls))
+            await asyncio.gather(*map(self._cancel, action.calls))
+
+    async def _cancel(self, call: Call) -> None:
+        try:
+            await self._ports.tools.cancel(call.key)
+        except LociError as error:
+            # The run ends all the same; the tool runner has a time limit of its own.
+            _log.warning("call %s could not be cancelled: %s", call.key, error.message)
 
     async def commit(self, turn: Turn, facts: tuple[Fact, ...]) -> tuple[bool, list[Event]]:
         """See loop.Effects.commit."""
@@ -153,41 +166,61 @@ class RunEffects:
     # The model -------------------------------------------------------------------------------------------
 
     async def _call_model(self, turn: Turn, action: CallModel) -> AsyncGenerator[Delta | Abandoned | Fact]:
-        step = step_id(turn.run_id, action.step)
-        if action.attempt > 1:
-            yield Abandoned(self._next(), step, None, action.attempt - 1)
-        for attempt in range(action.attempt, action.attempt + ATTEMPTS):
-            message_id = uuid7()
+        first, step, failure = action.attempt, step_id(turn.run_id, action.step), failure_of(_LOST)
+        if first > 1:
+            yield Abandoned(self._next(), step, None, first - 1)
+        try:
+            requests = await self._requests(turn, step)
+        except LociError as error:
+            yield ModelFailed(action.step, first, failure_of(error))
+            return
+        request = next(requests)
+        for attempt in range(first, first + ATTEMPTS):
+            message_id, pause = uuid7(), 0.0
             try:
-                request = await self._request(turn, step)
-                async with aclosing(self._ports.models.generate(request)) as generation:
-                    shower = _Shower(message_id, step)
-                    async for part in generation:
-                        self._note_first_token()
-                        if isinstance(part, PartDelta):
-                            yield shower.delta(self._next(), part)
-                        else:
-                            message = self._message(turn, action.step, message_id, part)
-                            yield ModelReplied(action.step, attempt, message, part.usage, part.finish)
+                async with aclosing(self._ask(turn, action.step, attempt, message_id, request)) as happenings:
+                    async for happened in happenings:
+                        yield happened
                 return
             except PeerLost:
-                yield Abandoned(self._next(), step, message_id, attempt)
-                await asyncio.sleep(_FIRST_PAUSE * 2 ** (attempt - action.attempt))
+                failure, pause = failure_of(_LOST), _FIRST_PAUSE * 2 ** (attempt - first)
             except LociError as error:
-                yield ModelFailed(action.step, attempt, failure_of(error))
-                return
-        yield ModelFailed(action.step, attempt, failure_of(_LOST))
+                failure, shorter = failure_of(error), next(requests, None) if refuses_history(error) else None
+                if shorter is None:
+                    break
+                request = shorter
+            yield Abandoned(self._next(), step, message_id, attempt)
+            if attempt + 1 < first + ATTEMPTS:
+                await asyncio.sleep(pause)
+        yield ModelFailed(action.step, attempt, failure)
 
-    async def _request(self, turn: Turn, step: UUID) -> ModelRequest:
+    async def _ask(
+        self, turn: Turn, step: int, attempt: int, message_id: UUID, request: ModelRequest
+    ) -> AsyncGenerator[Delta | Fact]:
+        pieces = PieceDeltas(message_id, request.step_id)
+        async with aclosing(self._ports.models.generate(request)) as generation:
+            async for part in generation:
+                self._note_first_token()
+                if isinstance(part, Reply):
+                    message = self._message(turn, step, message_id, part)
+                    yield ModelReplied(step, attempt, message, part.usage, part.finish)
+                elif self._sequence < self._deltas_end:
+                    yield pieces.delta(self._next(), part)
+
+    async def _requests(self, turn: Turn, step: UUID) -> Iterator[ModelRequest]:
+        """The request, and what to ask instead when the model refuses the history in it."""
         view, tools = await asyncio.gather(self._view, self._tools)
-        if self._prompt is None:
-            self._prompt = self._compile(turn, view)
-        fixed = estimate_text(self._prompt.text) + estimate_text(
-            orjson.dumps([tool.parameters for tool in tools]).decode()
+        prompt = self._prompt = self._prompt or self._compile(turn, view)
+        described = orjson.dumps([(tool.name, tool.description, tool.parameters) for tool in tools])
+        histories = shortenings(
+            sendable(turn.history),
+            window=turn.settings.context_window_limit,
+            fixed=estimate_text(prompt.text) + estimate_text(described.decode()),
+            run_id=turn.run_id,
         )
-        history = fit(sendable(turn.history), window=turn.settings.context_window_limit, fixed=fixed)
-        return ModelRequest(
-            turn.settings, self._prompt.text, history, tools, self._owned.agent_id, step, stream=self._stream
+        return (
+            ModelRequest(turn.settings, prompt.text, history, tools, self._owned.agent_id, step, stream=self._stream)
+            for history in histories
         )
 
     def _compile(self, turn: Turn, view: MemoryView) -> Prompt:
@@ -230,33 +263,3 @@ class RunEffects:
     def _next(self) -> int:
         self._sequence += 1
         return self._sequence - 1
-
-
-class _Shower:
-    """Gives deltas the otid that their piece of the final message will have."""
-
-    def __init__(self, message_id: UUID, step: UUID) -> None:
-        self._message_id = message_id
-        self._step = step
-        self._kinds: list[str] = []
-        self._pieces: dict[int, int] = {}
-
-    def delta(self, sequence: int, part: PartDelta) -> Delta:
-        shown = _shown(part)
-        if part.index not in self._pieces:
-            kind = kind_of(shown)
-            if not self._kinds or self._kinds[-1] != kind:
-                self._kinds.append(kind)
-            self._pieces[part.index] = len(self._kinds) - 1
-        otid = piece_otid(self._message_id, self._pieces[part.index])
-        return Delta(sequence, self._message_id, self._step, otid, shown)
-
-
-def _shown(part: PartDelta) -> Part:
-    match part.kind:
-        case "reasoning":
-            return Reasoning(part.text)
-        case "call":
-            return Call("", part.call_id, part.call_name, part.text)
-        case _:
-            return Text(part.text)

@@ -1,7 +1,7 @@
 """From an error of a model call to what the run says of it. Pure."""
 
 from services.agent.turn import Failure, StopReason
-from services.common.errors import LociError
+from services.common.errors import LociError, ResourceExhausted
 
 # ErrorInfo.reason -> (stop reason, the reference's error_type)
 _FAILURES = {
@@ -22,4 +22,14 @@ def failure_of(error: LociError) -> Failure:
     unlisted = (StopReason.LLM_API_ERROR, "llm_error") if of_the_model else (StopReason.ERROR, "internal_error")
     stop_reason, error_type = _FAILURES.get(error.reason, unlisted)
     detail = ", ".join(f"{name}={value}" for name, value in sorted(error.metadata.items()))
-    return Failure(stop_reason, error_type, error.message, detail, error.reason)
+    # A provider's words may hold NUL, which Postgres cannot store.
+    message, detail = error.message.replace("\0", ""), detail.replace("\0", "")
+    return Failure(stop_reason, error_type, message, detail, error.reason)
+
+
+def refuses_history(error: LociError) -> bool:
+    """Whether another history may do: this one is too long or too heavy, or holds what the model does not take."""
+    if isinstance(error, ResourceExhausted):
+        # A rate limit has an LLM_ reason; without one it is the size of the message.
+        return not error.reason.startswith("LLM_")
+    return error.reason in ("LLM_CONTEXT_OVERFLOW", "LLM_BAD_REQUEST")

@@ -225,7 +225,7 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
         case ModelFailed(failure=failure):
             return replace(turn, step=fact.step, failure=failure)
         case ToolsReturned(message=message):
-            return replace(turn, history=(*turn.history, message), pending=())
+            return replace(turn, history=(*turn.history, message), attempt=1, pending=())
         case RunEnded():
             return replace(turn, ended=fact, pending=())
     assert_never(fact)
@@ -261,9 +261,9 @@ def call_key(run_id: UUID, step: int, index: int) -> str:
 CANCELLED = Failure(StopReason.CANCELLED, "cancelled", "The run was cancelled.")
 
 
-def overdue(seconds: float) -> Failure:
+def overdue(_seconds: float = 0.0) -> Failure:
     """The interruption of a run that reached its deadline."""
-    sentence = f"The run did not end within its time limit of {seconds:.0f} s; send a message to go on from here."
+    sentence = "The run reached its time limit and was ended; send a message to go on from here."
     return Failure(StopReason.ERROR, "internal_error", sentence, reason="RUN_DEADLINE")
 
 

@@ -8,6 +8,7 @@ import grpc
 import orjson
 
 from loci.llm.v1 import chat_pb2, chat_service_pb2, chat_service_pb2_grpc
+from services.agent import model_settings
 from services.agent.messages import (
     Call,
     Image,
@@ -21,7 +22,7 @@ from services.agent.messages import (
 )
 from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply, ToolInfo
 from services.agent.turn import Usage
-from services.common.errors import from_rpc
+from services.common.errors import InvalidArgument, from_rpc
 from services.common.ids import to_public
 
 _ROLES: dict[Role, "chat_pb2.ChatRole.ValueType"] = {
@@ -56,9 +57,13 @@ class GrpcModels:
             )
             try:
                 async for event in call:
-                    yield _event(event)
+                    if (part := _event(event)) is not None:
+                        yield part
+                    if isinstance(part, Reply):
+                        return
             finally:
                 call.cancel()
+            raise PeerLost("The model gateway's stream ended before the reply did.")
         except grpc.RpcError as error:
             failure = from_rpc(error)
             # CANCELLED is what a gateway that shuts down says.
@@ -68,8 +73,10 @@ class GrpcModels:
 
 
 def generation_request(request: ModelRequest) -> chat_service_pb2.GenerationRequest:
-    """The request on the wire."""
+    """The request on the wire. Raises InvalidArgument (LLM_BAD_REQUEST) for settings that no model has."""
     settings = dict(request.settings.model_settings)
+    if wrong := model_settings.problem(settings):
+        raise InvalidArgument(f"The agent's model_settings cannot be used: {wrong}.", reason="LLM_BAD_REQUEST")
     wire = chat_service_pb2.GenerationRequest(
         handle=request.settings.model,
         messages=[
@@ -135,7 +142,7 @@ def _image(part: Image) -> chat_pb2.ImagePart:
     return chat_pb2.ImagePart(data=b64decode(part.data), media_type=part.media_type)
 
 
-def _event(event: chat_service_pb2.StreamGenerateResponse) -> PartDelta | Reply:
+def _event(event: chat_service_pb2.StreamGenerateResponse) -> PartDelta | Reply | None:
     match event.WhichOneof("event"):
         case "text_delta":
             return PartDelta(event.text_delta.index, "content", event.text_delta.text)
@@ -144,8 +151,11 @@ def _event(event: chat_service_pb2.StreamGenerateResponse) -> PartDelta | Reply:
         case "tool_call_delta":
             delta = event.tool_call_delta
             return PartDelta(delta.index, "call", delta.arguments_delta, delta.id, delta.name)
-        case _:
+        case "completed":
             return _reply(event.completed)
+        case _:
+            # Of a newer release.
+            return None
 
 
 def _reply(generation: chat_pb2.Generation) -> Reply:

@@ -1,7 +1,8 @@
 """The port Recall: conversation_search over the agent's stored messages, by Postgres full text."""
 
+import logging
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -14,8 +15,12 @@ from services.agent.ports import CallSite
 
 DEFAULT_LIMIT = 5
 MOST = 50
+# What a query has beyond this is not looked for.
+QUERY_CHARACTERS = 1_000
 _ROLES: tuple[Role, ...] = ("assistant", "user", "tool")
 _SHOWN_CHARACTERS = 2_000
+
+_log = logging.getLogger(__name__)
 
 # $1 organization, $2 agent, $3 query, $4 roles, $5 from, $6 to, $7 limit, $8 run that is going on
 # Any word counts: models ask in phrases, and ranking puts the messages with most of them first.
@@ -48,7 +53,11 @@ class PostgresRecall:
             arguments = _arguments(orjson.loads(call.arguments), ZoneInfo(site.settings.timezone))
         except ValueError as error:
             return Return(call.id, call.name, f"Nothing was searched: {error}", is_error=True)
-        rows = await self._pool.fetch(_SEARCH, site.organization_id, site.agent_id, *arguments, site.run_id)
+        try:
+            rows = await self._pool.fetch(_SEARCH, site.organization_id, site.agent_id, *arguments, site.run_id)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            _log.warning("a search failed: %s", type(error).__name__)
+            return Return(call.id, call.name, "The search failed; try it with fewer words.", is_error=True)
         found = [_shown(message_from_row(row), ZoneInfo(site.settings.timezone)) for row in rows]
         if not found:
             return Return(call.id, call.name, "No messages were found.")
@@ -63,12 +72,12 @@ def _arguments(given: Mapping[str, Any], timezone: ZoneInfo) -> tuple[Any, ...]:
     )
     if not isinstance(query, str):
         raise ValueError("query must be a text")  # noqa: TRY004 - the model's fault, not a programmer's
-    if not isinstance(roles, list) or not set(roles) <= set(_ROLES):
+    if not isinstance(roles, list) or not all(role in _ROLES for role in roles):
         raise ValueError(f"roles must be a list of {', '.join(_ROLES)}")
     if not isinstance(limit, int) or not 1 <= limit <= MOST:
         raise ValueError(f"limit must be a whole number from 1 to {MOST}")
     return (
-        query.replace("\0", ""),
+        query.replace("\0", "")[:QUERY_CHARACTERS],
         roles,
         _time(given.get("start_date"), "start_date", timezone, end=False),
         _time(given.get("end_date"), "end_date", timezone, end=True),
@@ -81,11 +90,11 @@ def _time(text: Any, name: str, timezone: ZoneInfo, *, end: bool) -> datetime | 
         return None
     try:
         time = datetime.fromisoformat(text)
-    except (TypeError, ValueError):
+        if end and len(text) == len("2026-01-31"):
+            time = time.replace(hour=23, minute=59, second=59, microsecond=999_999)
+        return (time if time.tzinfo else time.replace(tzinfo=timezone)).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be an ISO 8601 date or time, for example 2026-01-31T09:00") from None
-    if end and len(text) == len("2026-01-31"):
-        time = time.replace(hour=23, minute=59, second=59, microsecond=999_999)
-    return time if time.tzinfo else time.replace(tzinfo=timezone)
 
 
 def _shown(message: Message, timezone: ZoneInfo) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import assert_never
+from typing import Literal, assert_never
 from uuid import UUID
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -21,11 +21,14 @@ from services.agent.messages import (
     Text,
     pieces,
     system_message_id,
+    without_nul,
 )
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public, uuid7
 
 LONGEST_TEXT = 4_000_000
+# Messages of one request.
+MOST_MESSAGES = 100
 
 
 def messages_to_proto(message: Message) -> list[message_pb2.Message]:
@@ -67,6 +70,9 @@ def messages_from_proto(sent: Sequence[message_pb2.InputMessage], run_id: UUID, 
     """What a client sends, as it will be stored. Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID)."""
     if not sent:
         raise InvalidArgument("messages must hold at least one message", reason="MESSAGES_EMPTY")
+    if len(sent) > MOST_MESSAGES:
+        sentence = f"messages has {len(sent)} messages; at most {MOST_MESSAGES} can be sent at once"
+        raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
     return tuple(_input(message, number, run_id, now) for number, message in enumerate(sent))
 
 
@@ -158,10 +164,15 @@ def _input(sent: message_pb2.InputMessage, number: int, run_id: UUID, now: datet
         parts=parts,
         created_at=now,
         run_id=run_id,
-        name=sent.name if sent.HasField("name") else None,
-        otid=sent.otid if sent.HasField("otid") else None,
-        sender_id=sent.sender_id if sent.HasField("sender_id") else None,
+        name=_optional(sent, "name"),
+        otid=_optional(sent, "otid"),
+        sender_id=_optional(sent, "sender_id"),
     )
+
+
+def _optional(sent: message_pb2.InputMessage, name: Literal["name", "otid", "sender_id"]) -> str | None:
+    text: str = getattr(sent, name)
+    return text.replace("\0", "") if sent.HasField(name) else None
 
 
 def _part(content: message_pb2.ContentPart, number: int) -> Part | None:
@@ -173,8 +184,9 @@ def _part(content: message_pb2.ContentPart, number: int) -> Part | None:
                 raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
             return Text(text) if text else None
         case "image" if content.image.WhichOneof("source") == "url":
-            return Image(url=content.image.url)
+            return without_nul(Image(url=content.image.url))
         case "image":
-            return Image(data=b64encode(content.image.data).decode(), media_type=content.image.media_type)
+            data = b64encode(content.image.data).decode()
+            return without_nul(Image(data=data, media_type=content.image.media_type))
         case _:
             return None

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import assert_never
 from uuid import UUID
 
+import orjson
+
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2, run_pb2
 from services.agent.adapters.journal import TurnRequest
 from services.agent.convert.messages import delta_to_proto, messages_from_proto, shown_to_proto, timestamp
@@ -17,6 +19,8 @@ from services.common.ids import from_public, to_public, uuid7
 
 DEFAULT_MAX_STEPS = 50
 MOST_STEPS = 1_000
+# The range of google.protobuf.Duration.
+MOST_SECONDS = 315_576_000_000
 
 
 def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *, longest_seconds: float) -> TurnRequest:
@@ -26,7 +30,10 @@ def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *,
     max_steps = wire.max_steps if wire.HasField("max_steps") else DEFAULT_MAX_STEPS
     if not 1 <= max_steps <= MOST_STEPS:
         raise InvalidArgument(f"max_steps must be from 1 to {MOST_STEPS}, not {max_steps}", reason="MESSAGE_INVALID")
-    seconds = wire.timeout.ToTimedelta().total_seconds() if wire.HasField("timeout") else longest_seconds
+    seconds = wire.timeout.seconds + wire.timeout.nanos / 1e9 if wire.HasField("timeout") else longest_seconds
+    if not 0 < seconds <= MOST_SECONDS:
+        sentence = f"timeout must be above 0 s and at most {MOST_SECONDS} s, not {seconds:g} s"
+        raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
     return TurnRequest(
         organization_id=context.organization_id,
         user_id=context.user_id,
@@ -129,10 +136,10 @@ def _keys(messages: Sequence[message_pb2.InputMessage], idempotency_key: str, ag
     keys = []
     otids = [message.otid for message in messages if message.HasField("otid")]
     if otids and len(otids) == len(messages):
-        digest = hashlib.sha256("|".join(otids).encode()).hexdigest()
+        digest = hashlib.sha256(orjson.dumps(otids)).hexdigest()
         keys.append(f"otids:{agent_id}:{digest}")
     if idempotency_key:
-        keys.append(f"idempotency:{hashlib.sha256(idempotency_key.encode()).hexdigest()}")
+        keys.append(f"idempotency:{agent_id}:{hashlib.sha256(idempotency_key.encode()).hexdigest()}")
     return tuple(keys)
 
 

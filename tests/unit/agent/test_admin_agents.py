@@ -56,6 +56,39 @@ def test_random_names_can_be() -> None:
     assert all(check(AgentDraft(name=random_name())) for _ in range(500))
 
 
+WRONG_SETTINGS: list[dict[str, Any]] = [
+    {"temperature": "hot"},
+    {"temperature": True},
+    {"temperature": -0.1},
+    {"temperature": 10**400},
+    {"max_output_tokens": 1.5},
+    {"max_output_tokens": 10**12},
+    {"max_output_tokens": 0},
+    {"max_output_tokens": True},
+    {"parallel_tool_calls": "yes"},
+    {"parallel_tool_calls": 1},
+]
+
+
+@pytest.mark.parametrize("settings", WRONG_SETTINGS)
+def test_model_settings_that_cannot_be(settings: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match=f"model_settings cannot be used: {next(iter(settings))} must be") as caught:
+        check(AgentDraft(model_settings=settings))
+    assert caught.value.reason == "AGENT_INVALID"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"temperature": None, "max_output_tokens": None},
+        {"temperature": 1, "max_output_tokens": 4_096, "parallel_tool_calls": False, "reasoning": {"effort": "low"}},
+    ],
+)
+def test_model_settings_that_can_be(settings: dict[str, Any]) -> None:
+    assert check(AgentDraft(model_settings=settings)).model_settings == settings
+
+
 @pytest.mark.parametrize("handle", ["gpt", "/gpt", "openai/", "", "open ai/gpt", "a/b c"])
 def test_handles_that_cannot_be(handle: str) -> None:
     for fields in ({"model": handle}, {"embedding": handle}):

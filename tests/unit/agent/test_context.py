@@ -1,16 +1,31 @@
 """Every stored history is sendable, and fits."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.agent.context import UNANSWERED, estimate, fit, sendable
-from services.agent.messages import Call, Message, Part, Return, Role, Text, calls_of
+from services.agent.context import (
+    A_PICTURE,
+    MOST_BYTES,
+    SHORTENINGS,
+    UNANSWERED,
+    estimate,
+    estimate_text,
+    fit,
+    sendable,
+    shortenings,
+    without_pictures,
+)
+from services.agent.messages import Call, Image, Message, Part, Return, Role, Text, calls_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+RUN, EARLIER = UUID(int=1), UUID(int=2)
 
 
 def message(role: Role, *parts: Part) -> Message:
@@ -68,6 +83,59 @@ def test_the_newest_message_stays_whatever_its_size() -> None:
     assert fit([HI, giant], window=1_000, fixed=0)[-1] is giant
 
 
+def picture(run_id: UUID, size: int = 400) -> Message:
+    return replace(message("user", Text("look"), Image("A" * size, media_type="image/png")), run_id=run_id)
+
+
+def has_picture(each: Message) -> bool:
+    return any(isinstance(part, Image) for part in each.parts)
+
+
+def test_pictures_of_earlier_runs_become_words() -> None:
+    old, new = picture(EARLIER), picture(RUN)
+    assert without_pictures([old, HI, new], keep_run=RUN) == [replace(old, parts=(Text("look"), A_PICTURE)), HI, new]
+
+
+def test_what_is_too_heavy_to_send_is_dropped_from_the_front() -> None:
+    heavy = picture(EARLIER, 20 * 1024 * 1024)
+    kept = fit([heavy, heavy, HI], window=1_000_000, fixed=0)
+    assert kept[1:] == [heavy, HI]
+    assert fit([heavy], window=1_000_000, fixed=0, share=8) == [heavy]
+
+
+def test_pictures_that_are_too_heavy_together_are_not_shown() -> None:
+    heavy = picture(EARLIER, 20 * 1024 * 1024)
+    first = next(shortenings([HI, heavy, heavy, HI], window=128_000, fixed=0, run_id=RUN))
+    assert len(first) == 4
+    assert not any(map(has_picture, first))
+    assert MOST_BYTES < 32 * 1024 * 1024
+
+
+@pytest.mark.parametrize("text", ["你好" * 3_000, '{"a":1},' * 3_000])
+def test_dense_text_is_not_underestimated(text: str) -> None:
+    # cl100k_base: 2 and 4 tokens for a repetition.
+    assert estimate_text(text) >= 0.66 * 3_000 * (2 if "你" in text else 4)
+
+
+@pytest.mark.parametrize(
+    ("history", "shown"),
+    [
+        ([HI], [1]),
+        # With a quarter of the room a marker stands for what was said before.
+        ([HI, picture(RUN)], [2, 2]),
+        # Another picture of an earlier run: the same without it.
+        ([picture(EARLIER), HI], [2, 2]),
+        # 400 tokens each in a room of 3,400.
+        ([message("user", Text("x" * 1_176))] * 20, [9, 5, 3, 2]),
+    ],
+)
+def test_a_refused_history_is_shown_shorter_each_time(history: list[Message], shown: list[int]) -> None:
+    steps = list(shortenings(history, window=4_000, fixed=0, run_id=RUN))
+    assert [len(step) for step in steps] == shown
+    assert all(step[-1] == history[-1] for step in steps)
+    assert not any(has_picture(each) for step in steps[1:] for each in step if each.run_id != RUN)
+
+
 ids = st.sampled_from(["a", "b", "c"])
 messages = st.one_of(
     st.just(HI),
@@ -88,3 +156,10 @@ def test_any_history_is_sendable(history: list[Any], window: int) -> None:
         if each.role == "tool":
             assert calls_of(sent[place - 1])
     assert sum(map(estimate, sent[2:-2])) <= window
+
+
+@given(st.lists(messages, min_size=1, max_size=20), st.integers(50, 3_000))
+def test_nothing_is_asked_twice(history: list[Any], window: int) -> None:
+    steps = list(shortenings(sendable([*history, HI]), window=window, fixed=0, run_id=RUN))
+    assert len(steps) <= 1 + SHORTENINGS
+    assert all(one != other for one, other in pairwise(steps))

@@ -7,8 +7,10 @@ from uuid import UUID
 
 import pytest
 
+from services.agent.adapters.rows import step_rows
 from services.agent.fact_log import from_row, to_row
 from services.agent.messages import Call, Message, Return, Text
+from services.agent.ports import Commit
 from services.agent.turn import (
     CANCELLED,
     Action,
@@ -90,7 +92,7 @@ def test_decide(facts: list[Fact], action: Action) -> None:
 def test_an_interruption_comes_before_everything() -> None:
     turn = known(SPOKE, replied(1, call(1)))
     assert decide(replace(turn, interruption=CANCELLED)) == Finish(StopReason.CANCELLED)
-    late = overdue(5)
+    late = overdue()
     assert decide(replace(turn, interruption=late)) == Finish(StopReason.ERROR, late)
 
 
@@ -98,6 +100,35 @@ def test_a_lost_owner_makes_the_next_attempt() -> None:
     turn = evolve(Turn(RUN, SETTINGS, attempt=3), SPOKE)
     assert decide(turn) == CallModel(1, 3)
     assert decide(evolve(evolve(turn, replied(1, call(1))), returned(1))) == CallModel(2, 1)
+
+
+def test_an_owner_lost_while_tools_ran_abandons_no_model_call() -> None:
+    turn = replace(known(SPOKE, replied(1, call(1))), attempt=2)
+    assert decide(evolve(turn, returned(1))) == CallModel(2, 1)
+
+
+STEP_ENDS: list[tuple[tuple[Fact, ...], tuple[Fact, ...], tuple[int, str] | None]] = [
+    ((SPOKE,), (replied(1, call(1)),), (1, "pending")),
+    ((SPOKE, replied(1, call(1))), (returned(1),), (1, "success")),
+    ((SPOKE,), (replied(1, Text("hi")), RunEnded(StopReason.END_TURN)), (1, "success")),
+    ((SPOKE,), (ModelFailed(1, 1, BAD), RunEnded(StopReason.LLM_API_ERROR, BAD)), (1, "failed")),
+    ((SPOKE, replied(1, call(1))), (returned(1), RunEnded(StopReason.MAX_STEPS)), (1, "success")),
+    # Interrupted while tools run.
+    ((SPOKE, replied(1, call(1))), (RunEnded(StopReason.CANCELLED),), (1, "cancelled")),
+    ((SPOKE, replied(1, call(1))), (RunEnded(StopReason.ERROR, overdue()),), (1, "failed")),
+    # Interrupted in a model call: the step before it is over.
+    ((SPOKE,), (RunEnded(StopReason.CANCELLED),), None),
+    ((SPOKE, replied(1, call(1)), returned(1)), (RunEnded(StopReason.CANCELLED),), None),
+]
+
+
+@pytest.mark.parametrize(("before", "facts", "expected"), STEP_ENDS)
+def test_what_becomes_of_a_step(
+    before: tuple[Fact, ...], facts: tuple[Fact, ...], expected: tuple[int, str] | None
+) -> None:
+    commit = Commit(facts, tuple(range(len(facts))), known(*before, *facts), None)
+    rows = [(row["number"], row["status"]) for row in step_rows(commit)]
+    assert rows == ([] if expected is None else [expected])
 
 
 def test_history_grows_by_what_was_said() -> None:
