@@ -5,7 +5,7 @@ from typing import Any
 
 from services.agent.events import Ended, Event, RunView, first_sequence, show
 from services.agent.fact_log import failure_from_json, failure_to_json, to_row, usage_to_json
-from services.agent.messages import Message, parts_from_json, parts_to_json, text_of
+from services.agent.messages import Message, calls_of, parts_from_json, parts_to_json, text_of
 from services.agent.ports import Commit, Prompt
 from services.agent.turn import (
     Fact,
@@ -107,10 +107,15 @@ def step_rows(commit: Commit) -> list[dict[str, Any]]:
     """Parameters of the step that the facts begin or end; none when they touch no step."""
     turn = commit.turn
     steps = [fact.step for fact in commit.facts if isinstance(fact, ModelReplied | ModelFailed | ToolsReturned)]
-    step = steps[0] if steps else turn.step
-    if step == 0:
-        return []
-    return [_step_row(commit.facts, turn, step, commit.prompt, commit.trace_id)]
+    if not steps and _unanswered(turn):
+        # The run ends while the tools of its last step still run.
+        steps = [turn.step]
+    return [_step_row(commit.facts, turn, step, commit.prompt, commit.trace_id) for step in steps[:1]]
+
+
+def _unanswered(turn: Turn) -> bool:
+    """Whether calls wait for their returns; the end of a run takes them out of `turn.pending`."""
+    return bool(turn.history and turn.history[-1].run_id == turn.run_id and calls_of(turn.history[-1]))
 
 
 def _step_row(facts: Iterable[Fact], turn: Turn, step: int, prompt: Prompt | None, trace_id: str) -> dict[str, Any]:
@@ -137,8 +142,8 @@ def _step_row(facts: Iterable[Fact], turn: Turn, step: int, prompt: Prompt | Non
                 row |= {"attempts": fact.attempt, "status": "failed", "error": failure_to_json(fact.failure)}
             case RunEnded(stop_reason=stop_reason):
                 row["stop_reason"] = stop_reason.value
-                if stop_reason is StopReason.CANCELLED:
-                    row["status"] = "cancelled"
+                if _unanswered(turn):
+                    row["status"] = "cancelled" if stop_reason is StopReason.CANCELLED else "failed"
     return row
 
 
