@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from services.agent.events import Ended, Event, RunView, first_sequence, show
+from services.agent.events import Abandoned, Ended, Event, RunView, first_sequence, show
 from services.agent.fact_log import failure_from_json, failure_to_json, to_row, usage_to_json
 from services.agent.messages import Message, calls_of, parts_from_json, parts_to_json, text_of
 from services.agent.ports import Commit, Prompt
@@ -58,6 +58,11 @@ def message_to_row(message: Message, place: int, fact: int) -> dict[str, Any]:
         "search": text_of(message)[:SEARCHED_CHARACTERS],
         "created_at": message.created_at,
     }
+
+
+def input_rows(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Parameters of the messages of a run's first fact."""
+    return [message_to_row(message, place, 1) for place, message in enumerate(messages)]
 
 
 def settings_from_row(row: Mapping[str, Any], max_steps: int) -> Settings:
@@ -197,6 +202,10 @@ def replay(
     events: list[Event] = []
     for fact in facts:
         if fact["kind"] in ("model_replied", "tools_returned") and fact["number"] in by_fact:
+            if (attempt := fact["body"].get("attempt", 1)) > 1:
+                # What a reader saw of the attempts before is void; the place of the last delta tells who must know.
+                step = step_id(run["id"], fact["body"]["step"])
+                events.append(Abandoned(fact["sequence"] - 1, step, None, attempt - 1))
             events += show(message_from_row(by_fact[fact["number"]]), fact["sequence"])
         elif fact["kind"] == "run_ended":
             failure = fact["body"]["failure"]
