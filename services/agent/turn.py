@@ -259,12 +259,12 @@ def call_key(run_id: UUID, step: int, index: int) -> str:
 
 
 CANCELLED = Failure(StopReason.CANCELLED, "cancelled", "The run was cancelled.")
-
-
-def overdue(_seconds: float = 0.0) -> Failure:
-    """The interruption of a run that reached its deadline."""
-    sentence = "The run reached its time limit and was ended; send a message to go on from here."
-    return Failure(StopReason.ERROR, "internal_error", sentence, reason="RUN_DEADLINE")
+OVERDUE = Failure(
+    StopReason.ERROR,
+    "internal_error",
+    "The run reached its time limit and was ended; send a message to go on from here.",
+    reason="RUN_DEADLINE",
+)
 
 
 def add_usage(total: Usage, more: Usage) -> Usage:

@@ -15,7 +15,7 @@ from services.agent.broadcast import Hub, Subscription
 from services.agent.effects import Ports, RunEffects
 from services.agent.events import Ended
 from services.agent.ports import Fenced, MemoryView, Owned, ToolInfo
-from services.agent.turn import CANCELLED, Failure, overdue
+from services.agent.turn import CANCELLED, OVERDUE, Failure
 from services.common.context import CallContext, Signer, use_context
 from services.common.telemetry import span
 
@@ -151,11 +151,10 @@ class Worker:
     ) -> None:
         effects = RunEffects(owned, self._ports, view, tools, stream=stream)
         self._effects[owned.run_id] = effects
-        late = overdue(owned.seconds_left)
-        timer = asyncio.get_running_loop().call_later(owned.seconds_left, self.interrupt, owned.run_id, late)
+        timer = asyncio.get_running_loop().call_later(owned.seconds_left, self.interrupt, owned.run_id, OVERDUE)
         turn = owned.turn
         if owned.cancel_requested or owned.seconds_left <= 0:
-            turn = replace(turn, interruption=CANCELLED if owned.cancel_requested else late)
+            turn = replace(turn, interruption=CANCELLED if owned.cancel_requested else OVERDUE)
         try:
             with span("run", run_id=str(owned.run_id), agent_id=str(owned.agent_id)):
                 async with aclosing(loop.run(turn, effects)) as events:

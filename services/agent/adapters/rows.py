@@ -145,10 +145,11 @@ def _step_row(facts: Iterable[Fact], turn: Turn, step: int, prompt: Prompt | Non
                 row["status"] = "pending" if turn.pending else "success"
             case ModelFailed():
                 row |= {"attempts": fact.attempt, "status": "failed", "error": failure_to_json(fact.failure)}
-            case RunEnded(stop_reason=stop_reason):
+            case RunEnded(stop_reason=stop_reason, failure=failure):
                 row["stop_reason"] = stop_reason.value
                 if _unanswered(turn):
                     row["status"] = "cancelled" if stop_reason is StopReason.CANCELLED else "failed"
+                    row["error"] = None if failure is None else failure_to_json(failure)
     return row
 
 

@@ -174,7 +174,8 @@ WITH run AS (
         id uuid, number int, status text, stop_reason text, model_handle text, attempts int, context_window_limit int,
         usage jsonb, error jsonb, prompt_hash text, block_versions jsonb, trace_id text)
     ON CONFLICT (organization_id, id) DO UPDATE
-    SET status = excluded.status, stop_reason = excluded.stop_reason, completed_at = excluded.completed_at
+    SET status = excluded.status, stop_reason = excluded.stop_reason, error = excluded.error,
+        completed_at = excluded.completed_at
 )
 SELECT run.cancel_requested, run.started_at, run.completed_at, head.waiting FROM run LEFT JOIN head ON true
 """

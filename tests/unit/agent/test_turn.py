@@ -13,6 +13,7 @@ from services.agent.messages import Call, Message, Return, Text
 from services.agent.ports import Commit
 from services.agent.turn import (
     CANCELLED,
+    OVERDUE,
     Action,
     CallModel,
     Fact,
@@ -33,7 +34,6 @@ from services.agent.turn import (
     call_key,
     decide,
     evolve,
-    overdue,
     status_of,
     step_id,
 )
@@ -92,8 +92,7 @@ def test_decide(facts: list[Fact], action: Action) -> None:
 def test_an_interruption_comes_before_everything() -> None:
     turn = known(SPOKE, replied(1, call(1)))
     assert decide(replace(turn, interruption=CANCELLED)) == Finish(StopReason.CANCELLED)
-    late = overdue()
-    assert decide(replace(turn, interruption=late)) == Finish(StopReason.ERROR, late)
+    assert decide(replace(turn, interruption=OVERDUE)) == Finish(StopReason.ERROR, OVERDUE)
 
 
 def test_a_lost_owner_makes_the_next_attempt() -> None:
@@ -115,7 +114,7 @@ STEP_ENDS: list[tuple[tuple[Fact, ...], tuple[Fact, ...], tuple[int, str] | None
     ((SPOKE, replied(1, call(1))), (returned(1), RunEnded(StopReason.MAX_STEPS)), (1, "success")),
     # Interrupted while tools run.
     ((SPOKE, replied(1, call(1))), (RunEnded(StopReason.CANCELLED),), (1, "cancelled")),
-    ((SPOKE, replied(1, call(1))), (RunEnded(StopReason.ERROR, overdue()),), (1, "failed")),
+    ((SPOKE, replied(1, call(1))), (RunEnded(StopReason.ERROR, OVERDUE),), (1, "failed")),
     # Interrupted in a model call: the step before it is over.
     ((SPOKE,), (RunEnded(StopReason.CANCELLED),), None),
     ((SPOKE, replied(1, call(1)), returned(1)), (RunEnded(StopReason.CANCELLED),), None),
