@@ -1,7 +1,7 @@
 """`python -m services.agent` serves; `python -m services.agent migrate` brings the schema up to date."""
 
 from services.agent.bootstrap import AUDIENCE, build, grpc_peers, postgres_stores
-from services.agent.settings import DatabaseSettings, Settings
+from services.agent.settings import Settings, read_database
 from services.common import telemetry
 from services.common.channel import make_channel
 from services.common.database import open_pool, wait_for_database
@@ -41,7 +41,7 @@ async def serve(env: Env) -> None:
 
 async def migrate_schema(env: Env) -> None:
     """Applies what is missing of this service's history."""
-    database = DatabaseSettings.read(env)
+    database = read_database(env)
     telemetry.setup(AUDIENCE, env)
     await wait_for_database(database.direct_url)
     await migrate(database.direct_url, "services.agent")

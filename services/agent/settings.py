@@ -5,35 +5,13 @@ from dataclasses import dataclass
 
 from services.agent.agents import Defaults
 from services.common.context import Signer, Verifier
+from services.common.database_settings import DatabaseSettings
 from services.common.keys import signer_from, verifier_from
 from services.common.settings import Env, SettingsError
 
 EXTERNAL_LISTEN = "LOCI_AGENT_EXTERNAL_LISTEN"
 PASSWORD = "LETTA_SERVER_PASSWORD"
-_DATABASE = {
-    "expected": "the URL of a Postgres database",
-    "example": "postgresql://loci_agent:password@/loci?host=/run/postgresql",
-}
 _DAY = 86_400.0
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseSettings:
-    """url: for the service's own use, perhaps through PgBouncer; direct_url: for migrations."""
-
-    url: str
-    direct_url: str
-    pgbouncer: bool
-
-    @classmethod
-    def read(cls, env: Env) -> "DatabaseSettings":
-        """Raises SettingsError."""
-        url = env.text("LOCI_AGENT_DATABASE_URL", "LOCI_DATABASE_URL", **_DATABASE)
-        return cls(
-            url=url,
-            direct_url=env.text("LOCI_DATABASE_DIRECT_URL", default=url, **_DATABASE),
-            pgbouncer=env.flag("LOCI_DATABASE_PGBOUNCER"),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +68,7 @@ class Settings:
         return cls(
             listen=env.text("LOCI_LISTEN", expected="an address to serve on", example="unix:///run/loci/agent.sock"),
             external=ExternalSettings.read(env),
-            database=DatabaseSettings.read(env),
+            database=read_database(env),
             peers=PeerSettings.read(env),
             signer=signer_from(env),
             verifier=verifier_from(env),
@@ -101,6 +79,11 @@ class Settings:
             reject_when_busy=env.choice("LOCI_BUSY", ("wait", "reject"), default="wait") == "reject",
             run_timeout=env.seconds("LOCI_RUN_TIMEOUT", default=_DAY, example="86400"),
         )
+
+
+def read_database(env: Env) -> DatabaseSettings:
+    """Raises SettingsError."""
+    return DatabaseSettings.read(env, "agent")
 
 
 def is_private(listen: str) -> bool:

@@ -9,7 +9,7 @@ from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
 from services.llm_gateway.adapters.postgres import PostgresUsageStore
 from services.llm_gateway.bootstrap import AUDIENCE, build
-from services.llm_gateway.settings import DatabaseSettings, Settings
+from services.llm_gateway.settings import Settings, read_database
 
 _POOL_SIZE = 2
 
@@ -37,7 +37,7 @@ async def serve(env: Env) -> None:
 
 async def migrate_schema(env: Env) -> None:
     """Applies what is missing of this service's history."""
-    database = DatabaseSettings.read(env)
+    database = read_database(env)
     telemetry.setup(AUDIENCE, env)
     await wait_for_database(database.direct_url)
     await migrate(database.direct_url, "services.llm_gateway")

@@ -6,36 +6,14 @@ from dataclasses import dataclass
 import orjson
 
 from services.common.context import Verifier
+from services.common.database_settings import DatabaseSettings
 from services.common.keys import verifier_from
 from services.common.settings import Env, SettingsError
 from services.llm_gateway.catalogue import WINDOWS_SETTING
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import TYPES, base_url
 
-_DATABASE = {
-    "expected": "the URL of a Postgres database",
-    "example": "postgresql://loci_llm_gateway:password@/loci?host=/run/postgresql",
-}
 _LONGEST_WINDOW = 100_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseSettings:
-    """url: for the service's own use, perhaps through PgBouncer; direct_url: for migrations."""
-
-    url: str
-    direct_url: str
-    pgbouncer: bool
-
-    @classmethod
-    def read(cls, env: Env) -> "DatabaseSettings":
-        """Raises SettingsError."""
-        url = env.text("LOCI_LLM_GATEWAY_DATABASE_URL", "LOCI_DATABASE_URL", **_DATABASE)
-        return cls(
-            url=url,
-            direct_url=env.text("LOCI_DATABASE_DIRECT_URL", default=url, **_DATABASE),
-            pgbouncer=env.flag("LOCI_DATABASE_PGBOUNCER"),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +55,16 @@ class Settings:
             listen=env.text(
                 "LOCI_LISTEN", expected="an address to serve on", example="unix:///run/loci/llm_gateway.sock"
             ),
-            database=DatabaseSettings.read(env),
+            database=read_database(env),
             verifier=verifier_from(env),
             providers=tuple(read_providers(env)),
             calls=CallSettings.read(env),
         )
+
+
+def read_database(env: Env) -> DatabaseSettings:
+    """Raises SettingsError."""
+    return DatabaseSettings.read(env, "llm_gateway")
 
 
 def read_providers(env: Env) -> Iterator[ProviderConfig]:

@@ -12,7 +12,7 @@ from services.common.settings import Env, run_service
 from services.memory.adapters.embedder import GatewayEmbedder
 from services.memory.bootstrap import AUDIENCE, build, open_memory_pool, postgres_stores
 from services.memory.retention import forget_forever
-from services.memory.settings import DatabaseSettings, Settings
+from services.memory.settings import Settings, read_database
 
 
 async def serve(env: Env) -> None:
@@ -40,7 +40,7 @@ async def serve(env: Env) -> None:
 
 async def migrate_schema(env: Env) -> None:
     """Applies what is missing of this service's history."""
-    database = DatabaseSettings.read(env)
+    database = read_database(env)
     telemetry.setup(AUDIENCE, env)
     await wait_for_database(database.direct_url)
     await migrate(database.direct_url, "services.memory")

@@ -3,32 +3,9 @@
 from dataclasses import dataclass
 
 from services.common.context import Verifier
+from services.common.database_settings import DatabaseSettings
 from services.common.keys import verifier_from
 from services.common.settings import Env
-
-_DATABASE = {
-    "expected": "the URL of a Postgres database with pgvector",
-    "example": "postgresql://loci_memory:password@/loci?host=/run/postgresql",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseSettings:
-    """url: for the service's own use, perhaps through PgBouncer; direct_url: for migrations."""
-
-    url: str
-    direct_url: str
-    pgbouncer: bool
-
-    @classmethod
-    def read(cls, env: Env) -> "DatabaseSettings":
-        """Raises SettingsError."""
-        url = env.text("LOCI_MEMORY_DATABASE_URL", "LOCI_DATABASE_URL", **_DATABASE)
-        return cls(
-            url=url,
-            direct_url=env.text("LOCI_DATABASE_DIRECT_URL", default=url, **_DATABASE),
-            pgbouncer=env.flag("LOCI_DATABASE_PGBOUNCER"),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +22,7 @@ class Settings:
         """Raises SettingsError."""
         return cls(
             listen=env.text("LOCI_LISTEN", expected="an address to serve on", example="unix:///run/loci/memory.sock"),
-            database=DatabaseSettings.read(env),
+            database=read_database(env),
             llm_gateway_address=env.text(
                 "LOCI_LLM_GATEWAY_ADDR",
                 expected="the llm gateway's address",
@@ -53,3 +30,8 @@ class Settings:
             ),
             verifier=verifier_from(env),
         )
+
+
+def read_database(env: Env) -> DatabaseSettings:
+    """Raises SettingsError."""
+    return DatabaseSettings.read(env, "memory", kind="a Postgres database with pgvector")

@@ -12,7 +12,7 @@ from services.tool_runner.adapters.receipts import PostgresReceipts
 from services.tool_runner.adapters.tools import PostgresTools
 from services.tool_runner.bootstrap import AUDIENCE, build
 from services.tool_runner.sandboxes.choose import SandboxChoice
-from services.tool_runner.settings import DatabaseSettings, Settings
+from services.tool_runner.settings import Settings, read_database
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ async def serve(env: Env) -> None:
 
 async def migrate_schema(env: Env) -> None:
     """Applies what is missing of this service's history."""
-    database = DatabaseSettings.read(env)
+    database = read_database(env)
     telemetry.setup(AUDIENCE, env)
     await wait_for_database(database.direct_url)
     await migrate(database.direct_url, "services.tool_runner")

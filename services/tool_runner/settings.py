@@ -4,16 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from services.common.context import Verifier
+from services.common.database_settings import DatabaseSettings
 from services.common.keys import verifier_from
 from services.common.settings import Env
 from services.tool_runner.job import MIB, Limits
 from services.tool_runner.sandboxes.choose import LOCAL_IMAGE, Kind, SandboxSettings
 from services.tool_runner.sandboxes.docker import DockerSettings
 
-_DATABASE = {
-    "expected": "the URL of a Postgres database",
-    "example": "postgresql://loci_tool_runner:password@/loci?host=/run/postgresql",
-}
 _KINDS: tuple[Kind, ...] = ("auto", "docker", "bubblewrap")
 # All that the launcher's environment holds: how to reach the engine, and how to start Python there.
 _LAUNCHER_VARIABLES = (
@@ -25,25 +22,6 @@ _LAUNCHER_VARIABLES = (
     "PATH",
     "PYTHONPATH",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseSettings:
-    """url: for the service's own use, perhaps through PgBouncer; direct_url: for migrations."""
-
-    url: str
-    direct_url: str
-    pgbouncer: bool
-
-    @classmethod
-    def read(cls, env: Env) -> "DatabaseSettings":
-        """Raises SettingsError."""
-        url = env.text("LOCI_TOOL_RUNNER_DATABASE_URL", "LOCI_DATABASE_URL", **_DATABASE)
-        return cls(
-            url=url,
-            direct_url=env.text("LOCI_DATABASE_DIRECT_URL", default=url, **_DATABASE),
-            pgbouncer=env.flag("LOCI_DATABASE_PGBOUNCER"),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +43,7 @@ class Settings:
             listen=env.text(
                 "LOCI_LISTEN", expected="an address to serve on", example="unix:///run/loci/tool_runner.sock"
             ),
-            database=DatabaseSettings.read(env),
+            database=read_database(env),
             verifier=verifier_from(env),
             sandbox=_sandbox(env),
             limits=Limits(
@@ -77,6 +55,11 @@ class Settings:
             ),
             at_once=env.integer("LOCI_TOOL_CONCURRENCY", default=8, least=1, most=256, example="8"),
         )
+
+
+def read_database(env: Env) -> DatabaseSettings:
+    """Raises SettingsError."""
+    return DatabaseSettings.read(env, "tool_runner")
 
 
 def _sandbox(env: Env) -> SandboxSettings:
