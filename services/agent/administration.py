@@ -12,7 +12,6 @@ from uuid import UUID
 
 from services.agent import agents
 from services.agent.agents import BASE_TOOLS, LETTA_V1_AGENT, Agent, AgentDraft, AgentSettings, Defaults
-from services.agent.lists import PageOf
 from services.agent.ports_admin import (
     AgentList,
     AgentMemories,
@@ -30,6 +29,7 @@ from services.common.errors import (
     InvalidArgument,
     NotFound,
 )
+from services.common.paging import PageOf
 
 # Changes of one agent that meet are made one after the other, at most this many times over.
 _ATTEMPTS = 10

@@ -1,28 +1,13 @@
-"""Which part of a list is asked for, and page tokens. Pure."""
+"""Sizes of pages, and what page tokens say. Pure."""
 
 import base64
 import binascii
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Generic, NamedTuple, TypeVar
-from uuid import UUID
+from typing import NamedTuple
 
 from services.agent.refusals import Refused
+from services.common.paging import MOST, Moment, moment_from, pair_token
 
-T = TypeVar("T")
-
-MOST = 1_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _LONGEST_TOKEN = 100
-
-
-class Moment(NamedTuple):
-    """A place in an order by time, then id."""
-
-    time: datetime
-    id: UUID
 
 
 class Place(NamedTuple):
@@ -32,45 +17,6 @@ class Place(NamedTuple):
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Which part of a list: after (or before) an object in the chosen order, or going on from a token.
-
-    With `before` alone the page holds the nearest objects before it, and its token leads further back.
-    """
-
-    size: int
-    token: str = ""
-    after: UUID | None = None
-    before: UUID | None = None
-    ascending: bool = False
-
-    @property
-    def backwards(self) -> bool:
-        """Whether the page is taken from its end."""
-        return self.before is not None and self.after is None
-
-    @property
-    def scan_ascending(self) -> bool:
-        """Whether objects are looked at in ascending order, from where the page begins to be taken."""
-        return self.ascending != self.backwards
-
-
-@dataclass(frozen=True, slots=True)
-class PageOf(Generic[T]):
-    """One page, and the token of the next; empty on the last."""
-
-    items: tuple[T, ...]
-    next_token: str = ""
-
-
-def cut(scanned: Sequence[T], page: Page, token_of: Callable[[T], str]) -> PageOf[T]:
-    """The page made of what a scan found: at most one object more than fits, which tells that there are more."""
-    items = tuple(scanned[: page.size])
-    token = token_of(items[-1]) if len(scanned) > page.size else ""
-    return PageOf(items[::-1] if page.backwards else items, token)
-
-
 def checked_size(size: int, default: int) -> int:
     """The page's size; 0 means the default. Raises Refused (PAGE_SIZE_INVALID)."""
     if not 0 <= size <= MOST:
@@ -78,23 +24,17 @@ def checked_size(size: int, default: int) -> int:
     return size or default
 
 
-def moment_token(moment: Moment) -> str:
-    """A token for `moment`; it holds even when the object it names is deleted."""
-    return _token((moment.time - _EPOCH) // _MICROSECOND, moment.id.hex)
-
-
 def moment_of(token: str) -> Moment:
     """The inverse of `moment_token`. Raises Refused (PAGE_TOKEN_INVALID)."""
     try:
-        microseconds, hexadecimal = _read(token)
-        return Moment(_EPOCH + int(microseconds) * _MICROSECOND, UUID(hex=hexadecimal))
+        return moment_from(*_read(token))
     except (ValueError, OverflowError):
         raise _invalid() from None
 
 
 def place_token(place: Place) -> str:
     """A token for `place`."""
-    return _token(*place)
+    return pair_token(*place)
 
 
 def place_of(token: str) -> Place:
@@ -106,10 +46,6 @@ def place_of(token: str) -> Place:
     if not (-1 <= ordinal < 2**31 and 0 <= seq < 2**62):
         raise _invalid()
     return Place(ordinal, seq)
-
-
-def _token(first: object, second: object) -> str:
-    return base64.urlsafe_b64encode(f"{first}.{second}".encode()).decode()
 
 
 def _read(token: str) -> tuple[str, str]:

@@ -12,9 +12,9 @@ from uuid import UUID
 
 from services.agent.agents import Agent, AgentSettings
 from services.agent.events import RunView
-from services.agent.lists import Page, PageOf
 from services.agent.messages import Message
 from services.agent.turn import Failure, Usage
+from services.common.paging import Page, PageOf
 
 # Agents ----------------------------------------------------------------------------------------------------------
 

@@ -14,8 +14,9 @@ from loci.memory.v1 import block_service_pb2 as block_service_pb
 from loci.memory.v1 import passage_service_pb2 as passage_service_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
+from services.common.paging import Page
 from services.memory.blocks import without_nul
-from services.memory.lists import BlockList, Page, checked_size
+from services.memory.lists import BlockList, checked_size
 from services.memory.model import (
     DEFAULT_LIMIT,
     AgentMemory,
@@ -113,7 +114,7 @@ def page(request: Any, prefix: str, default: int) -> Page:
         token=request.page_token,
         after=from_public(prefix, request.after) if request.HasField("after") else None,
         before=from_public(prefix, request.before) if request.HasField("before") else None,
-        descending=request.descending,
+        ascending=not request.descending,
     )
 
 

@@ -3,52 +3,10 @@
 import base64
 import binascii
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Generic, TypeVar
 from uuid import UUID
 
+from services.common.paging import MOST, Moment, moment_from
 from services.memory.model import Refused
-
-T = TypeVar("T")
-
-MOST = 1_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """A place in an order by time of creation and id."""
-
-    created_at: datetime
-    id: UUID
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """Which part of a list: after (or before) an object in the chosen order, or going on from a token.
-
-    With `before` alone the page holds the nearest objects before it, and its token leads further back.
-    """
-
-    size: int
-    token: str = ""
-    after: UUID | None = None
-    before: UUID | None = None
-    descending: bool = False
-
-    @property
-    def backwards(self) -> bool:
-        """Whether the page is taken from its end."""
-        return self.before is not None and self.after is None
-
-
-@dataclass(frozen=True, slots=True)
-class PageOf(Generic[T]):
-    """One page, and the token of the next; empty on the last."""
-
-    items: list[T]
-    next_token: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,17 +38,11 @@ def checked_size(size: int, default: int) -> int:
     return size or default
 
 
-def token_of(position: Position) -> str:
-    """A page token; it holds even when the object it names is deleted."""
-    microseconds = (position.created_at - _EPOCH) // _MICROSECOND
-    return base64.urlsafe_b64encode(f"{microseconds}.{position.id.hex}".encode()).decode()
-
-
-def position_of(token: str) -> Position:
-    """The inverse of `token_of`. Raises Refused (PAGE_TOKEN_INVALID)."""
+def moment_of(token: str) -> Moment:
+    """The inverse of `moment_token`. Raises Refused (PAGE_TOKEN_INVALID)."""
     try:
         microseconds, _, hexadecimal = base64.urlsafe_b64decode(token).decode().partition(".")
-        return Position(_EPOCH + int(microseconds) * _MICROSECOND, UUID(hex=hexadecimal))
+        return moment_from(microseconds, hexadecimal)
     except (binascii.Error, ValueError, OverflowError):
         raise Refused("PAGE_TOKEN_INVALID", "the page token is not one of ours; give it back as received") from None
 

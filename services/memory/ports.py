@@ -9,7 +9,8 @@ from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
 
-from services.memory.lists import BlockList, Page, PageOf, PassageList
+from services.common.paging import Page, PageOf
+from services.memory.lists import BlockList, PassageList
 from services.memory.model import (
     AgentMemory,
     Archive,

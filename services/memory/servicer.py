@@ -12,11 +12,12 @@ from loci.memory.v1 import passage_service_pb2 as passage_pb
 from loci.memory.v1 import passage_service_pb2_grpc as passage_grpc
 from services.common.context import current
 from services.common.errors import InvalidArgument
+from services.common.paging import Page
 from services.memory import convert
 from services.memory.archival import Archival
 from services.memory.blocks import checked_draft, without_nul
 from services.memory.edits import Conflicts, update_block
-from services.memory.lists import Page, PassageList, checked_size
+from services.memory.lists import PassageList, checked_size
 from services.memory.model import Refused
 from services.memory.ports import AgentStore, BlockStore, Lists, PassageStore
 from services.memory.tools import Tools

@@ -13,8 +13,9 @@ from loci.tool.v1 import tool_pb2
 from loci.tool.v1 import tool_service_pb2 as tool_service_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.paging import Page
 from services.tool_runner.json_fields import checked_array, checked_object
-from services.tool_runner.lists import Page, ToolFilter, checked_size
+from services.tool_runner.lists import ToolFilter, checked_size
 from services.tool_runner.model import (
     DEFAULT_RETURN_CHARS,
     Call,

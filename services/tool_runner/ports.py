@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
+from services.common.paging import Page, PageOf
 from services.tool_runner.job import Job, Result
-from services.tool_runner.lists import Page, ToolFilter, ToolPage
+from services.tool_runner.lists import ToolFilter
 from services.tool_runner.model import Ending, Receipt, Tool
 
 # A call: the tenant and the key that the caller minted.
@@ -78,7 +79,7 @@ class ToolStore(Protocol):
 class Lists(Protocol):
     """Pages of the catalogue."""
 
-    async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> ToolPage:
+    async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> PageOf[Tool]:
         """One page; raises NotFound for a cursor that names no tool, Refused for a bad token."""
         ...
 

@@ -45,7 +45,7 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
             wanted, page = convert.tool_filter(request), convert.page(request)
             found = await self._lists.tools(caller.organization_id, wanted, page)
         return tool_pb.ListToolsResponse(
-            tools=[convert.tool_message(tool) for tool in found.tools], next_page_token=found.next_token
+            tools=[convert.tool_message(tool) for tool in found.items], next_page_token=found.next_token
         )
 
     async def BatchGetTools(self, request: tool_pb.BatchGetToolsRequest, context: Any) -> tool_pb.BatchGetToolsResponse:

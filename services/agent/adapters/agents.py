@@ -14,10 +14,10 @@ from services.agent.adapters.erasing import stop_runs
 from services.agent.adapters.paging import bounded, order, page_of, reading
 from services.agent.adapters.tables import agents, outbox
 from services.agent.agents import SETTABLE, Agent, AgentSettings, LastRun
-from services.agent.lists import PageOf
 from services.agent.ports_admin import AgentList
 from services.common.errors import NotFound
 from services.common.ids import uuid7
+from services.common.paging import PageOf
 
 # What a deleted agent leaves to do, and when: who still reads one of its runs sees it end.
 _PURGES = {"purge_memory": "0", "purge_receipts": "0", "erase": "3 seconds"}

@@ -15,10 +15,11 @@ from services.agent.adapters.agents import agent_from_row, no_such_agent
 from services.agent.adapters.paging import order, reading
 from services.agent.adapters.rows import message_from_row
 from services.agent.adapters.tables import MESSAGE_COLUMNS, agents, conversation_segments, conversations, messages
-from services.agent.lists import Page, PageOf, Place, cut, place_of, place_token
+from services.agent.lists import Place, place_of, place_token
 from services.agent.messages import Message, system_message_id
 from services.agent.ports_admin import Conversation
 from services.common.errors import NotFound
+from services.common.paging import Page, PageOf, cut
 
 # The system message is before all that is stored; what is after the last place comes after everything.
 _SYSTEM = Place(-1, 0)

@@ -7,8 +7,9 @@ from uuid import UUID
 from sqlalchemy import Column, Row, Select, Table, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.lists import Moment, Page, PageOf, cut, moment_of, moment_token
+from services.agent.lists import moment_of
 from services.common.errors import NotFound
+from services.common.paging import Moment, Page, PageOf, cut, moment_token
 
 
 def reading(engine: AsyncEngine) -> AsyncEngine:

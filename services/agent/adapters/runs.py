@@ -11,11 +11,11 @@ from services.agent.adapters.rows import message_from_row, run_view, usage_from_
 from services.agent.adapters.tables import MESSAGE_COLUMNS, agents, messages, runs, steps
 from services.agent.events import RunView
 from services.agent.fact_log import failure_from_json
-from services.agent.lists import PageOf
 from services.agent.messages import Message
 from services.agent.ports_admin import RunList, RunUsage, StepView
 from services.agent.turn import Usage
 from services.common.errors import NotFound
+from services.common.paging import PageOf
 
 
 class PostgresRuns:

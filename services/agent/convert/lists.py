@@ -3,8 +3,9 @@
 from typing import Any
 from uuid import UUID
 
-from services.agent.lists import Page, checked_size
+from services.agent.lists import checked_size
 from services.common.ids import from_public
+from services.common.paging import Page
 
 
 def page(request: Any, prefix: str, default: int) -> Page:

@@ -9,7 +9,6 @@ import grpc
 from loci.agent.v1 import run_service_pb2 as wire
 from services.agent.convert.turns import attached, event_to_proto, run_to_proto
 from services.agent.events import Delta
-from services.agent.lists import Page
 from services.agent.ports_admin import RunList, Runs
 from services.agent.reading import Reader
 from services.agent.servicer.runs import RunReads
@@ -18,6 +17,7 @@ from services.agent.worker import Worker
 from services.common.context import current
 from services.common.errors import FailedPrecondition
 from services.common.ids import from_public
+from services.common.paging import Page
 
 # Active runs of one agent that one call cancels at most.
 MOST_CANCELLED = 1_000

@@ -1,6 +1,5 @@
 """Pages of blocks, versions and passages, with SQLAlchemy: filters and cursors both ways."""
 
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -8,6 +7,7 @@ from sqlalchemy import ColumnElement, Row, Select, Table, and_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.errors import NotFound
+from services.common.paging import Moment, Page, PageOf, cut, moment_token
 from services.memory.adapters import rows
 from services.memory.adapters.blocks import no_such_block
 from services.memory.adapters.schema import (
@@ -20,16 +20,7 @@ from services.memory.adapters.schema import (
     passage_vectors,
     passages,
 )
-from services.memory.lists import (
-    BlockList,
-    Page,
-    PageOf,
-    PassageList,
-    Position,
-    position_of,
-    token_of,
-    version_of,
-)
+from services.memory.lists import BlockList, PassageList, moment_of, version_of
 from services.memory.model import Block, BlockVersion, Operation, Passage
 
 
@@ -51,8 +42,8 @@ class SqlLists:
                 ),
             )
         async with self._engine.connect() as connection:
-            found, token = await _page(connection, query, blocks, organization_id, page, "BLOCK")
-        return PageOf([rows.block(row._asdict()) for row in found], token)
+            found = await _page(connection, query, blocks, organization_id, page, "BLOCK")
+        return PageOf(tuple(rows.block(row._asdict()) for row in found.items), found.next_token)
 
     async def versions(self, organization_id: UUID, block_id: UUID, page: Page) -> PageOf[BlockVersion]:
         query = (
@@ -67,16 +58,16 @@ class SqlLists:
             found = (await connection.execute(query)).all()
         if not found and not page.token:
             raise no_such_block(block_id)
-        versions = [_version(row) for row in found[: page.size]]
-        return PageOf(versions, str(versions[-1].version) if len(found) > page.size else "")
+        # The page has no cursors, so it is never taken from its end.
+        return cut([_version(row) for row in found], page, lambda version: str(version.version))
 
     async def passages(self, organization_id: UUID, wanted: PassageList, page: Page) -> PageOf[Passage]:
         query = _passages_of(organization_id, wanted.agent_id)
         if wanted.search:
             query = query.where(passages.c.text.icontains(wanted.search, autoescape=True))
         async with self._engine.connect() as connection:
-            found, token = await _page(connection, query, passages, organization_id, page, "PASSAGE")
-        return PageOf([rows.passage(row._asdict()) for row in found], token)
+            found = await _page(connection, query, passages, organization_id, page, "PASSAGE")
+        return PageOf(tuple(rows.passage(row._asdict()) for row in found.items), found.next_token)
 
 
 def _block_filters(wanted: BlockList) -> list[ColumnElement[bool]]:
@@ -128,35 +119,33 @@ async def _page(
     organization_id: UUID,
     page: Page,
     noun: str,
-) -> tuple[Sequence[Row[Any]], str]:
-    """The rows of one page in the chosen order, and the token of the next."""
+) -> PageOf[Row[Any]]:
+    """The rows of one page in the chosen order."""
     place = tuple_(table.c.created_at, table.c.id)
-    start = position_of(page.token) if page.token else None
+    start = moment_of(page.token) if page.token else None
     if page.after is not None:
-        start = start or await _position(connection, table, organization_id, page.after, noun)
+        start = start or await _moment(connection, table, organization_id, page.after, noun)
     if page.before is not None:
         end = start if start and page.backwards else None
-        end = end or await _position(connection, table, organization_id, page.before, noun)
-        query = query.where(place > _at(end) if page.descending else place < _at(end))
+        end = end or await _moment(connection, table, organization_id, page.before, noun)
+        query = query.where(place < _at(end) if page.ascending else place > _at(end))
     if start is not None and not page.backwards:
-        query = query.where(place < _at(start) if page.descending else place > _at(start))
-    if page.descending != page.backwards:
-        query = query.order_by(table.c.created_at.desc(), table.c.id.desc())
-    else:
+        query = query.where(place > _at(start) if page.ascending else place < _at(start))
+    if page.scan_ascending:
         query = query.order_by(table.c.created_at, table.c.id)
+    else:
+        query = query.order_by(table.c.created_at.desc(), table.c.id.desc())
     found = (await connection.execute(query.limit(page.size + 1))).all()
-    more, found = len(found) > page.size, found[: page.size]
-    token = token_of(Position(found[-1].created_at, found[-1].id)) if more else ""
-    return (found[::-1] if page.backwards else found), token
+    return cut(found, page, lambda row: moment_token(Moment(row.created_at, row.id)))
 
 
-def _at(position: Position) -> ColumnElement[Any]:
-    return tuple_(position.created_at, position.id)
+def _at(moment: Moment) -> ColumnElement[Any]:
+    return tuple_(*moment)
 
 
-async def _position(
+async def _moment(
     connection: AsyncConnection, table: Table, organization_id: UUID, object_id: UUID, noun: str
-) -> Position:
+) -> Moment:
     query = select(table.c.created_at, table.c.id).where(
         table.c.organization_id == organization_id, table.c.id == object_id
     )
@@ -164,7 +153,7 @@ async def _position(
     if row is None:
         public = f"{noun.lower()}-{object_id}"
         raise NotFound(f"The cursor {public} was not found", reason=f"{noun}_NOT_FOUND")
-    return Position(row.created_at, row.id)
+    return Moment(row.created_at, row.id)
 
 
 def _version(row: Row[Any]) -> BlockVersion:

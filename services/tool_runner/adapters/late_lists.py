@@ -2,7 +2,9 @@
 
 from uuid import UUID
 
-from services.tool_runner.lists import Page, ToolFilter, ToolPage
+from services.common.paging import Page, PageOf
+from services.tool_runner.lists import ToolFilter
+from services.tool_runner.model import Tool
 from services.tool_runner.ports import Lists
 
 
@@ -14,7 +16,7 @@ class LateLists:
         self._pgbouncer = pgbouncer
         self._lists: Lists | None = None
 
-    async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> ToolPage:
+    async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> PageOf[Tool]:
         if self._lists is None:
             from services.common.engine import make_engine  # noqa: PLC0415
             from services.tool_runner.adapters.lists import SqlLists  # noqa: PLC0415

@@ -6,10 +6,12 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common.paging import Moment, Page, PageOf, cut, moment_token
 from services.tool_runner.adapters import rows
 from services.tool_runner.adapters.schema import tools
 from services.tool_runner.adapters.tools import no_such_tool
-from services.tool_runner.lists import Page, Position, ToolFilter, ToolPage, position_of, token_of
+from services.tool_runner.lists import ToolFilter, moment_of
+from services.tool_runner.model import Tool
 
 _PLACE = tuple_(tools.c.created_at, tools.c.id)
 
@@ -20,18 +22,15 @@ class SqlLists:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> ToolPage:
+    async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> PageOf[Tool]:
         query = select(tools).where(tools.c.organization_id == organization_id, *_filters(wanted))
         async with self._engine.connect() as connection:
             query = query.where(*await _bounds(connection, organization_id, page))
-            forward = page.ascending != page.backwards
             order = (tools.c.created_at, tools.c.id)
-            query = query.order_by(*order if forward else (column.desc() for column in order))
+            query = query.order_by(*order if page.scan_ascending else (column.desc() for column in order))
             found = (await connection.execute(query.limit(page.size + 1))).all()
-        more, found = len(found) > page.size, found[: page.size]
-        token = token_of(Position(found[-1].created_at, found[-1].id)) if more else ""
-        ordered = found[::-1] if page.backwards else found
-        return ToolPage([rows.tool(row._asdict()) for row in ordered], token)
+        one = cut(found, page, lambda row: moment_token(Moment(row.created_at, row.id)))
+        return PageOf(tuple(rows.tool(row._asdict()) for row in one.items), one.next_token)
 
     async def close(self) -> None:
         await self._engine.dispose()
@@ -57,12 +56,12 @@ def _filters(wanted: ToolFilter) -> list[ColumnElement[bool]]:
 
 async def _bounds(connection: AsyncConnection, organization_id: UUID, page: Page) -> list[ColumnElement[bool]]:
     """Where the page begins and ends, as conditions. A token goes on from where its page was."""
-    start = position_of(page.token) if page.token else None
+    start = moment_of(page.token) if page.token else None
     end = start if page.backwards else None
     if page.after is not None:
-        start = start or await _position(connection, organization_id, page.after)
+        start = start or await _moment(connection, organization_id, page.after)
     if page.before is not None:
-        end = end or await _position(connection, organization_id, page.before)
+        end = end or await _moment(connection, organization_id, page.before)
     bounds: list[ColumnElement[bool]] = []
     if start is not None and not page.backwards:
         bounds.append(_at(start) < _PLACE if page.ascending else _at(start) > _PLACE)
@@ -71,15 +70,15 @@ async def _bounds(connection: AsyncConnection, organization_id: UUID, page: Page
     return bounds
 
 
-def _at(position: Position) -> ColumnElement[Any]:
-    return tuple_(position.created_at, position.id)
+def _at(moment: Moment) -> ColumnElement[Any]:
+    return tuple_(*moment)
 
 
-async def _position(connection: AsyncConnection, organization_id: UUID, tool_id: UUID) -> Position:
+async def _moment(connection: AsyncConnection, organization_id: UUID, tool_id: UUID) -> Moment:
     query = select(tools.c.created_at, tools.c.id).where(
         tools.c.organization_id == organization_id, tools.c.id == tool_id
     )
     row = (await connection.execute(query)).first()
     if row is None:
         raise no_such_tool(tool_id)
-    return Position(row.created_at, row.id)
+    return Moment(row.created_at, row.id)

@@ -9,7 +9,8 @@ from google.protobuf.descriptor import ServiceDescriptor
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import block_pb2, passage_service_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
-from services.memory import blocks, lists, passages
+from services.common.paging import MOST
+from services.memory import blocks, passages
 from services.memory.convert import block_changes
 from services.memory.model import DEFAULT_LIMIT, Operation
 from services.memory.servicer import AgentMemoryServicer, BlockServicer, PassageServicer
@@ -45,7 +46,7 @@ def test_the_figures_of_the_comments_are_those_of_the_code() -> None:
         f"1 to {blocks.LARGEST_LIMIT:,}. Default {DEFAULT_LIMIT:,}",
         f"1 to {passages.LONGEST_TEXT:,} characters",
         f"1 to {passages.LONGEST_QUERY:,} characters",
-        f"1 to {lists.MOST:,}; default 50",
+        f"1 to {MOST:,}; default 50",
         f"1 to {passages.MOST_RESULTS:,}; default 5",
     ):
         assert sentence in text

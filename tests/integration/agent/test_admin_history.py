@@ -13,10 +13,11 @@ from loci.agent.v1 import agent_pb2, run_pb2
 from loci.agent.v1 import message_service_pb2 as message_wire
 from loci.agent.v1 import run_service_pb2 as wire
 from services.agent.adapters.history import BEGINNING, END, between
-from services.agent.lists import Page, Place
+from services.agent.lists import Place
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, to_public, uuid7
 from services.common.migrate import migrate
+from services.common.paging import Page
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld, admin_world, block
 

@@ -7,20 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.lists import Page, Position, checked_size, position_of, token_of, version_of
+from services.common.paging import Moment, Page, moment_token
+from services.memory.lists import checked_size, moment_of, version_of
 from services.memory.model import Refused
 
 
 @given(st.datetimes(timezones=st.just(UTC)), st.uuids())
 def test_a_token_is_a_position(created_at: datetime, object_id: UUID) -> None:
-    position = Position(created_at, object_id)
-    assert position_of(token_of(position)) == position
+    position = Moment(created_at, object_id)
+    assert moment_of(moment_token(position)) == position
 
 
 @pytest.mark.parametrize("token", ["x", "é", "eA==", "MS4x", "OTk5OTk5OTk5OTk5OTk5OTk5OTk5LjE=", "\0"])
 def test_other_tokens_are_refused(token: str) -> None:
     with pytest.raises(Refused, match="page token"):
-        position_of(token)
+        moment_of(token)
 
 
 @pytest.mark.parametrize("token", ["x", "-1", "1.0", "٣", "1" * 30])
