@@ -13,6 +13,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    SmallInteger,
     Table,
     Text,
     Uuid,
@@ -136,6 +137,7 @@ conversation_line = _table(
     _id("conversation_id"),
     _id("run_id"),
     _flag("front"),
+    Column("schema_version", SmallInteger, nullable=False),
     _json("input"),
     _time("entered_at"),
 )
