@@ -15,7 +15,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(signal_number: int) -> None:
-    """Linux only; elsewhere the next start ends what a killed supervisor left."""
+    """Linux only; elsewhere what a killed supervisor leaves must be ended by hand."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal_number)
 
