@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,7 +84,12 @@ class Home:
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
-            yield
+            try:
+                yield
+            finally:
+                if self.sockets.parent != self.root:
+                    # What lies outside of LOCI_HOME does not stay when Loci has stopped.
+                    shutil.rmtree(self.sockets, ignore_errors=True)
 
 
 def _make_private(folder: Path) -> None:

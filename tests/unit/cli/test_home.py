@@ -13,6 +13,12 @@ from cli.home import SOCKET_PATH_LIMIT, Home, write_secret
 from cli.secrets import PASSWORDS, passwords
 
 
+@pytest.fixture(autouse=True)
+def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sockets of homes that lie too deep go where the test's folders go."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("r")))
+
+
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
@@ -51,11 +57,7 @@ def test_only_one_supervisor_uses_a_home(tmp_path: Path) -> None:
         pass
 
 
-def test_sockets_of_a_deep_home_lie_where_their_path_fits(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runtime = tmp_path_factory.mktemp("r")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+def test_sockets_of_a_deep_home_lie_where_their_path_fits(tmp_path: Path) -> None:
     home = Home(tmp_path / ("deep" * 30))
     home.make()
     assert len(os.fsencode(home.sockets / "postgres" / ".s.PGSQL.5432")) <= SOCKET_PATH_LIMIT
