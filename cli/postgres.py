@@ -26,7 +26,6 @@ from cli.errors import CliError
 
 VERSION = "18"
 SUPERUSER = "postgres"
-SOCKET = ".s.PGSQL.5432"
 HBA = "# Written by Loci: the Unix socket alone, and everybody shows a password.\nlocal all all scram-sha-256\n"
 CHILD = Path(__file__).with_name("child.py")
 SETTINGS = {

@@ -159,7 +159,6 @@ class Owned:
     agent_id: UUID
     conversation_id: UUID
     fence: int
-    facts: int
     turn: Turn
     # Until its deadline.
     seconds_left: float

@@ -116,16 +116,7 @@ class PostgresJournal:
         settings = settings_from_row(head, request.max_steps)
         inserted = await connection.fetchrow(
             sql.START,
-            request.organization_id,
-            request.run_id,
-            request.agent_id,
-            request.conversation_id,
-            request.user_id,
-            self.worker_id,
-            request.seconds,
-            list(request.ancestors),
-            request.request_hash,
-            list(request.keys),
+            *self._of_request(request),
             {"settings": settings_to_json(settings)},
             input_rows(request.messages),
             head["log_id"],
@@ -136,6 +127,21 @@ class PostgresJournal:
         _check_first(inserted, request)
         history = await window(connection, request.organization_id, request.conversation_id)
         return Accepted(request.run_id, started=True, owned=_owned(request, head, settings, history, now))
+
+    def _of_request(self, request: TurnRequest) -> tuple[Any, ...]:
+        """The parameters that START and ENTER_LINE share: $1 to $10."""
+        return (
+            request.organization_id,
+            request.run_id,
+            request.agent_id,
+            request.conversation_id,
+            request.user_id,
+            self.worker_id,
+            request.seconds,
+            list(request.ancestors),
+            request.request_hash,
+            list(request.keys),
+        )
 
     async def _enter_line(self, connection: Any, request: TurnRequest, head: Mapping[str, Any]) -> Accepted:
         active = head["active_run_id"]
@@ -151,16 +157,7 @@ class PostgresJournal:
             )
         entered = await connection.fetchrow(
             sql.ENTER_LINE,
-            request.organization_id,
-            request.run_id,
-            request.agent_id,
-            request.conversation_id,
-            request.user_id,
-            self.worker_id,
-            request.seconds,
-            list(request.ancestors),
-            request.request_hash,
-            list(request.keys),
+            *self._of_request(request),
             messages_to_line(request.messages, request.max_steps),
             datetime.now(UTC),
             LINE_SCHEMA_VERSION,
@@ -265,7 +262,6 @@ def _owned(
         agent_id=request.agent_id,
         conversation_id=request.conversation_id,
         fence=1,
-        facts=1,
         turn=Turn(request.run_id, settings, history=history),
         seconds_left=request.seconds,
         created_at=now,

@@ -122,7 +122,7 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> Owned:
     history = await window(connection, organization_id, conversation_id)
     owned = _taken(run, Turn(run_id, settings, history=history))
     recalled = max(0, len(history) - len(messages))
-    return replace(owned, facts=1, prompt_versions=head["prompt_versions"], recalled=recalled)
+    return replace(owned, prompt_versions=head["prompt_versions"], recalled=recalled)
 
 
 async def _resume(connection: Any, run: Mapping[str, Any]) -> Owned:
@@ -158,7 +158,6 @@ def _taken(run: Mapping[str, Any], turn: Turn) -> Owned:
         agent_id=run["agent_id"],
         conversation_id=run["conversation_id"],
         fence=run["fence"],
-        facts=run["facts"],
         turn=turn,
         seconds_left=(run["deadline"] - datetime.now(UTC)).total_seconds(),
         created_at=run["created_at"],

@@ -2,9 +2,8 @@
 
 import logging
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import asyncpg
 import orjson
@@ -12,6 +11,7 @@ import orjson
 from services.agent.adapters.rows import message_from_row
 from services.agent.messages import Call, Message, Return, Role, text_of
 from services.agent.ports import CallSite
+from services.agent.zones import zone
 
 DEFAULT_LIMIT = 5
 MOST = 50
@@ -49,8 +49,9 @@ class PostgresRecall:
 
     async def search(self, call: Call, site: CallSite) -> Return:
         """See ports.Recall.search. Arguments: query, roles, limit, start_date, end_date; all optional."""
+        timezone = zone(site.settings.timezone)
         try:
-            arguments = _arguments(orjson.loads(call.arguments), ZoneInfo(site.settings.timezone))
+            arguments = _arguments(orjson.loads(call.arguments), timezone)
         except ValueError as error:
             return Return(call.id, call.name, f"Nothing was searched: {error}", is_error=True)
         try:
@@ -58,13 +59,13 @@ class PostgresRecall:
         except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             _log.warning("a search failed: %s", type(error).__name__)
             return Return(call.id, call.name, "The search failed; try it with fewer words.", is_error=True)
-        found = [_shown(message_from_row(row), ZoneInfo(site.settings.timezone)) for row in rows]
+        found = [_shown(message_from_row(row), timezone) for row in rows]
         if not found:
             return Return(call.id, call.name, "No messages were found.")
         return Return(call.id, call.name, orjson.dumps(found).decode())
 
 
-def _arguments(given: Mapping[str, Any], timezone: ZoneInfo) -> tuple[Any, ...]:
+def _arguments(given: Mapping[str, Any], timezone: tzinfo) -> tuple[Any, ...]:
     query, roles, limit = (
         given.get("query") or "",
         given.get("roles") or list(_ROLES),
@@ -85,7 +86,7 @@ def _arguments(given: Mapping[str, Any], timezone: ZoneInfo) -> tuple[Any, ...]:
     )
 
 
-def _time(text: Any, name: str, timezone: ZoneInfo, *, end: bool) -> datetime | None:
+def _time(text: Any, name: str, timezone: tzinfo, *, end: bool) -> datetime | None:
     if text in (None, ""):
         return None
     try:
@@ -97,6 +98,6 @@ def _time(text: Any, name: str, timezone: ZoneInfo, *, end: bool) -> datetime | 
         raise ValueError(f"{name} must be an ISO 8601 date or time, for example 2026-01-31T09:00") from None
 
 
-def _shown(message: Message, timezone: ZoneInfo) -> dict[str, str]:
+def _shown(message: Message, timezone: tzinfo) -> dict[str, str]:
     time = message.created_at.astimezone(timezone).isoformat(timespec="seconds")
     return {"timestamp": time, "role": message.role, "content": text_of(message)[:_SHOWN_CHARACTERS]}
