@@ -21,17 +21,20 @@ async def serve(env: Env) -> None:
     engine = make_engine(database.url, pgbouncer=database.pgbouncer)
     channels = [make_channel(address) for address in (addresses.memory, addresses.llm_gateway, addresses.tool_runner)]
     peers = grpc_peers(*channels)
+    stores = postgres_stores(pool, engine, peers.memory, reject_when_busy=settings.reject_when_busy)
+    # Before anything is bound: nobody shall connect to a socket that is not served yet.
+    await stores.leases.register()
     built = build(
         listen=settings.listen,
         external=settings.external,
         verifier=settings.verifier,
         signer=settings.signer,
         defaults=settings.defaults,
-        stores=postgres_stores(pool, engine, peers.memory, reject_when_busy=settings.reject_when_busy),
+        stores=stores,
         peers=peers,
         run_timeout=settings.run_timeout,
     )
-    await built.tenure.start()
+    built.tenure.begin()
     await serve_until_signal(
         built.servers,
         background=(built.deliveries.run,),

@@ -49,6 +49,10 @@ class Tenure:
     async def start(self) -> None:
         """Registers the replica and begins to beat."""
         await self._leases.register()
+        self.begin()
+
+    def begin(self) -> None:
+        """Begins to beat a lease that is registered."""
         self._spawn(self._beat())
         self._spawn(self._acting())
 
