@@ -11,7 +11,10 @@ from itertools import groupby
 from typing import Any, Literal, assert_never
 from uuid import UUID, uuid5
 
-Role = Literal["system", "user", "assistant", "tool"]
+# approval: a client's answers to calls that waited; summary: what stands for messages that were compacted.
+Role = Literal["system", "user", "assistant", "tool", "approval", "summary"]
+# Why a call waits for the client: to be approved, or to be run by the client itself.
+Gate = Literal["", "approval", "client"]
 # An otid has 7 bits for the piece's number.
 MAX_PIECES = 128
 
@@ -50,12 +53,16 @@ class RedactedReasoning:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call. `key` is ours and unique in the tenant; `id` is the provider's, display data."""
+    """A tool call. `key` is ours and unique in the tenant; `id` is the provider's, display data.
+
+    A call with a `gate` is not run before the client has answered it.
+    """
 
     key: str = ""
     id: str = ""
     name: str = ""
     arguments: str = ""
+    gate: Gate = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +75,20 @@ class Return:
     is_error: bool = False
     stdout: tuple[str, ...] = ()
     stderr: tuple[str, ...] = ()
+    images: tuple[Image, ...] = ()
 
 
-Part = Text | Image | Reasoning | RedactedReasoning | Call | Return
-Kind = Literal["content", "reasoning", "redacted", "call", "return"]
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A client's answer to the call with the provider's id `call_id`, which waited for approval."""
+
+    call_id: str = ""
+    approve: bool = False
+    reason: str = ""
+
+
+Part = Text | Image | Reasoning | RedactedReasoning | Call | Return | Decision
+Kind = Literal["content", "reasoning", "redacted", "call", "gated_call", "return", "decision"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +112,11 @@ def calls_of(message: Message) -> tuple[Call, ...]:
     return tuple(part for part in message.parts if isinstance(part, Call))
 
 
+def gated_calls(message: Message) -> tuple[Call, ...]:
+    """The calls in a message that wait, or waited, for the client."""
+    return tuple(call for call in calls_of(message) if call.gate)
+
+
 def text_of(message: Message) -> str:
     """All that people would search for in a message, joined by newlines."""
     return "\n".join(filter(None, map(_searchable, message.parts)))
@@ -116,16 +138,21 @@ def kind_of(part: Part) -> Kind:
             return "reasoning"
         case RedactedReasoning():
             return "redacted"
-        case Call():
-            return "call"
+        case Call(gate=gate):
+            return "gated_call" if gate else "call"
         case Return():
             return "return"
+        case Decision():
+            return "decision"
     assert_never(part)
 
 
 def pieces(message: Message) -> list[tuple[str, tuple[Part, ...]]]:
     """The pieces a client sees, each with its otid. The client's own otid is kept on what it sent."""
     groups = [tuple(group) for _, group in groupby(message.parts, key=kind_of)]
+    if message.role == "approval":
+        # Decisions and the client's own returns are one answer.
+        groups = [message.parts]
     if message.otid is not None and len(groups) == 1:
         return [(message.otid, groups[0])]
     return [(piece_otid(message.id, number), group) for number, group in enumerate(groups)]
@@ -134,6 +161,14 @@ def pieces(message: Message) -> list[tuple[str, tuple[Part, ...]]]:
 def piece_otid(message_id: UUID, number: int) -> str:
     """The otid of a message's piece; see LETTA V1 API, offline threading ids."""
     return str(UUID(int=(message_id.int & ~0x7F) | min(number, MAX_PIECES - 1)))
+
+
+def piece_id(message_id: UUID, part: Part) -> UUID:
+    """The id under which a piece is shown: that of its message, or for calls that wait, the one before it.
+
+    The reference stores a request for approval as a message of its own, so clients expect another id.
+    """
+    return UUID(int=message_id.int - 1) if kind_of(part) == "gated_call" else message_id
 
 
 def system_message_id(conversation_id: UUID) -> UUID:
@@ -158,13 +193,16 @@ _TYPES: dict[str, type[Part]] = {
     "redacted_reasoning": RedactedReasoning,
     "tool_call": Call,
     "tool_return": Return,
+    "decision": Decision,
 }
 _NAMES = {part_type: name for name, part_type in _TYPES.items()}
 
 
 def _part_to_json(part: Part) -> dict[str, Any]:
-    values = {name: getattr(part, name) for name in part.__slots__}
-    said = {name: value for name, value in values.items() if value not in ("", False, ())}
+    values: dict[str, Any] = {name: getattr(part, name) for name in part.__slots__}
+    if isinstance(part, Return):
+        values["images"] = parts_to_json(part.images)
+    said = {name: value for name, value in values.items() if value not in ("", False, (), [])}
     return {"type": _NAMES[type(part)]} | said
 
 
@@ -173,12 +211,15 @@ def _part_from_json(stored: dict[str, Any]) -> Part:
     part_type = _TYPES[values.pop("type")]
     if part_type is Return:
         values["stdout"], values["stderr"] = tuple(values.get("stdout", ())), tuple(values.get("stderr", ()))
+        values["images"] = parts_from_json(values.get("images", ()))
     return part_type(**values)
 
 
 def _clean(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_clean, value))
+    if isinstance(value, Image):
+        return without_nul(value)
     return value.replace("\0", "") if isinstance(value, str) else value
 
 
@@ -188,6 +229,8 @@ def _searchable(part: Part) -> str:
             return text
         case Call(name=name, arguments=arguments):
             return f"{name} {arguments}"
+        case Decision(reason=reason):
+            return reason
         case Image() | Reasoning() | RedactedReasoning():
             return ""
     assert_never(part)

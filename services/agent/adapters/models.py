@@ -11,6 +11,7 @@ from loci.llm.v1 import chat_pb2, chat_service_pb2, chat_service_pb2_grpc
 from services.agent import model_settings
 from services.agent.messages import (
     Call,
+    Decision,
     Image,
     Message,
     Part,
@@ -131,8 +132,12 @@ def _part(part: Part) -> chat_pb2.ChatPart:
             return chat_pb2.ChatPart(tool_call=call)
         case Return():
             content = [chat_pb2.ChatPart(text=chat_pb2.TextPart(text=part.text))]
+            content += [chat_pb2.ChatPart(image=_image(image)) for image in part.images]
             result = chat_pb2.ToolResultPart(tool_call_id=part.call_id, content=content, is_error=part.is_error)
             return chat_pb2.ChatPart(tool_result=result)
+        case Decision():
+            # No model is shown one; see context.sendable.
+            raise TypeError("a decision was about to be sent to a model")
     assert_never(part)
 
 
