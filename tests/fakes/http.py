@@ -130,13 +130,17 @@ class HttpServer:
         self.port = port
         self._connections: set[_Connection] = set()
         self._server: asyncio.Server | None = None
+        # How many connections clients have made.
+        self.accepted = 0
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: _Connection(self._handler, self._connections), LOOPBACK, self.port, backlog=2048
-        )
+        self._server = await loop.create_server(self._accept, LOOPBACK, self.port, backlog=2048)
         self.port = self._server.sockets[0].getsockname()[1]
+
+    def _accept(self) -> _Connection:
+        self.accepted += 1
+        return _Connection(self._handler, self._connections)
 
     async def stop(self) -> None:
         """Stop listening and close every open connection."""

@@ -78,6 +78,11 @@ class FakeServer(ABC):
         return self._http.port
 
     @property
+    def connections(self) -> int:
+        """How many connections clients have made so far."""
+        return self._http.accepted
+
+    @property
     def base_url(self) -> str:
         """What goes into the vendor's base URL setting, in the form the vendor documents."""
         return f"http://{LOOPBACK}:{self.port}{self.api_path}"

@@ -1,11 +1,15 @@
 """HTTP to a provider through its vendor's SDK, the short way.
 
-The SDK gives the client: authentication, proxies, connection pool, error classes. Bodies go in as bytes and
-come out as bytes, because the SDK's models cost 0.14 ms per message and 0.1 ms per streamed chunk; retries
-are ours (retry.py).
+The SDK says where to and how: address, authentication, headers, proxies, connection pool. What it says is read
+once for each route; calls then go out on the SDK's own HTTP client as bytes and come back as bytes, because the
+way through the SDK's request costs as much again as the call, its models 0.14 ms per message and 0.1 ms per
+streamed chunk. Retries are ours (retry.py). Lists of models take the SDK's whole way.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -23,35 +27,40 @@ from services.llm_gateway.providers.faults import Caller, Refusal, error_of, ret
 from services.llm_gateway.sse import SseEvent, SseParser
 
 _CONNECT_SECONDS = 10.0
-_HEADERS = {"content-type": "application/json"}
+_LINGER_SECONDS = 0.2
 
 # (HTTP status, decoded body) -> the refusal in it.
 ReadRefusal = Callable[[int, Any], Refusal]
 
 
 class Transport:
-    """One SDK client and what its failures mean. `sdk` is the vendor's module, for its error classes."""
+    """One SDK client, the HTTP client it was given, and what its failures mean.
 
-    def __init__(self, client: Any, sdk: ModuleType, caller: Caller, read_refusal: ReadRefusal) -> None:
+    `sdk` is the vendor's module, for its error classes.
+    """
+
+    def __init__(
+        self, client: Any, http: httpx2.AsyncClient, sdk: ModuleType, caller: Caller, read_refusal: ReadRefusal
+    ) -> None:
         self._client = client
+        self._http = http
         self._sdk = sdk
         self._caller = caller
         self._read_refusal = read_refusal
+        self._templates: dict[str, httpx2.Request] = {}
+        self._draining: set[asyncio.Task[None]] = set()
 
     async def post(self, path: str, body: bytes, *, handle: str, patience: float) -> dict[str, Any]:
         """The JSON object of a whole reply; `patience` is the longest wait for it, in seconds."""
-        try:
-            response = await self._client.post(path, content=body, cast_to=httpx2.Response, options=_options(patience))
-        except (self._sdk.APIError, httpx2.HTTPError) as error:
-            raise self._explain(error, handle, patience) from error
-        reply = self._decode(response, response.content, handle)
+        async with self._sent(path, body, handle, patience) as response:
+            reply = self._decode(response, await response.aread(), handle)
         if not isinstance(reply, dict):
             raise self._not_the_api(response, handle)
         return reply
 
     async def get(self, path: str, query: Mapping[str, object], *, timeout: float) -> Any:
         """The decoded JSON behind `path`."""
-        options = {**_options(timeout), "params": query}
+        options = {"timeout": _timeout(timeout), "max_retries": 0, "params": query}
         try:
             response = await self._client.get(path, cast_to=httpx2.Response, options=options)
         except (self._sdk.APIError, httpx2.HTTPError) as error:
@@ -64,11 +73,7 @@ class Transport:
 
         Closing the generator closes the connection.
         """
-        response = None
-        try:
-            response = await self._client.post(
-                path, content=body, cast_to=httpx2.Response, options=_options(patience), stream=True
-            )
+        async with self._sent(path, body, handle, patience) as response:
             await self._check_is_stream(response, handle)
             parser = SseParser()
             async for chunk in response.aiter_bytes():
@@ -76,14 +81,22 @@ class Transport:
                     yield event
             for event in parser.close():
                 yield event
-        except (self._sdk.APIError, httpx2.HTTPError) as error:
-            raise self._explain(error, handle, patience) from error
-        finally:
-            if response is not None:
-                await response.aclose()
+
+    async def leave(self, events: AsyncGenerator[SseEvent, None], *, ended: bool) -> None:
+        """Have done with a stream. Where its last event has come (`ended`), the end of its body is waited for in the
+        background, for a moment: only a connection that was read to the end is used again, and a new one costs a
+        handshake. Else its connection is closed.
+        """
+        if not ended:
+            await events.aclose()
+            return
+        task = asyncio.create_task(_drain(events))
+        self._draining.add(task)
+        task.add_done_callback(self._draining.discard)
 
     async def close(self) -> None:
         """Close the client's connections."""
+        await asyncio.gather(*self._draining)
         await self._client.close()
 
     def refused(self, status: int, body: Any, handle: str) -> LlmError:
@@ -107,6 +120,51 @@ class Transport:
         if not isinstance(value, dict):
             raise self.incomplete("sent an event that is not a JSON object", handle)
         return value
+
+    @asynccontextmanager
+    async def _sent(
+        self, path: str, body: bytes, handle: str, patience: float
+    ) -> AsyncGenerator[httpx2.Response, None]:
+        """The response to a POST once its head is there, closed at the end. Raises LlmError for a refusal, and for
+        whatever HTTP fails while it is read.
+        """
+        response = None
+        template = self._templates.get(path) or self._prepare(path)
+        extensions = {"timeout": _timeout(patience).as_dict()}
+        request = httpx2.Request("POST", template.url, headers=template.headers, content=body, extensions=extensions)
+        try:
+            response = await self._http.send(request, stream=True)
+            if not response.is_success:
+                raise self._refusal_in(response, await response.aread(), handle)
+            yield response
+        except httpx2.HTTPError as error:
+            raise self._explain(error, handle, patience) from error
+        finally:
+            if response is not None:
+                await response.aclose()
+
+    def _prepare(self, path: str) -> httpx2.Request:
+        """The SDK's own address and headers of a route, without a body."""
+        client = self._client
+        said = {**client.default_headers, **client.auth_headers}
+        # What is left out on purpose is there as a value that is no text.
+        headers = {name: value for name, value in said.items() if isinstance(value, str)}
+        url = f"{str(client.base_url).rstrip('/')}{path}"
+        template = self._http.build_request("POST", url, headers=headers)
+        del template.headers["content-length"]
+        self._templates[path] = template
+        return template
+
+    def _refusal_in(self, response: httpx2.Response, content: bytes, handle: str) -> LlmError:
+        try:
+            body = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            body = content.decode("utf-8", "replace")
+        return self._refused(response.status_code, body, response.headers, handle)
+
+    def _refused(self, status: int, body: Any, headers: Mapping[str, str], handle: str) -> LlmError:
+        refusal = replace(self._read_refusal(status, body), retry_after=retry_after(headers))
+        return error_of(self._caller, refusal, handle)
 
     async def _check_is_stream(self, response: httpx2.Response, handle: str) -> None:
         kind = response.headers.get("content-type", "")
@@ -138,10 +196,7 @@ class Transport:
     def _explain(self, error: Exception, handle: str, patience: float) -> LlmError:
         caller = self._caller
         if isinstance(error, self._sdk.APIStatusError):
-            refusal = self._read_refusal(error.status_code, error.body)
-            wait = retry_after(error.response.headers)
-            complete = Refusal(refusal.status, refusal.message, refusal.kind, refusal.code, wait)
-            return error_of(caller, complete, handle)
+            return self._refused(error.status_code, error.body, error.response.headers, handle)
         cause = error.__cause__ if isinstance(error, self._sdk.APIConnectionError) else error
         if isinstance(cause, httpx2.TimeoutException) and not isinstance(cause, httpx2.ConnectTimeout):
             return LlmTimeout(
@@ -159,9 +214,15 @@ class Transport:
         )
 
 
-def _options(patience: float) -> dict[str, Any]:
-    timeout = httpx2.Timeout(patience, connect=min(patience, _CONNECT_SECONDS))
-    return {"timeout": timeout, "max_retries": 0, "headers": _HEADERS}
+async def _drain(events: AsyncGenerator[SseEvent, None]) -> None:
+    with suppress(LlmError, TimeoutError):
+        async with asyncio.timeout(_LINGER_SECONDS), aclosing(events):
+            async for _ in events:
+                pass
+
+
+def _timeout(patience: float) -> httpx2.Timeout:
+    return httpx2.Timeout(patience, connect=min(patience, _CONNECT_SECONDS))
 
 
 def _name(cause: BaseException | None) -> str:

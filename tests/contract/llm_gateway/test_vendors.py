@@ -9,6 +9,7 @@ import pytest
 
 from services.llm_gateway import errors
 from services.llm_gateway.chat import (
+    Completed,
     FinishReason,
     Reasoning,
     ReasoningDelta,
@@ -172,6 +173,29 @@ async def test_leaving_early_closes_the_connection_within_a_second(vendor_world:
     async with asyncio.timeout(1):
         while vendor_world.vendor.requests[-1].outcome != "gone":
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_connection_is_used_again(vendor_world: World, stream: bool) -> None:
+    # With a pause between the last event and the end of the body, as it is on a real network.
+    vendor_world.script(*[Reply(text="one two", delta_delay=0.01)] * 3)
+    for _ in range(3):
+        async with aclosing(
+            vendor_world.provider.generate(vendor_world.ask("hello"), vendor_world.model, stream=stream)
+        ) as events:
+            async for event in events:
+                if isinstance(event, Completed):
+                    break
+        await asyncio.sleep(0.05)
+    assert vendor_world.vendor.connections == 1
+
+
+@pytest.mark.parametrize("vendor_world", ["openai"], indirect=True)
+async def test_a_server_that_does_not_close_after_the_end_is_not_waited_for(vendor_world: World) -> None:
+    # A first role frame, the word, the finish, the usage and the end marker.
+    vendor_world.script(Reply(text="word", stall_after=5))
+    _, reply = await vendor_world.streamed(vendor_world.ask("hello"))
+    assert list(reply.message.parts) == [Text("word")]
 
 
 async def test_a_key_travels_and_what_is_sent_is_accepted(vendor_world: World) -> None:

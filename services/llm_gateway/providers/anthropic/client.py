@@ -32,16 +32,17 @@ class AnthropicProvider:
         config = self._config
         # The SDK sends the key as a bearer token; compatible servers may know the older header alone.
         headers = {} if config.is_vendor else {"x-api-key": config.api_key}
+        # Half the CPU per call of the SDK's other transport.
+        http = anthropic.DefaultAioHttpClient()
         client = anthropic.AsyncAnthropic(
             api_key=config.api_key,
             base_url=config.base_url,
             max_retries=0,
             default_headers=headers,
-            # A third less CPU per call than the SDK's own transport.
-            http_client=anthropic.DefaultAioHttpClient(),
+            http_client=http,
         )
         caller = Caller(config.name, config.base_url, config.key_setting, config.url_setting)
-        return Transport(client, anthropic, caller, read_refusal)
+        return Transport(client, http, anthropic, caller, read_refusal)
 
     def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
         """See Provider.generate."""
@@ -69,8 +70,10 @@ class AnthropicProvider:
                     raise transport.refused(STATUSES.get(refusal.kind, 500), data, handle)
                 for delta in reader.take_event(data):
                     yield delta
+                if reader.stopped:
+                    break
         finally:
-            await events.aclose()
+            await transport.leave(events, ended=reader.stopped)
         if not reader.stopped:
             raise transport.incomplete("ended the stream before the model had finished", handle)
         yield Completed(assembly.generation(handle, self.name, len(body)))

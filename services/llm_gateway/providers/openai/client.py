@@ -38,15 +38,16 @@ class OpenAIProvider:
     @cached_property
     def _transport(self) -> Transport:
         config = self._config
+        # Half the CPU per call of the SDK's other transport.
+        http = openai.DefaultAioHttpClient()
         client = openai.AsyncOpenAI(
             api_key=config.api_key,
             base_url=config.base_url,
             max_retries=0,
-            # A third less CPU per call than the SDK's own transport.
-            http_client=openai.DefaultAioHttpClient(),
+            http_client=http,
         )
         caller = Caller(config.name, config.base_url, config.key_setting, config.url_setting)
-        return Transport(client, openai, caller, read_refusal)
+        return Transport(client, http, openai, caller, read_refusal)
 
     def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
         """See Provider.generate."""
@@ -67,10 +68,11 @@ class OpenAIProvider:
         patience = request.stall_timeout or self._config.stall_seconds
         assembly, handle = Assembly(), request.handle
         transport = self._transport
-        events = transport.stream("/chat/completions", body, handle=handle, patience=patience)
+        events, ended = transport.stream("/chat/completions", body, handle=handle, patience=patience), False
         try:
             async for event in events:
                 if event.data == b"[DONE]":
+                    ended = True
                     break
                 chunk = transport.parse(event.data, handle)
                 if error := chunk.get("error"):
@@ -78,7 +80,7 @@ class OpenAIProvider:
                 for delta in take_chunk(assembly, chunk):
                     yield delta
         finally:
-            await events.aclose()
+            await transport.leave(events, ended=ended)
         if assembly.finish is None:
             raise transport.incomplete("ended the stream before the model had finished", handle)
         yield Completed(assembly.generation(handle, self.name, len(body)))
