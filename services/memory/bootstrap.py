@@ -19,12 +19,16 @@ from services.memory.adapters import vectors
 from services.memory.adapters.agents import PostgresAgents
 from services.memory.adapters.blocks import PostgresBlocks
 from services.memory.adapters.calls import PostgresCalls
+from services.memory.adapters.copies import PostgresCopies
 from services.memory.adapters.lists import SqlLists
 from services.memory.adapters.passages import PostgresPassages
 from services.memory.archival import Archival
 from services.memory.edits import Conflicts
 from services.memory.ports import AgentStore, BlockStore, CallStore, Embedder, Lists, PassageStore
-from services.memory.servicer import AgentMemoryServicer, BlockServicer, PassageServicer
+from services.memory.ports_copies import CopyStore
+from services.memory.servicer.agents import AgentMemoryServicer
+from services.memory.servicer.blocks import BlockServicer
+from services.memory.servicer.passages import PassageServicer
 from services.memory.tools import Tools
 
 AUDIENCE = "memory"
@@ -41,6 +45,7 @@ class Stores:
     calls: CallStore
     passages: PassageStore
     lists: Lists
+    copies: CopyStore
 
 
 async def open_memory_pool(
@@ -58,6 +63,7 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
         calls=PostgresCalls(pool),
         passages=PostgresPassages(pool),
         lists=SqlLists(engine),
+        copies=PostgresCopies(pool),
     )
 
 
@@ -77,7 +83,7 @@ def build(
         listen,
         servicers=[
             (add_BlockServiceServicer_to_server, BlockServicer(stores.blocks, stores.lists, conflicts)),
-            (add_AgentMemoryServiceServicer_to_server, AgentMemoryServicer(stores.agents, tools)),
+            (add_AgentMemoryServiceServicer_to_server, AgentMemoryServicer(stores.agents, tools, stores.copies)),
             (
                 add_PassageServiceServicer_to_server,
                 PassageServicer(stores.passages, archival, stores.lists),

@@ -54,6 +54,16 @@ def passage_id(text: str) -> UUID:
     return from_public("passage", text)
 
 
+def conversation_id(text: str) -> UUID | None:
+    """Of `conv-<uuid>`; None where none is given."""
+    return needed_conversation_id(text) if text else None
+
+
+def needed_conversation_id(text: str) -> UUID:
+    """Of `conv-<uuid>`."""
+    return from_public("conv", text)
+
+
 def block_key(key: block_service_pb.BlockKey) -> BlockKey:
     """Raises InvalidArgument (BLOCK_INVALID) for a key that names nothing."""
     match key.WhichOneof("key"):
@@ -160,6 +170,8 @@ def tool_call(request: agent_pb.ApplyToolRequest, organization_id: UUID, user_id
         arguments_json=request.arguments_json,
         embedding=without_nul(request.embedding),
         timezone=request.timezone or "UTC",
+        conversation_id=conversation_id(request.conversation_id),
+        create_missing_block=request.create_missing_block,
     )
 
 
@@ -250,6 +262,7 @@ def memory_message(memory: AgentMemory) -> agent_pb.AgentMemory:
         archives=[archive_message(archive) for archive in memory.archives],
         passage_count=memory.passage_count,
         passage_tags=memory.passage_tags,
+        isolated_block_ids=[to_public("block", one) for one in memory.isolated_block_ids],
     )
 
 

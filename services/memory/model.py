@@ -31,6 +31,9 @@ class Operation(IntEnum):
     APPEND = 3
     INSERT = 4
     REPLACE = 5
+    RESTORE = 6
+    REWRITE = 7
+    PATCH = 8
 
 
 class BlockChanges(TypedDict, total=False):
@@ -144,13 +147,17 @@ class Archive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentMemory:
-    """What one agent remembers: blocks in the order of attachment, archives with the default one first."""
+    """What one agent remembers: blocks in the order of attachment, archives with the default one first.
+
+    isolated_block_ids: those of the blocks that are copies of the conversation that was asked for.
+    """
 
     agent_id: UUID
     blocks: tuple[Block, ...] = ()
     archives: tuple[Archive, ...] = ()
     passage_count: int = 0
     passage_tags: tuple[str, ...] = ()
+    isolated_block_ids: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +191,8 @@ class ToolCall:
     """One call of a memory tool, as the agent service sends it.
 
     organization_id and user_id come from the call context. embedding: the handle for a default archive that
-    must be made, or empty. timezone: IANA name.
+    must be made, or empty. timezone: IANA name. conversation_id: whose copies of blocks are meant where it has
+    some. create_missing_block: whether memory_rethink makes a block that is not there.
     """
 
     organization_id: UUID
@@ -197,6 +205,8 @@ class ToolCall:
     arguments_json: str
     embedding: str = ""
     timezone: str = "UTC"
+    conversation_id: UUID | None = None
+    create_missing_block: bool = False
 
     @property
     def origin(self) -> Origin:

@@ -136,8 +136,8 @@ class BlockStore(Protocol):
 class AgentStore(Protocol):
     """An agent's memory as a whole."""
 
-    async def memory(self, organization_id: UUID, agent_id: UUID) -> AgentMemory:
-        """In one statement: it is on the path of every turn."""
+    async def memory(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None = None) -> AgentMemory:
+        """In one statement: it is on the path of every turn. With the copies of a conversation if one is given."""
 
     async def memories(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> list[AgentMemory]:
         """In the order asked, without counts and tags of passages; a constant number of statements."""
@@ -159,8 +159,10 @@ class AgentStore(Protocol):
 class CallStore(Protocol):
     """Results of tool calls by their key."""
 
-    async def view(self, organization_id: UUID, agent_id: UUID, call_key: str, label: str) -> EditView:
-        """In one statement."""
+    async def view(
+        self, organization_id: UUID, agent_id: UUID, call_key: str, label: str, conversation_id: UUID | None = None
+    ) -> EditView:
+        """In one statement; the block is the conversation's copy where it has one."""
 
     async def find(self, organization_id: UUID, call_key: str) -> CallRecord | None:
         """The call's result, if it was applied."""

@@ -71,7 +71,9 @@ class Tools:
 
     async def _edit(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
         async def once() -> ToolResult:
-            view = await self._calls.view(call.organization_id, call.agent_id, call.call_key, label)
+            view = await self._calls.view(
+                call.organization_id, call.agent_id, call.call_key, label, call.conversation_id
+            )
             if view.record is not None:
                 return await self._repeat(call, view.record)
             if view.block is None:

@@ -35,12 +35,14 @@ WITH RECURSIVE archive AS MATERIALIZED (
         WHERE t.organization_id = $1 AND t.archive_id = tag.archive_id AND t.tag > tag.tag), place + 1
     FROM tag WHERE tag IS NOT NULL AND place < 100
 )
-SELECT {BLOCK_COLUMNS},
+SELECT {BLOCK_COLUMNS}, i.block_id IS NOT NULL AS isolated,
     (SELECT jsonb_agg(to_jsonb(archive) ORDER BY is_default DESC, attached_at, id) FROM archive) AS archives,
     ARRAY(SELECT DISTINCT tag FROM tag WHERE tag IS NOT NULL ORDER BY tag LIMIT 100) AS passage_tags
 FROM (SELECT $1::uuid AS organization_id) o
 LEFT JOIN memory.agent_blocks k ON k.organization_id = o.organization_id AND k.agent_id = $2
-LEFT JOIN memory.blocks b ON b.organization_id = k.organization_id AND b.id = k.block_id
+LEFT JOIN memory.conversation_blocks i
+    ON i.organization_id = k.organization_id AND i.conversation_id = $3 AND i.label = k.label AND i.agent_id = $2
+LEFT JOIN memory.blocks b ON b.organization_id = k.organization_id AND b.id = coalesce(i.block_id, k.block_id)
 ORDER BY k.position, b.id
 """
 
@@ -73,8 +75,18 @@ WHERE m.organization_id = $1 AND m.agent_id = $2 AND m.is_default
         SELECT FROM memory.agent_archives other
         WHERE other.organization_id = $1 AND other.archive_id = a.id AND other.agent_id <> $2)
 """
+# A copy that was attached to an agent by hand has an owner more, and stays.
+_ERASE_COPIES = """
+DELETE FROM memory.blocks b USING memory.conversation_blocks c
+WHERE c.organization_id = $1 AND c.agent_id = $2
+    AND b.organization_id = c.organization_id AND b.id = c.block_id
+    AND NOT EXISTS (
+        SELECT FROM memory.agent_blocks other
+        WHERE other.organization_id = $1 AND other.block_id = b.id AND other.agent_id <> $2)
+"""
 _FORGET = (
     "DELETE FROM memory.agent_blocks WHERE organization_id = $1 AND agent_id = $2",
+    "DELETE FROM memory.conversation_blocks WHERE organization_id = $1 AND agent_id = $2",
     "DELETE FROM memory.agent_archives WHERE organization_id = $1 AND agent_id = $2",
     "DELETE FROM memory.applied_calls WHERE organization_id = $1 AND agent_id = $2",
 )
@@ -86,8 +98,8 @@ class PostgresAgents:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
-    async def memory(self, organization_id: UUID, agent_id: UUID) -> AgentMemory:
-        found = await self._pool.fetch(_MEMORY, organization_id, agent_id)
+    async def memory(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None = None) -> AgentMemory:
+        found = await self._pool.fetch(_MEMORY, organization_id, agent_id, conversation_id)
         archives = [_archive_of_json(value) for value in found[0]["archives"] or ()]
         return AgentMemory(
             agent_id=agent_id,
@@ -95,6 +107,7 @@ class PostgresAgents:
             archives=tuple(archives),
             passage_count=sum(archive.passage_count for archive in archives),
             passage_tags=tuple(found[0]["passage_tags"]),
+            isolated_block_ids=tuple(row["id"] for row in found if row["isolated"]),
         )
 
     async def memories(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> list[AgentMemory]:
@@ -126,7 +139,7 @@ class PostgresAgents:
                 await attach_blocks(connection, organization_id, agent_id, block_ids, created_with_agent=False)
 
     async def purge(self, organization_id: UUID, agent_id: UUID, *, erase_blocks: bool) -> None:
-        statements = (*((_ERASE_BLOCKS,) if erase_blocks else ()), _ERASE_ARCHIVE, *_FORGET)
+        statements = (*((_ERASE_BLOCKS,) if erase_blocks else ()), _ERASE_COPIES, _ERASE_ARCHIVE, *_FORGET)
         async with self._pool.acquire() as connection, connection.transaction():
             for statement in statements:
                 await connection.execute(statement, organization_id, agent_id)

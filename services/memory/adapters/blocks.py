@@ -156,8 +156,8 @@ class PostgresBlocks:
                 *answer,
             )
         except asyncpg.UniqueViolationError as error:
-            if error.constraint_name == "agent_blocks_label_key":
-                raise _label_taken(f"an agent of this block has another block labelled {after.label!r}") from None
+            if error.constraint_name in ("agent_blocks_label_key", "conversation_blocks_pkey"):
+                raise _label_taken(f"an owner of this block has another block labelled {after.label!r}") from None
             raise VersionConflict(after.id) from None
         if row is None:
             raise VersionConflict(after.id)

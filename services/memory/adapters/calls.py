@@ -19,7 +19,9 @@ SELECT {RECORD_COLUMNS}, {BLOCK_COLUMNS},
 FROM (SELECT $1::uuid AS organization_id) o
 LEFT JOIN memory.applied_calls c ON c.organization_id = o.organization_id AND c.call_key = $3
 LEFT JOIN memory.agent_blocks a ON a.organization_id = o.organization_id AND a.agent_id = $2 AND a.label = $4
-LEFT JOIN memory.blocks b ON b.organization_id = a.organization_id AND b.id = a.block_id
+LEFT JOIN memory.conversation_blocks i
+    ON i.organization_id = a.organization_id AND i.conversation_id = $5 AND i.label = a.label AND i.agent_id = $2
+LEFT JOIN memory.blocks b ON b.organization_id = a.organization_id AND b.id = coalesce(i.block_id, a.block_id)
 """
 _FIND = f"SELECT {RECORD_COLUMNS} FROM memory.applied_calls c WHERE c.organization_id = $1 AND c.call_key = $2"
 RECORD = """
@@ -43,8 +45,10 @@ class PostgresCalls:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
-    async def view(self, organization_id: UUID, agent_id: UUID, call_key: str, label: str) -> EditView:
-        row = await self._pool.fetchrow(_VIEW, organization_id, agent_id, call_key, label)
+    async def view(
+        self, organization_id: UUID, agent_id: UUID, call_key: str, label: str, conversation_id: UUID | None = None
+    ) -> EditView:
+        row = await self._pool.fetchrow(_VIEW, organization_id, agent_id, call_key, label, conversation_id)
         return EditView(
             record=rows.record(row),
             labels=tuple(row["labels"]),

@@ -130,6 +130,26 @@ agent_blocks = Table(
     Index("agent_blocks_by_block", "organization_id", "block_id", "attached_at"),
 )
 
+conversation_blocks = Table(
+    "conversation_blocks",
+    metadata,
+    _id("organization_id"),
+    _id("conversation_id"),
+    Column("label", Text, nullable=False),
+    _id("block_id"),
+    _id("agent_id"),
+    PrimaryKeyConstraint("organization_id", "conversation_id", "label"),
+    ForeignKeyConstraint(
+        ["organization_id", "block_id", "label"],
+        ["memory.blocks.organization_id", "memory.blocks.id", "memory.blocks.label"],
+        name="conversation_blocks_block_fkey",
+        ondelete="CASCADE",
+        onupdate="CASCADE",
+    ),
+    Index("conversation_blocks_by_block", "organization_id", "block_id"),
+    Index("conversation_blocks_by_agent", "organization_id", "agent_id", "conversation_id"),
+)
+
 embedding_models = Table(
     "embedding_models",
     metadata,

@@ -13,7 +13,9 @@ from services.common.paging import MOST
 from services.memory import blocks, passages
 from services.memory.convert import block_changes
 from services.memory.model import DEFAULT_LIMIT, Operation
-from services.memory.servicer import AgentMemoryServicer, BlockServicer, PassageServicer
+from services.memory.servicer.agents import AgentMemoryServicer
+from services.memory.servicer.blocks import BlockServicer
+from services.memory.servicer.passages import PassageServicer
 from services.memory.tools import TOOL_NAMES
 
 PROTOS = Path(__file__).parents[3] / "protos" / "loci" / "memory" / "v1"

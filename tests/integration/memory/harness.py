@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from loci.llm.v1 import model_service_pb2 as llm_pb
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceServicer, add_ModelServiceServicer_to_server
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
+from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from loci.memory.v1.agent_memory_service_pb2_grpc import AgentMemoryServiceStub
@@ -106,6 +107,8 @@ class Memory:
         call_key: str = "",
         embedding: str = EMBEDDING,
         timezone: str = "",
+        conversation_id: str = "",
+        create_missing_block: bool = False,
         **arguments: Any,
     ) -> agent_pb.ApplyToolResponse:
         """One tool call; the key is fresh unless given."""
@@ -119,6 +122,8 @@ class Memory:
                 arguments_json=orjson.dumps(arguments).decode(),
                 embedding=embedding,
                 timezone=timezone,
+                conversation_id=conversation_id,
+                create_missing_block=create_missing_block,
             )
         )
 
@@ -131,6 +136,25 @@ class Memory:
         request = agent_pb.CreateAgentMemoryRequest(agent_id=agent_id, blocks=drafts)
         await self.agents.CreateAgentMemory(request)
         return agent_id
+
+    async def read(self, agent_id: str, conversation_id: str = "") -> dict[str, block_pb2.Block]:
+        """An agent's blocks by label, in order, as one of its conversations sees them."""
+        request = agent_pb.GetAgentMemoryRequest(agent_id=agent_id, conversation_id=conversation_id)
+        return {block.label: block for block in (await self.agents.GetAgentMemory(request)).memory.blocks}
+
+    async def isolate(
+        self, agent_id: str, conversation_id: str, *labels: str, source: str = ""
+    ) -> list[block_pb2.Block]:
+        """A conversation's own copies of blocks."""
+        request = agent_pb.IsolateBlocksRequest(
+            agent_id=agent_id, conversation_id=conversation_id, labels=labels, source_conversation_id=source
+        )
+        return list((await self.agents.IsolateBlocks(request)).blocks)
+
+    async def history(self, block_id: str) -> list[block_pb2.BlockVersion]:
+        """A block's versions, newest first."""
+        request = block_pb.ListBlockVersionsRequest(block_id=block_id, page_size=1_000)
+        return list((await self.blocks.ListBlockVersions(request)).versions)
 
     async def value(self, agent_id: str, label: str) -> str:
         """Of an agent's block."""

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -37,6 +38,7 @@ async def test_no_edit_is_lost(memory: Memory, memory_url: str, tmp_path: Path, 
             label, word = chance.choice(labels), f"w{number}e{edit}."
             written[label] += 1
             repeats = 2 if chance.random() < 0.2 else 1
+            arguments: dict[str, Any]
             match chance.randrange(3):
                 case 0:
                     arguments = {"tool_name": "core_memory_append", "content": word}

@@ -12,7 +12,8 @@ from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from services.memory.search import frequency_thresholds, tsquery
 from tests.integration.memory.harness import Memory
 
-# A tenant with one agent, whose archive has the agent's id; a block per passage, attached to an agent of its own.
+# A tenant with one agent, whose archive has the agent's id; a block per passage, attached to an agent of its
+# own and owned by a conversation.
 TENANT = """
 WITH archive AS (
     INSERT INTO memory.archives (
@@ -39,11 +40,17 @@ WITH archive AS (
 ), attached AS (
     INSERT INTO memory.agent_blocks (organization_id, agent_id, block_id, label, position)
     SELECT organization_id, id, id, 'human', 1 FROM passage
+), isolated AS (
+    INSERT INTO memory.conversation_blocks (organization_id, agent_id, conversation_id, block_id, label)
+    SELECT organization_id, id, id, id, 'human' FROM passage
 )
 INSERT INTO memory.passage_vectors (organization_id, archive_id, passage_id, model_id, embedding)
 SELECT organization_id, archive_id, id, $4, '[1,0,0,0,0,1]' FROM passage
 """
-TABLES = ["blocks", "agent_blocks", "passages", "passage_tags", "passage_vectors", "archives", "agent_archives"]
+TABLES = [
+    "blocks", "agent_blocks", "conversation_blocks", "passages", "passage_tags", "passage_vectors", "archives",
+    "agent_archives",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -83,10 +90,23 @@ async def test_reading_a_memory(memory: Memory, memory_url: str, agent: UUID) ->
     await memory.agents.GetAgentMemory(agent_pb.GetAgentMemoryRequest(agent_id=f"agent-{agent}"))
     await memory.counted()
     [statement] = memory.counter.texts
-    values = f"'{memory.caller.organization_id}', '{agent}'"
-    found = await plan(memory_url, statement, "uuid, uuid", values, mode="force_generic_plan")
+    for conversation in ("NULL", f"'{uuid4()}'"):
+        values = f"'{memory.caller.organization_id}', '{agent}', {conversation}"
+        found = await plan(memory_url, statement, "uuid, uuid, uuid", values, mode="force_generic_plan")
+        assert read_whole(found) == set(), found
+        assert "passage_tags_by_tag" in found, found
+        assert re.search(r"Index Cond: .*\(conversation_id = \$3\)", found), found
+
+
+async def test_what_an_edit_reads(memory: Memory, memory_url: str, agent: UUID) -> None:
+    """Before every edit by a tool, with the generic plan."""
+    await memory.apply(f"agent-{agent}", "core_memory_append", label="human", content="x")
+    await memory.counted()
+    [statement] = [text for text in memory.counter.texts if "FROM memory.agent_blocks" in text]
+    values = f"'{memory.caller.organization_id}', '{agent}', 'key', 'human', '{uuid4()}'"
+    found = await plan(memory_url, statement, "uuid, uuid, text, text, uuid", values, mode="force_generic_plan")
     assert read_whole(found) == set(), found
-    assert "passage_tags_by_tag" in found, found
+    assert re.search(r"Index Cond: .*\(conversation_id = \$5\)", found), found
 
 
 @pytest.mark.parametrize("tags", [[], ["tag7"]])

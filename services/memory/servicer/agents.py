@@ -1,0 +1,90 @@
+"""loci.memory.v1.AgentMemoryService."""
+
+from typing import Any
+
+from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
+from loci.memory.v1 import agent_memory_service_pb2_grpc as agent_grpc
+from services.common.context import current
+from services.common.errors import InvalidArgument
+from services.memory import convert
+from services.memory.blocks import checked_draft, without_nul
+from services.memory.ports import AgentStore
+from services.memory.ports_copies import CopyStore
+from services.memory.servicer.refusals import refusals
+from services.memory.tools import Tools
+
+_MOST_AGENTS = 1_000
+
+
+class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
+    """loci.memory.v1.AgentMemoryService."""
+
+    def __init__(self, store: AgentStore, tools: Tools, copies: CopyStore) -> None:
+        self._store = store
+        self._tools = tools
+        self._copies = copies
+
+    async def GetAgentMemory(
+        self, request: agent_pb.GetAgentMemoryRequest, context: Any
+    ) -> agent_pb.GetAgentMemoryResponse:
+        conversation_id = convert.conversation_id(request.conversation_id)
+        memory = await self._store.memory(
+            current().organization_id, convert.agent_id(request.agent_id), conversation_id
+        )
+        return agent_pb.GetAgentMemoryResponse(memory=convert.memory_message(memory))
+
+    async def BatchGetAgentMemory(
+        self, request: agent_pb.BatchGetAgentMemoryRequest, context: Any
+    ) -> agent_pb.BatchGetAgentMemoryResponse:
+        if not 1 <= len(request.agent_ids) <= _MOST_AGENTS:
+            raise InvalidArgument(
+                f"ask for 1 to {_MOST_AGENTS} agents, not {len(request.agent_ids)}",
+                reason="PAGE_SIZE_INVALID",
+            )
+        agent_ids = [convert.agent_id(text) for text in request.agent_ids]
+        memories = await self._store.memories(current().organization_id, agent_ids)
+        return agent_pb.BatchGetAgentMemoryResponse(memories=[convert.memory_message(memory) for memory in memories])
+
+    async def CreateAgentMemory(
+        self, request: agent_pb.CreateAgentMemoryRequest, context: Any
+    ) -> agent_pb.CreateAgentMemoryResponse:
+        caller = current()
+        agent_id = convert.agent_id(request.agent_id)
+        with refusals():
+            drafts = [checked_draft(convert.block_draft(draft, id_needed=True)) for draft in request.blocks]
+        block_ids = [convert.block_id(text) for text in request.block_ids]
+        await self._store.create(caller.organization_id, caller.user_id, agent_id, drafts, block_ids)
+        memory = await self._store.memory(caller.organization_id, agent_id)
+        return agent_pb.CreateAgentMemoryResponse(memory=convert.memory_message(memory))
+
+    async def ApplyTool(self, request: agent_pb.ApplyToolRequest, context: Any) -> agent_pb.ApplyToolResponse:
+        caller = current()
+        call = convert.tool_call(request, caller.organization_id, caller.user_id)
+        return convert.result_message(await self._tools.apply(call))
+
+    async def PurgeAgent(self, request: agent_pb.PurgeAgentRequest, context: Any) -> agent_pb.PurgeAgentResponse:
+        agent_id = convert.agent_id(request.agent_id)
+        await self._store.purge(current().organization_id, agent_id, erase_blocks=request.erase_blocks)
+        return agent_pb.PurgeAgentResponse()
+
+    async def IsolateBlocks(
+        self, request: agent_pb.IsolateBlocksRequest, context: Any
+    ) -> agent_pb.IsolateBlocksResponse:
+        caller = current()
+        blocks = await self._copies.isolate(
+            caller.organization_id,
+            caller.user_id,
+            convert.agent_id(request.agent_id),
+            convert.needed_conversation_id(request.conversation_id),
+            list(dict.fromkeys(without_nul(label) for label in request.labels)),
+            convert.conversation_id(request.source_conversation_id),
+        )
+        return agent_pb.IsolateBlocksResponse(blocks=[convert.block_message(block) for block in blocks])
+
+    async def PurgeConversation(
+        self, request: agent_pb.PurgeConversationRequest, context: Any
+    ) -> agent_pb.PurgeConversationResponse:
+        agent_id = convert.agent_id(request.agent_id)
+        conversation_id = convert.needed_conversation_id(request.conversation_id)
+        await self._copies.purge_conversation(current().organization_id, agent_id, conversation_id)
+        return agent_pb.PurgeConversationResponse()
