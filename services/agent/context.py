@@ -2,52 +2,124 @@
 
 Whatever is stored (a call whose run was cancelled, a return whose call is out of the window, an empty message),
 what `sendable` gives can be sent to every provider: each call is answered by exactly one return, directly after
-it.
+it, and no two calls have one id. `fit` makes it fit, in the order that budget.py tells.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from typing import assert_never
 from uuid import UUID
 
-from services.agent.messages import (
-    Call,
-    Image,
-    Message,
-    Part,
-    Reasoning,
-    RedactedReasoning,
-    Return,
-    Text,
-    calls_of,
-)
+from services.agent.budget import room_for_messages
+from services.agent.messages import Call, Decision, Message, Part, Return, Text, calls_of, gated_calls
+from services.agent.shrinking import in_words, shrunk, with_short_returns
+from services.agent.sizes import estimate, weight
 
 UNANSWERED = "This call was interrupted before it returned. It may or may not have taken effect."
-A_PICTURE = Text("[a picture was here]")
-# Estimate that holds for dense JSON, and for Chinese (a token or so per character, of 3 bytes), too.
-BYTES_PER_TOKEN = 3
-IMAGE_TOKENS = 1_500
-MESSAGE_TOKENS = 8
-# Part of the window that history may fill; the rest is for the reply and for the estimate's error.
-FILL = 0.85
+WAITING = "This call has not run: it waits for an answer from the client."
+DENIED = "The client did not allow this call, and it has not run."
 # Pictures are heavier than their tokens: below gRPC's 32 MiB, with space for prompt and tools.
 MOST_BYTES = 24 * 1024 * 1024
 # How often a model that refuses a history is shown less of it at most.
 SHORTENINGS = 4
+# An earlier summary, and the question that is being worked on, may have one such part of the room each.
+_SHARE = 4
+# Messages that cannot be parted: one, or one with calls and one with their returns.
+Unit = list[Message]
+
+# Sendable ------------------------------------------------------------------------------------------------
 
 
 def sendable(history: Iterable[Message]) -> list[Message]:
-    """The history with every call answered once and directly, without stray returns and empty messages."""
-    messages = list(history)
+    """The history with every call answered once and directly, without stray returns and empty messages.
+
+    Summaries come first. Clients' answers are not shown: what came of them is in the returns.
+    """
+    messages = sorted(history, key=lambda message: message.role != "summary")
     sent: list[Message] = []
+    seen: set[str] = set()
     for place, message in enumerate(messages):
-        if message.role == "tool" or not message.parts:
-            continue
-        sent.append(message)
-        if calls := calls_of(message):
-            sent.append(_returns(message, calls, _answers(messages[place + 1 :])))
+        if calls_of(message):
+            sent += _answered(message, _until_calls(messages, place + 1), seen)
+        elif message.role not in ("tool", "approval"):
+            sent += _without_blanks(message)
     return sent
+
+
+def awaiting(history: Sequence[Message]) -> int | None:
+    """The place of the message whose calls wait for the client; None when the latest calls do not."""
+    for place in range(len(history) - 1, -1, -1):
+        if calls_of(history[place]):
+            answered = {call_id for later in history[place + 1 :] for call_id in answered_by(later)}
+            return place if any(call.id not in answered for call in gated_calls(history[place])) else None
+    return None
+
+
+def answered_by(message: Message) -> tuple[str, ...]:
+    """The ids of the calls that a message answers: by returns, or by a client's decisions."""
+    return tuple(part.call_id for part in message.parts if isinstance(part, Return | Decision))
+
+
+def _until_calls(messages: Sequence[Message], start: int) -> list[Message]:
+    """The messages up to the next one with calls: providers use a call's id again in later messages."""
+    places = takewhile(lambda place: not calls_of(messages[place]), range(start, len(messages)))
+    return [messages[place] for place in places]
+
+
+def _without_blanks(message: Message) -> list[Message]:
+    parts = tuple(part for part in message.parts if part != Text())
+    if len(parts) == len(message.parts):
+        return [message] if parts else []
+    return [replace(message, parts=parts)] if parts else []
+
+
+def _answered(message: Message, later: Sequence[Message], seen: set[str]) -> Unit:
+    """A message with calls, and one with their returns. `seen` are the ids that are taken; it gets the new ones."""
+    given, missing = _returns(later), _missing(message, later)
+    parts: list[Part] = []
+    returns: list[Return] = []
+    for part in message.parts:
+        if isinstance(part, Call):
+            queue = given.get(part.id)
+            answer = queue.pop(0) if queue else Return("", part.name, missing.get(part.id, UNANSWERED), is_error=True)
+            part = replace(part, id=_unused(part.id, seen))
+            returns.append(replace(answer, call_id=part.id))
+        if part != Text():
+            parts.append(part)
+    answers = replace(message, id=UUID(int=message.id.int ^ 1), role="tool", parts=tuple(returns))
+    return [replace(message, parts=tuple(parts)), answers]
+
+
+def _returns(later: Sequence[Message]) -> dict[str, list[Return]]:
+    """The returns by call id; what a tool message says comes before what a client said."""
+    found: dict[str, list[Return]] = {}
+    for message in sorted(later, key=lambda message: message.role != "tool"):
+        for part in message.parts:
+            if isinstance(part, Return):
+                found.setdefault(part.call_id, []).append(part)
+    return found
+
+
+def _missing(message: Message, later: Sequence[Message]) -> dict[str, str]:
+    """What to say of calls without return: not allowed, or all of them waiting for those that are gated."""
+    decisions = {part.call_id: part for each in later for part in each.parts if isinstance(part, Decision)}
+    words = {call_id: f"{DENIED} {made.reason}".strip() for call_id, made in decisions.items() if not made.approve}
+    if awaiting([message, *later]) is not None:
+        words = dict.fromkeys((call.id for call in calls_of(message)), WAITING) | words
+    return words
+
+
+def _unused(call_id: str, seen: set[str]) -> str:
+    """The id, or a like one that no other call has: some providers use ids again, others refuse that."""
+    wanted, number = call_id, 1
+    while wanted in seen:
+        number += 1
+        wanted = f"{call_id}-{number}"
+    seen.add(wanted)
+    return wanted
+
+
+# Fitting -------------------------------------------------------------------------------------------------
 
 
 def shortenings(history: Sequence[Message], *, window: int, fixed: int, run_id: UUID) -> Iterator[list[Message]]:
@@ -68,89 +140,80 @@ def shortenings(history: Sequence[Message], *, window: int, fixed: int, run_id: 
 
 def without_pictures(history: Sequence[Message], *, keep_run: UUID) -> list[Message]:
     """The history with a few words instead of each picture that another run than `keep_run` brought."""
-    return [message if message.run_id == keep_run else _in_words(message) for message in history]
+    return [message if message.run_id == keep_run else in_words(message) for message in history]
+
+
+def fits(history: Sequence[Message], *, window: int, fixed: int, share: int = 1) -> bool:
+    """Whether `fit` would leave a sendable history as it is; one that does not fit is due for compaction."""
+    room = room_for_messages(window, fixed, share)
+    return sum(map(estimate, history)) <= room and sum(map(weight, history)) <= MOST_BYTES // share
 
 
 def fit(history: Sequence[Message], *, window: int, fixed: int, share: int = 1) -> list[Message]:
-    """The newest messages that fit into `window` tokens beside `fixed` tokens of prompt and tools, and are not too
-    heavy to send. With a `share` of n they get an nth of the room.
+    """What can be shown of a sendable history in `window` tokens beside `fixed` tokens of prompt and tools, and is
+    not too heavy to send. With a `share` of n the messages get an nth of the room.
 
-    The newest message always stays. A call is never parted from its return. A marker says what was left out.
+    In this order: old tool returns are cut, old messages left out, the newest messages cut in their middle. The
+    summary, the newest question and the newest message stay, and a call is never parted from its return; markers
+    say what was left out. It always fits, as long as `fixed` leaves LEAST_ROOM.
     """
-    room, load = (int(window * FILL) - fixed) // share, MOST_BYTES // share
-    kept: list[Message] = []
-    for message in reversed(history):
-        room -= estimate(message)
-        load -= weight(message)
-        if min(room, load) < 0 and kept and kept[-1].role != "tool":
-            break
-        kept.append(message)
-    kept.reverse()
-    dropped = len(history) - len(kept)
-    return [_marker(kept[0], dropped), *kept] if dropped else kept
+    if fits(history, window=window, fixed=fixed, share=share):
+        return list(history)
+    short = with_short_returns(history)
+    if fits(short, window=window, fixed=fixed, share=share):
+        return short
+    return _newest(short, room_for_messages(window, fixed, share), MOST_BYTES // share)
 
 
-def weight(message: Message) -> int:
-    """Bytes of a message on the wire, roughly."""
-    return sum(map(_weight_of_part, message.parts))
+def _newest(history: Sequence[Message], room: int, load: int) -> list[Message]:
+    """The part of a history that fits into so many tokens and bytes."""
+    units = list(_units(history))
+    room -= estimate(_marker(history[0], len(history)))
+    kept = {}
+    for place, share in _pinned(units):
+        kept[place] = shrunk(units[place], room // share, load // share)
+        room, load = room - _tokens(kept[place]), load - _bytes(kept[place])
+    for place in range(len(units) - 1, -1, -1):
+        if place not in kept:
+            room, load = room - _tokens(units[place]), load - _bytes(units[place])
+            if min(room, load) < 0:
+                break
+            kept[place] = units[place]
+    shown = [message for place in sorted(kept) for message in kept[place]]
+    left_out = len(history) - sum(len(units[place]) for place in kept)
+    if left_out:
+        shown.insert(1 if shown[0].role == "summary" else 0, _marker(history[0], left_out))
+    return shown
 
 
-def estimate(message: Message) -> int:
-    """Tokens of a message, roughly."""
-    return MESSAGE_TOKENS + sum(map(_estimate_part, message.parts))
+def _pinned(units: Sequence[Unit]) -> list[tuple[int, int]]:
+    """The units that stay, and what part of the room that is left each may have (1 for all): the summary, the
+    newest question, and the newest unit."""
+    last = len(units) - 1
+    questions = [place for place in range(last) if units[place][0].role == "user"]
+    summaries = [place for place in range(last) if units[place][0].role == "summary"]
+    return [(place, _SHARE) for place in (*summaries[-1:], *questions[-1:])] + [(last, 1)]
 
 
-def estimate_text(text: str) -> int:
-    """Tokens of a text, roughly."""
-    return _bytes_of(text) // BYTES_PER_TOKEN + 1
+def _units(history: Sequence[Message]) -> Iterator[Unit]:
+    place = 0
+    while place < len(history):
+        size = 2 if calls_of(history[place]) else 1
+        yield list(history[place : place + size])
+        place += size
 
 
-def _estimate_part(part: Part) -> int:
-    return IMAGE_TOKENS if isinstance(part, Image) else _weight_of_part(part) // BYTES_PER_TOKEN + 1
+def _tokens(unit: Unit) -> int:
+    return sum(map(estimate, unit))
 
 
-def _weight_of_part(part: Part) -> int:
-    match part:
-        case Text() | Reasoning():
-            return _bytes_of(part.text) + len(part.signature)
-        case Return(text=text):
-            return _bytes_of(text)
-        case RedactedReasoning(data=data):
-            return len(data)
-        case Call():
-            return _bytes_of(part.name) + _bytes_of(part.arguments)
-        case Image():
-            # base64 here, bytes on the wire.
-            return len(part.data) * 3 // 4 + len(part.url)
-    assert_never(part)
+def _bytes(unit: Unit) -> int:
+    return sum(map(weight, unit))
 
 
-def _bytes_of(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
-
-
-def _in_words(message: Message) -> Message:
-    if not any(isinstance(part, Image) for part in message.parts):
-        return message
-    return replace(message, parts=tuple(A_PICTURE if isinstance(part, Image) else part for part in message.parts))
-
-
-def _answers(later: Sequence[Message]) -> dict[str, Return]:
-    """The returns up to the next message with calls: providers use a call's id again in later messages."""
-    answers: dict[str, Return] = {}
-    for message in takewhile(lambda message: not calls_of(message), later):
-        answers |= {part.call_id: part for part in message.parts if isinstance(part, Return)}
-    return answers
-
-
-def _returns(message: Message, calls: Sequence[Call], answers: dict[str, Return]) -> Message:
-    returns = tuple(answers.get(call.id) or Return(call.id, call.name, UNANSWERED, is_error=True) for call in calls)
-    return replace(message, id=UUID(int=message.id.int ^ 1), role="tool", parts=returns)
-
-
-def _marker(first: Message, dropped: int) -> Message:
+def _marker(first: Message, left_out: int) -> Message:
     sentence = (
-        f"[{dropped} earlier messages do not fit into the window and are not shown here. "
+        f"[{left_out} earlier messages do not fit into the window and are not shown here. "
         "They are stored: conversation_search finds them.]"
     )
     return Message(UUID(int=0), "user", (Text(sentence),), first.created_at)
