@@ -4,22 +4,20 @@ Source: the reference API; a return there is JSON {status, message, time}, and `
 """
 
 from collections.abc import Mapping
-from math import isfinite
+from decimal import Decimal, InvalidOperation
 
 import orjson
 
 
 def matched(mapping: Mapping[str, str], returned: str) -> str | None:
     """What the mapping has for this return: under the key that equals it, else under the first key that is the same
-    truth value, integer or number ("true" for "True", "1" for "1.0"); None where there is none."""
+    truth value or number ("true" for "True", "1" for "1.0"); None where there is none."""
     text = _message(returned)
     if text in mapping:
         return mapping[text]
-    for reading in (_truth, _integer, _real):
-        value = reading(text)
-        for key, found in mapping.items():
-            if value is not None and reading(key) == value:
-                return found
+    for reading in (_truth, _number):
+        if (value := reading(text)) is not None:
+            return next((found for key, found in mapping.items() if reading(key) == value), None)
     return None
 
 
@@ -41,16 +39,10 @@ def _truth(text: str) -> bool | None:
     return {"true": True, "false": False}.get(text.strip().lower())
 
 
-def _integer(text: str) -> int | None:
+def _number(text: str) -> Decimal | None:
+    """Exact, so that two long ids are never the same."""
     try:
-        return int(text)
-    except ValueError:
+        value = Decimal(text)
+    except InvalidOperation:
         return None
-
-
-def _real(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if isfinite(value) else None
+    return value if value.is_finite() else None
