@@ -118,7 +118,7 @@ ToolRule = (
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A call of this request that was executed, and what it returned."""
+    """A call of this request that was executed, and what it returned. No rule asks whether that was an error."""
 
     name: str
     returned: str = ""

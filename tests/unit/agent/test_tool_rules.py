@@ -345,7 +345,7 @@ _RULE: st.SearchStrategy[ToolRule] = st.one_of(
 _CALLED = st.lists(st.builds(Called, _NAME, st.sampled_from(["", "1"])), max_size=5)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(_RULE, max_size=5), st.permutations(ATTACHED), _CALLED)
 def test_there_is_always_a_choice_among_the_attached(rules: list[ToolRule], attached: list[str], called: Any) -> None:
     choice = choose(rules, attached, called)
@@ -356,7 +356,7 @@ def test_there_is_always_a_choice_among_the_attached(rules: list[ToolRule], atta
         assert "Probable reason: " in violation(rules, name, choice)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(_RULE, max_size=4), _CALLED, st.randoms(use_true_random=False))
 def test_the_order_of_rules_does_not_matter(rules: list[ToolRule], called: list[Called], random: Any) -> None:
     mixed = random.sample(rules, len(rules))
