@@ -30,6 +30,7 @@ from services.memory.servicer.agents import AgentMemoryServicer
 from services.memory.servicer.blocks import BlockServicer
 from services.memory.servicer.passages import PassageServicer
 from services.memory.tools import Tools
+from services.memory.versions import Versions
 
 AUDIENCE = "memory"
 # The llm gateway restarts in less; a search that waited longer would have been answered by words meanwhile.
@@ -79,11 +80,15 @@ def build(
     conflicts = Conflicts()
     archival = Archival(stores.passages, embedder, search_seconds=search_seconds)
     tools = Tools(stores.blocks, stores.calls, archival, conflicts)
+    versions = Versions(stores.copies, stores.calls, stores.agents)
     return make_server(
         listen,
         servicers=[
             (add_BlockServiceServicer_to_server, BlockServicer(stores.blocks, stores.lists, conflicts)),
-            (add_AgentMemoryServiceServicer_to_server, AgentMemoryServicer(stores.agents, tools, stores.copies)),
+            (
+                add_AgentMemoryServiceServicer_to_server,
+                AgentMemoryServicer(stores.agents, tools, stores.copies, versions),
+            ),
             (
                 add_PassageServiceServicer_to_server,
                 PassageServicer(stores.passages, archival, stores.lists),

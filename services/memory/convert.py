@@ -1,6 +1,6 @@
 """Protobuf to plain values and back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -26,6 +26,7 @@ from services.memory.model import (
     BlockDraft,
     BlockVersion,
     JsonObject,
+    Origin,
     Passage,
     PassageDraft,
     Refused,
@@ -34,6 +35,7 @@ from services.memory.model import (
 )
 from services.memory.passages import PassageFilter, PassageQuery
 from services.memory.ports import BlockById, BlockByLabel, BlockKey
+from services.memory.ports_copies import CopyRequest, RestoreRequest
 from services.memory.search import Hit
 
 _LONGEST_CALL_KEY = 200
@@ -155,23 +157,46 @@ def passage_query(request: passage_service_pb.SearchPassagesRequest) -> PassageQ
 
 def tool_call(request: agent_pb.ApplyToolRequest, organization_id: UUID, user_id: UUID) -> ToolCall:
     """Raises InvalidArgument (INVALID_ID, CALL_KEY_INVALID)."""
-    if not 1 <= len(request.call_key) <= _LONGEST_CALL_KEY or "\x00" in request.call_key:
-        raise InvalidArgument(
-            f"a call key has 1 to {_LONGEST_CALL_KEY} characters and no NUL", reason="CALL_KEY_INVALID"
-        )
     return ToolCall(
         organization_id=organization_id,
         user_id=user_id,
         agent_id=agent_id(request.agent_id),
-        run_id=from_public("run", request.run_id) if request.run_id else None,
+        run_id=_run_id(request.run_id),
         step_id=from_public("step", request.step_id) if request.step_id else None,
-        call_key=request.call_key,
+        call_key=_key(request.call_key),
         tool_name=request.tool_name,
         arguments_json=request.arguments_json,
         embedding=without_nul(request.embedding),
         timezone=request.timezone or "UTC",
         conversation_id=conversation_id(request.conversation_id),
         create_missing_block=request.create_missing_block,
+    )
+
+
+def restore_request(request: agent_pb.RestoreBlocksRequest, organization_id: UUID, user_id: UUID) -> RestoreRequest:
+    """Raises InvalidArgument (INVALID_ID, CALL_KEY_INVALID)."""
+    agent, key = agent_id(request.agent_id), _key(request.request_id)
+    return RestoreRequest(
+        organization_id=organization_id,
+        agent_id=agent,
+        conversation_id=conversation_id(request.conversation_id),
+        versions=_versions(request.versions),
+        request_id=key,
+        origin=Origin(actor_id=user_id, agent_id=agent, run_id=_run_id(request.run_id), call_key=key),
+    )
+
+
+def copy_request(request: agent_pb.CopyBlocksRequest, organization_id: UUID, user_id: UUID) -> CopyRequest:
+    """Raises InvalidArgument (INVALID_ID, CALL_KEY_INVALID)."""
+    target, key = agent_id(request.target_agent_id), _key(request.request_id)
+    return CopyRequest(
+        organization_id=organization_id,
+        source_agent_id=agent_id(request.source_agent_id),
+        source_conversation_id=conversation_id(request.source_conversation_id),
+        target_agent_id=target,
+        versions=_versions(request.versions),
+        request_id=key,
+        origin=Origin(actor_id=user_id, agent_id=target, call_key=key),
     )
 
 
@@ -273,6 +298,22 @@ def result_message(result: ToolResult) -> agent_pb.ApplyToolResponse:
         is_error=result.is_error,
         changed_blocks=[block_message(block) for block in result.changed_blocks],
     )
+
+
+def _key(text: str) -> str:
+    if not 1 <= len(text) <= _LONGEST_CALL_KEY or "\x00" in text:
+        raise InvalidArgument(
+            f"a call key has 1 to {_LONGEST_CALL_KEY} characters and no NUL", reason="CALL_KEY_INVALID"
+        )
+    return text
+
+
+def _run_id(text: str) -> UUID | None:
+    return from_public("run", text) if text else None
+
+
+def _versions(versions: Mapping[str, int]) -> dict[UUID, int]:
+    return {block_id(text): version for text, version in versions.items()}
 
 
 def _json_object(text: str, reason: str) -> JsonObject:

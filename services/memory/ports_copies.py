@@ -1,10 +1,36 @@
 """What conversations with blocks of their own and journeys through versions need from outside."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from services.memory.model import Block
+from services.memory.model import Block, BlockDraft, CallRecord, Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreRequest:
+    """Blocks to set back: version by block id. Whose they must be, and who asks."""
+
+    organization_id: UUID
+    agent_id: UUID
+    conversation_id: UUID | None
+    versions: Mapping[UUID, int]
+    request_id: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyRequest:
+    """An agent's memory to copy for another: version by block id for those that shall be as they were."""
+
+    organization_id: UUID
+    source_agent_id: UUID
+    source_conversation_id: UUID | None
+    target_agent_id: UUID
+    versions: Mapping[UUID, int]
+    request_id: str
+    origin: Origin
 
 
 class CopyStore(Protocol):
@@ -26,3 +52,31 @@ class CopyStore(Protocol):
 
     async def purge_conversation(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID) -> None:
         """Erases the conversation's copies."""
+
+    async def restore(self, request: RestoreRequest, arguments_hash: bytes) -> CallRecord:
+        """Sets blocks back; the answer names them, and as its text the ids (JSON) that the owners have no more.
+
+        Raises NotFound (BLOCK_VERSION_NOT_FOUND), CallRepeated.
+        """
+
+    async def as_they_were(self, organization_id: UUID, versions: Mapping[UUID, int]) -> dict[UUID, Block]:
+        """Those that still exist, with the label, value, limit, description and metadata of these versions.
+
+        Raises NotFound (BLOCK_VERSION_NOT_FOUND).
+        """
+
+    async def create_attached(
+        self,
+        organization_id: UUID,
+        agent_id: UUID,
+        drafts: Sequence[BlockDraft],
+        origin: Origin,
+        record: CallRecord,
+    ) -> None:
+        """Creates blocks, attaches them in this order and keeps the call's result.
+
+        Raises AlreadyExists (BLOCK_LABEL_TAKEN), CallRepeated.
+        """
+
+    async def share_archives(self, organization_id: UUID, source_agent_id: UUID, target_agent_id: UUID) -> None:
+        """Attaches the archives of one agent to another."""

@@ -134,14 +134,19 @@ class Tools:
         return await self._repeat(call, await self._calls.record(call.organization_id, record))
 
     async def _repeat(self, call: ToolCall, record: CallRecord) -> ToolResult:
-        if record.arguments_hash != _fingerprint(call):
-            raise FailedPrecondition(
-                f"the call key {call.call_key!r} was used for another call", reason="CALL_KEY_REUSED"
-            )
+        refuse_another(record, _fingerprint(call))
         changed: list[Block] = []
         if record.changed_block_ids:
             changed = await self._calls.blocks(call.organization_id, record.changed_block_ids)
         return ToolResult(tool_return=record.tool_return, is_error=record.is_error, changed_blocks=tuple(changed))
+
+
+def refuse_another(record: CallRecord, arguments_hash: bytes) -> None:
+    """Raises FailedPrecondition (CALL_KEY_REUSED) unless the record answers this question."""
+    if record.arguments_hash != arguments_hash:
+        raise FailedPrecondition(
+            f"the call key {record.call_key!r} was used for another call", reason="CALL_KEY_REUSED"
+        )
 
 
 def _record(call: ToolCall, told: str, *, is_error: bool) -> CallRecord:

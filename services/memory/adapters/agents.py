@@ -10,7 +10,7 @@ import asyncpg
 from services.memory.adapters import rows
 from services.memory.adapters.blocks import attach_blocks, create_blocks
 from services.memory.adapters.rows import ARCHIVE_COLUMNS, BLOCK_COLUMNS
-from services.memory.model import AgentMemory, Archive, BlockDraft
+from services.memory.model import AgentMemory, Archive, BlockDraft, Origin
 
 _ARCHIVES = """
 FROM memory.agent_archives m
@@ -133,7 +133,7 @@ class PostgresAgents:
         made = [draft.id for draft in drafts if draft.id is not None]
         async with self._pool.acquire() as connection, connection.transaction():
             if made:
-                await create_blocks(connection, organization_id, user_id, drafts)
+                await create_blocks(connection, organization_id, Origin(actor_id=user_id), drafts)
                 await attach_blocks(connection, organization_id, agent_id, made, created_with_agent=True)
             if block_ids:
                 await attach_blocks(connection, organization_id, agent_id, block_ids, created_with_agent=False)

@@ -36,9 +36,9 @@ WITH made AS (
 ), recorded AS (
     INSERT INTO memory.block_history (
         organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
-        actor_id)
+        actor_id, agent_id, run_id, step_id, call_key)
     SELECT organization_id, id, version, label, value, char_limit, description, metadata,
-        {Operation.CREATE:d}, $2
+        {Operation.CREATE:d}, $2, $4, $5, $6, $7
     FROM made
 )
 SELECT {BLOCK_COLUMNS} FROM made b
@@ -109,7 +109,7 @@ class PostgresBlocks:
 
     async def create(self, organization_id: UUID, user_id: UUID, draft: BlockDraft) -> Block:
         async with self._pool.acquire() as connection:
-            made = await create_blocks(connection, organization_id, user_id, [draft])
+            made = await create_blocks(connection, organization_id, Origin(actor_id=user_id), [draft])
         assert draft.id is not None
         return made[0] if made else await self.get(organization_id, BlockById(draft.id))
 
@@ -201,13 +201,22 @@ class PostgresBlocks:
 
 
 async def create_blocks(
-    connection: Any, organization_id: UUID, user_id: UUID, drafts: Sequence[BlockDraft]
+    connection: Any, organization_id: UUID, origin: Origin, drafts: Sequence[BlockDraft]
 ) -> list[Block]:
     """Creates blocks with their first version; leaves out those created before with the same content.
 
     Raises AlreadyExists (BLOCK_ID_TAKEN) for another content.
     """
-    made = await connection.fetch(_CREATE, organization_id, user_id, [asdict(draft) for draft in drafts])
+    made = await connection.fetch(
+        _CREATE,
+        organization_id,
+        origin.actor_id,
+        [asdict(draft) for draft in drafts],
+        origin.agent_id,
+        origin.run_id,
+        origin.step_id,
+        origin.call_key,
+    )
     created = {row["id"] for row in made}
     for draft in drafts:
         if draft.id not in created:

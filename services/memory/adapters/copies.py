@@ -1,6 +1,8 @@
 """Blocks that are made out of others, on Postgres."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -9,10 +11,13 @@ import asyncpg
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.memory.adapters import rows
-from services.memory.adapters.blocks import create_blocks
+from services.memory.adapters.blocks import attach_blocks, create_blocks
+from services.memory.adapters.calls import RECORD, record_values
 from services.memory.adapters.rows import BLOCK_COLUMNS
 from services.memory.copies import copy_of
-from services.memory.model import Block
+from services.memory.model import Block, BlockDraft, CallRecord, Operation, Origin
+from services.memory.ports import CallRepeated
+from services.memory.ports_copies import RestoreRequest
 
 # Locked, so that of two who isolate the same label at once the second finds the copy of the first.
 _LOCK = """
@@ -51,6 +56,57 @@ _DISOWN = """
 DELETE FROM memory.conversation_blocks WHERE organization_id = $1 AND agent_id = $2 AND conversation_id = $3
 """
 
+# Locked in one order, so that restorations do not wait for one another in a ring.
+_OWNED = """
+SELECT b.id FROM memory.blocks b
+WHERE b.organization_id = $1 AND b.id = ANY($4) AND (
+    EXISTS (
+        SELECT FROM memory.agent_blocks k
+        WHERE k.organization_id = $1 AND k.agent_id = $2 AND k.block_id = b.id)
+    OR EXISTS (
+        SELECT FROM memory.conversation_blocks c
+        WHERE c.organization_id = $1 AND c.agent_id = $2 AND c.conversation_id = $3 AND c.block_id = b.id))
+ORDER BY b.id FOR NO KEY UPDATE OF b
+"""
+# A value that is longer than its block's limit of today brings back the limit of its time.
+_RESTORE = f"""
+WITH restored AS (
+    UPDATE memory.blocks b SET
+        value = h.value,
+        char_limit = CASE WHEN char_length(h.value) > b.char_limit THEN h.char_limit ELSE b.char_limit END,
+        last_updated_by_id = $4, updated_at = now(), version = b.version + 1
+    FROM unnest($2::uuid[], $3::bigint[]) AS wanted (id, version)
+    JOIN memory.block_history h
+        ON h.organization_id = $1 AND h.block_id = wanted.id AND h.version = wanted.version
+    WHERE b.organization_id = $1 AND b.id = wanted.id AND b.value <> h.value
+    RETURNING b.*
+)
+INSERT INTO memory.block_history (
+    organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
+    actor_id, agent_id, run_id, step_id, call_key)
+SELECT organization_id, id, version, label, value, char_limit, description, metadata,
+    {Operation.RESTORE:d}, $4, $5, $6, $7, $8
+FROM restored
+"""
+_THEN = f"""
+SELECT {BLOCK_COLUMNS}, wanted.version AS wanted, h.version AS found, h.label AS then_label, h.value AS then_value,
+    h.char_limit AS then_limit, h.description AS then_description, h.metadata AS then_metadata
+FROM unnest($2::uuid[], $3::bigint[]) AS wanted (id, version)
+JOIN memory.blocks b ON b.organization_id = $1 AND b.id = wanted.id
+LEFT JOIN memory.block_history h
+    ON h.organization_id = $1 AND h.block_id = wanted.id AND h.version = wanted.version
+ORDER BY b.id
+"""
+_SHARE = """
+INSERT INTO memory.agent_archives (organization_id, agent_id, archive_id)
+SELECT $1, $3, a.id
+FROM memory.agent_archives m
+JOIN memory.archives a ON a.organization_id = m.organization_id AND a.id = m.archive_id
+WHERE m.organization_id = $1 AND m.agent_id = $2
+FOR KEY SHARE OF a
+ON CONFLICT (organization_id, agent_id, archive_id) DO NOTHING
+"""
+
 
 class PostgresCopies:
     """`ports_copies.CopyStore`."""
@@ -75,7 +131,7 @@ class PostgresCopies:
             if missing:
                 found = await connection.fetch(_SOURCES, organization_id, agent_id, missing, source_conversation_id)
                 drafts = [copy_of(rows.block(row), uuid7()) for row in found]
-                await create_blocks(connection, organization_id, user_id, drafts)
+                await create_blocks(connection, organization_id, Origin(actor_id=user_id), drafts)
                 await connection.execute(_OWN, *own, [draft.id for draft in drafts], [draft.label for draft in drafts])
                 copies |= await _copies(connection, own, missing)
             for label in labels:
@@ -89,6 +145,83 @@ class PostgresCopies:
         async with self._pool.acquire() as connection, connection.transaction():
             for statement in (_ERASE, _DISOWN):
                 await connection.execute(statement, organization_id, agent_id, conversation_id)
+
+    async def restore(self, request: RestoreRequest, arguments_hash: bytes) -> CallRecord:
+        organization_id, origin = request.organization_id, request.origin
+        async with self._pool.acquire() as connection, connection.transaction():
+            owned = await connection.fetch(
+                _OWNED, organization_id, request.agent_id, request.conversation_id, list(request.versions)
+            )
+            wanted = {row["id"]: request.versions[row["id"]] for row in owned}
+            await _then(connection, organization_id, wanted)
+            record = CallRecord(
+                call_key=request.request_id,
+                agent_id=request.agent_id,
+                tool_name="restore_blocks",
+                arguments_hash=arguments_hash,
+                tool_return=json.dumps([str(one) for one in request.versions if one not in wanted]),
+                is_error=False,
+                changed_block_ids=tuple(wanted),
+            )
+            await _keep(connection, organization_id, record)
+            await connection.execute(
+                _RESTORE,
+                organization_id,
+                list(wanted),
+                list(wanted.values()),
+                origin.actor_id,
+                origin.agent_id,
+                origin.run_id,
+                origin.step_id,
+                origin.call_key,
+            )
+        return record
+
+    async def as_they_were(self, organization_id: UUID, versions: Mapping[UUID, int]) -> dict[UUID, Block]:
+        async with self._pool.acquire() as connection:
+            return await _then(connection, organization_id, versions)
+
+    async def create_attached(
+        self,
+        organization_id: UUID,
+        agent_id: UUID,
+        drafts: Sequence[BlockDraft],
+        origin: Origin,
+        record: CallRecord,
+    ) -> None:
+        made = [draft.id for draft in drafts if draft.id is not None]
+        async with self._pool.acquire() as connection, connection.transaction():
+            await _keep(connection, organization_id, record)
+            await create_blocks(connection, organization_id, origin, drafts)
+            await attach_blocks(connection, organization_id, agent_id, made, created_with_agent=True)
+
+    async def share_archives(self, organization_id: UUID, source_agent_id: UUID, target_agent_id: UUID) -> None:
+        await self._pool.execute(_SHARE, organization_id, source_agent_id, target_agent_id)
+
+
+async def _keep(connection: Any, organization_id: UUID, record: CallRecord) -> None:
+    """First of what a transaction writes: who comes second waits here, and then does nothing."""
+    if await connection.fetchrow(RECORD, *record_values(organization_id, record)) is None:
+        raise CallRepeated
+
+
+async def _then(connection: Any, organization_id: UUID, versions: Mapping[UUID, int]) -> dict[UUID, Block]:
+    """See `CopyStore.as_they_were`."""
+    found = await connection.fetch(_THEN, organization_id, list(versions), list(versions.values()))
+    for row in found:
+        if row["found"] is None:
+            raise NotFound(f"Block block-{row['id']} has no version {row['wanted']}", reason="BLOCK_VERSION_NOT_FOUND")
+    return {
+        row["id"]: replace(
+            rows.block(row),
+            label=row["then_label"],
+            value=row["then_value"],
+            limit=row["then_limit"],
+            description=row["then_description"],
+            metadata=row["then_metadata"],
+        )
+        for row in found
+    }
 
 
 async def _copies(connection: Any, own: tuple[UUID, UUID, UUID], labels: Sequence[str]) -> dict[str, Block]:

@@ -12,6 +12,7 @@ from services.memory.ports import AgentStore
 from services.memory.ports_copies import CopyStore
 from services.memory.servicer.refusals import refusals
 from services.memory.tools import Tools
+from services.memory.versions import Versions
 
 _MOST_AGENTS = 1_000
 
@@ -19,10 +20,11 @@ _MOST_AGENTS = 1_000
 class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
     """loci.memory.v1.AgentMemoryService."""
 
-    def __init__(self, store: AgentStore, tools: Tools, copies: CopyStore) -> None:
+    def __init__(self, store: AgentStore, tools: Tools, copies: CopyStore, versions: Versions) -> None:
         self._store = store
         self._tools = tools
         self._copies = copies
+        self._versions = versions
 
     async def GetAgentMemory(
         self, request: agent_pb.GetAgentMemoryRequest, context: Any
@@ -88,3 +90,27 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         conversation_id = convert.needed_conversation_id(request.conversation_id)
         await self._copies.purge_conversation(current().organization_id, agent_id, conversation_id)
         return agent_pb.PurgeConversationResponse()
+
+    async def RestoreBlocks(
+        self, request: agent_pb.RestoreBlocksRequest, context: Any
+    ) -> agent_pb.RestoreBlocksResponse:
+        caller = current()
+        blocks, missing = await self._versions.restore(
+            convert.restore_request(request, caller.organization_id, caller.user_id)
+        )
+        return agent_pb.RestoreBlocksResponse(
+            blocks=[convert.block_message(block) for block in blocks],
+            missing_block_ids=[f"block-{block_id}" for block_id in missing],
+        )
+
+    async def CopyBlocks(self, request: agent_pb.CopyBlocksRequest, context: Any) -> agent_pb.CopyBlocksResponse:
+        caller = current()
+        blocks = await self._versions.copy(convert.copy_request(request, caller.organization_id, caller.user_id))
+        return agent_pb.CopyBlocksResponse(blocks=[convert.block_message(block) for block in blocks])
+
+    async def ShareArchives(
+        self, request: agent_pb.ShareArchivesRequest, context: Any
+    ) -> agent_pb.ShareArchivesResponse:
+        source, target = convert.agent_id(request.source_agent_id), convert.agent_id(request.target_agent_id)
+        await self._copies.share_archives(current().organization_id, source, target)
+        return agent_pb.ShareArchivesResponse()
