@@ -200,7 +200,7 @@ def _place(mode: Mode, places: Sequence[int], room: _Room, percentage: float, bu
         case Mode.SLIDING_WINDOW | Mode.SELF_COMPACT_SLIDING_WINDOW:
             return _slide(places, room, percentage)
         case Mode.PARTIAL_EVICT:
-            place = _first(places, math.ceil(count * EVICTED))
+            place = _first(places, count * EVICTED)
             return place if place is not None and room.left(place) <= FILL else None
         case Mode.STATIC_BUFFER:
             if count <= buffer.most and room.left(0) <= FILL:
@@ -214,7 +214,7 @@ def _slide(places: Sequence[int], room: _Room, percentage: float) -> int | None:
     count = len(room.tokens) - 1
     steps = math.ceil((1 - percentage) / _STEP)
     for step in range(1, steps + 1):
-        place = _first(places, math.ceil(count * (percentage + step * _STEP)))
+        place = _first(places, count * (percentage + step * _STEP))
         if place is None:
             return None
         if room.left(place) <= 1 - percentage:
@@ -222,5 +222,6 @@ def _slide(places: Sequence[int], room: _Room, percentage: float) -> int | None:
     return None
 
 
-def _first(places: Sequence[int], wanted: int) -> int | None:
-    return next((place for place in places if place >= wanted), None)
+def _first(places: Sequence[int], wanted: float) -> int | None:
+    # A float may be a little more than the whole number that it stands for.
+    return next((place for place in places if place >= wanted - 1e-6), None)

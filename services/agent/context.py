@@ -13,7 +13,7 @@ from uuid import UUID
 from services.agent.budget import room_for_messages
 from services.agent.messages import Call, Decision, Message, Part, Return, Text, calls_of, gated_calls
 from services.agent.shrinking import in_words, shrunk, with_short_returns
-from services.agent.sizes import estimate, weight
+from services.agent.sizes import estimate, level, weight
 
 UNANSWERED = "This call was interrupted before it returned. It may or may not have taken effect."
 WAITING = "This call has not run: it waits for an answer from the client."
@@ -22,8 +22,6 @@ DENIED = "The client did not allow this call, and it has not run."
 MOST_BYTES = 24 * 1024 * 1024
 # How often a model that refuses a history is shown less of it at most.
 SHORTENINGS = 4
-# An earlier summary, and the question that is being worked on, may have one such part of the room each.
-_SHARE = 4
 # Messages that cannot be parted: one, or one with calls and one with their returns.
 Unit = list[Message]
 
@@ -169,10 +167,11 @@ def _newest(history: Sequence[Message], room: int, load: int) -> list[Message]:
     """The part of a history that fits into so many tokens and bytes."""
     units = list(_units(history))
     room -= estimate(_marker(history[0], len(history)))
-    kept = {}
-    for place, share in _pinned(units):
-        kept[place] = shrunk(units[place], room // share, load // share)
-        room, load = room - _tokens(kept[place]), load - _bytes(kept[place])
+    pinned = _pinned(units)
+    most = level([_tokens(units[place]) for place in pinned], room)
+    heaviest = level([_bytes(units[place]) for place in pinned], load)
+    kept = {place: shrunk(units[place], most, heaviest) for place in pinned}
+    room, load = room - sum(map(_tokens, kept.values())), load - sum(map(_bytes, kept.values()))
     for place in range(len(units) - 1, -1, -1):
         if place not in kept:
             room, load = room - _tokens(units[place]), load - _bytes(units[place])
@@ -186,13 +185,12 @@ def _newest(history: Sequence[Message], room: int, load: int) -> list[Message]:
     return shown
 
 
-def _pinned(units: Sequence[Unit]) -> list[tuple[int, int]]:
-    """The units that stay, and what part of the room that is left each may have (1 for all): the summary, the
-    newest question, and the newest unit."""
+def _pinned(units: Sequence[Unit]) -> list[int]:
+    """The places of what stays: the latest summary, the newest question, and the newest unit."""
     last = len(units) - 1
-    questions = [place for place in range(last) if units[place][0].role == "user"]
-    summaries = [place for place in range(last) if units[place][0].role == "summary"]
-    return [(place, _SHARE) for place in (*summaries[-1:], *questions[-1:])] + [(last, 1)]
+    places = {"summary": last, "user": last}
+    places |= {unit[0].role: place for place, unit in enumerate(units) if unit[0].role in places}
+    return sorted({*places.values(), last})
 
 
 def _units(history: Sequence[Message]) -> Iterator[Unit]:
