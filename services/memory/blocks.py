@@ -138,8 +138,8 @@ def replace_one(value: str, old: str, new: str) -> Edit:
     old, new = without_nul(old), without_nul(new)
     if not old:
         raise Refused("TOOL_REFUSED", "old_string is empty. Give the exact text that shall be replaced.")
-    _refuse_line_numbers("old_string", old)
-    _refuse_line_numbers("new_string", new)
+    refuse_line_numbers("old_string", old)
+    refuse_line_numbers("new_string", new)
     if old not in value and old.expandtabs() in value.expandtabs():
         value, old, new = value.expandtabs(), old.expandtabs(), new.expandtabs()
     match _starts(value, old):
@@ -159,7 +159,7 @@ def replace_one(value: str, old: str, new: str) -> Edit:
 def insert(value: str, text: str, line: int) -> Edit:
     """memory_insert: `text` as new lines after line number `line`; 0 puts it first, -1 last."""
     text = without_nul(text)
-    _refuse_line_numbers("new_string", text)
+    refuse_line_numbers("new_string", text)
     lines = value.split("\n") if value else []
     if not -1 <= line <= len(lines):
         raise Refused(
@@ -171,6 +171,14 @@ def insert(value: str, text: str, line: int) -> Edit:
     before = "".join(f"{part}\n" for part in lines[:at])
     after = "".join(f"\n{part}" for part in lines[at:])
     return _edit(before, text, after, Operation.INSERT)
+
+
+def rewrite(value: str, text: str, *, trusted: bool = False) -> Edit:
+    """memory_rethink and its kin: `text` instead of all there was. `trusted`: lines may begin like numbered ones."""
+    text = without_nul(text)
+    if not trusted:
+        refuse_line_numbers("new_memory", text)
+    return _edit("", text, "", Operation.REWRITE)
 
 
 def edited(block: Block, operation: Callable[[str], Edit]) -> tuple[Block, Edit]:
@@ -232,7 +240,8 @@ def _not_found(name: str) -> Refused:
     )
 
 
-def _refuse_line_numbers(name: str, text: str) -> None:
+def refuse_line_numbers(name: str, text: str) -> None:
+    """Raises Refused where a text carries the numbers that a prompt shows beside the lines of a block."""
     if found := _LINE_NUMBER.search(text):
         raise Refused(
             "TOOL_REFUSED",

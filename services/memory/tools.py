@@ -6,24 +6,27 @@ it was killed half-way) finds the result and does nothing.
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from hashlib import sha256
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from services.common.errors import Aborted, FailedPrecondition, LociError, NotFound
-from services.memory import blocks
+from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, LociError, NotFound
+from services.common.ids import uuid7
+from services.memory import blocks, diffs
 from services.memory.archival import Archival, Found
 from services.memory.arguments import Arguments
 from services.memory.blocks import Edit
 from services.memory.edits import Conflicts
-from services.memory.model import Block, CallRecord, PassageDraft, Refused, ToolCall, ToolResult
+from services.memory.model import Block, BlockDraft, CallRecord, PassageDraft, Refused, ToolCall, ToolResult
 from services.memory.passages import PassageFilter, PassageQuery, id_of_call
-from services.memory.ports import BlockStore, CallRepeated, CallStore
+from services.memory.ports import BlockStore, CallRepeated, CallStore, VersionConflict
+from services.memory.ports_copies import CopyStore
 
 Operation = Callable[[str], Edit]
 
-# tool -> what it does to the value of the block that its argument "label" names
+# tool -> what it does to the value of a block, the one that its argument "label" names
 _EDITS: dict[str, Callable[[Arguments], Operation]] = {
     "core_memory_append": lambda given: partial(blocks.append, content=given.text("content")),
     "core_memory_replace": lambda given: partial(
@@ -35,16 +38,35 @@ _EDITS: dict[str, Callable[[Arguments], Operation]] = {
     "memory_replace": lambda given: partial(
         blocks.replace_one, old=given.text("old_string"), new=given.text("new_string")
     ),
+    "memory_apply_patch": lambda given: partial(diffs.patch, diff=given.text("patch")),
+    "memory_rethink": lambda given: partial(blocks.rewrite, text=given.text("new_memory")),
+    "rethink_memory": lambda given: partial(blocks.rewrite, text=given.text("new_memory")),
+    "rethink_user_memory": lambda given: partial(blocks.rewrite, text=given.text("new_memory")),
 }
+# Whose block another argument names, or none.
+_LABELS: dict[str, Callable[[Arguments], str]] = {
+    "rethink_memory": lambda given: given.text("target_block_label"),
+    "rethink_user_memory": lambda given: "human",
+}
+_REWRITE = "memory_rethink"
 _INSERT, _SEARCH = "archival_memory_insert", "archival_memory_search"
-TOOL_NAMES = (*_EDITS, _INSERT, _SEARCH)
+# What only says that a series of edits is over; the agent's rules end its turn.
+_ENDS = {
+    "memory_finish_edits": "Your memory edits are complete.",
+    "finish_rethinking_memory": "Your rethinking of memory is complete.",
+}
+TOOL_NAMES = (*_EDITS, *_ENDS, _INSERT, _SEARCH)
+_SUMMARY_DESCRIPTION = "Summary of earlier messages"
 
 
 class Tools:
     """Runs tool calls."""
 
-    def __init__(self, block_store: BlockStore, calls: CallStore, archival: Archival, conflicts: Conflicts) -> None:
+    def __init__(
+        self, block_store: BlockStore, copies: CopyStore, calls: CallStore, archival: Archival, conflicts: Conflicts
+    ) -> None:
         self._blocks = block_store
+        self._copies = copies
         self._calls = calls
         self._archival = archival
         self._conflicts = conflicts
@@ -57,8 +79,13 @@ class Tools:
         make = _EDITS.get(call.tool_name)
         try:
             given = Arguments.parse(call.arguments_json)
+            if _may_create(call):
+                text = given.text("new_memory")
+                return await self._edit(call, given.text("label"), partial(blocks.rewrite, text=text, trusted=True))
             if make is not None:
-                return await self._edit(call, given.text("label"), make(given))
+                return await self._edit(call, _label(call, given), make(given))
+            if call.tool_name in _ENDS:
+                return await self._answer(call, _ENDS[call.tool_name], is_error=False)
             if call.tool_name == _INSERT:
                 return await self._insert(call, given)
             if call.tool_name == _SEARCH:
@@ -77,6 +104,8 @@ class Tools:
             if view.record is not None:
                 return await self._repeat(call, view.record)
             if view.block is None:
+                if _may_create(call):
+                    return await self._create(call, label, operation)
                 raise blocks.unknown_label(label, view.labels)
             after, edit = blocks.edited(view.block, operation)
             told = blocks.report(after, edit)
@@ -87,6 +116,20 @@ class Tools:
             return ToolResult(tool_return=told, is_error=False, changed_blocks=(stored,))
 
         return await self._conflicts.settle(once)
+
+    async def _create(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
+        """The block that the platform writes to, when it writes for the first time."""
+        block_id = uuid7()
+        draft = blocks.checked_draft(
+            BlockDraft(id=block_id, label=label, value=operation("").value, description=_SUMMARY_DESCRIPTION)
+        )
+        told = f'The memory block "{label}" was created ({len(draft.value)} of {draft.limit} characters).'
+        record = replace(_record(call, told, is_error=False), changed_block_ids=(block_id,))
+        try:
+            await self._copies.create_attached(call.organization_id, call.agent_id, [draft], call.origin, record)
+        except AlreadyExists:  # since the agent's labels were read
+            raise VersionConflict(block_id) from None
+        return await self._repeat(call, record)
 
     async def _insert(self, call: ToolCall, given: Arguments) -> ToolResult:
         kept = await self._calls.find(call.organization_id, call.call_key)
@@ -139,6 +182,16 @@ class Tools:
         if record.changed_block_ids:
             changed = await self._calls.blocks(call.organization_id, record.changed_block_ids)
         return ToolResult(tool_return=record.tool_return, is_error=record.is_error, changed_blocks=tuple(changed))
+
+
+def _may_create(call: ToolCall) -> bool:
+    return call.create_missing_block and call.tool_name == _REWRITE
+
+
+def _label(call: ToolCall, given: Arguments) -> str:
+    """Of the block that the call means."""
+    read = _LABELS.get(call.tool_name)
+    return given.text("label") if read is None else read(given)
 
 
 def refuse_another(record: CallRecord, arguments_hash: bytes) -> None:

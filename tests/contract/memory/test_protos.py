@@ -52,5 +52,5 @@ def test_the_figures_of_the_comments_are_those_of_the_code() -> None:
         f"1 to {passages.MOST_RESULTS:,}; default 5",
     ):
         assert sentence in text
-    [tools] = re.findall(r"// (memory_insert, .*)\.\n  string tool_name", text)
-    assert set(tools.split(", ")) == set(TOOL_NAMES)
+    [tools] = re.findall(r"// (memory_insert, [^.]*)\.\n  string tool_name", text)
+    assert set(re.findall(r"\w+", tools)) == set(TOOL_NAMES)

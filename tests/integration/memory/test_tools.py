@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -19,6 +20,8 @@ from services.common.channel import make_channel
 from services.common.context import use_context
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, Unauthenticated
 from tests.integration.memory.harness import SIGNER, Memory, fails, memory_service, unavailable
+
+SUMMARY = "--- Previous Summary ---"
 
 
 async def test_edits_are_stored_reported_and_in_the_history(memory: Memory) -> None:
@@ -43,6 +46,102 @@ async def test_edits_are_stored_reported_and_in_the_history(memory: Memory) -> N
     assert newest.run_id.startswith("run-")
     assert newest.step_id.startswith("step-")
     assert (oldest.agent_id, oldest.call_key, oldest.value) == ("", "", "Name: unknown")
+
+
+async def test_the_tools_of_older_agents(memory: Memory) -> None:
+    agent = await memory.agent_with(human="h", notes="one\ntwo")
+    told = await memory.apply(agent, "memory_rethink", label="notes", new_memory="three\nfour")
+    assert (told.is_error, "three\nfour" in told.tool_return) == (False, True)
+    await memory.apply(agent, "memory_apply_patch", label="notes", patch="@@ -1 +1 @@\n three\n-four\n+five")
+    await memory.apply(agent, "rethink_memory", target_block_label="notes", new_memory="six")
+    await memory.apply(agent, "rethink_user_memory", new_memory="Ada")
+    assert await memory.value(agent, "human") == "Ada"
+    history = await memory.history((await memory.read(agent))["notes"].id)
+    assert [(block_pb2.BlockOperation.Name(one.operation)[16:], one.value) for one in history] == [
+        ("REWRITE", "six"),
+        ("PATCH", "three\nfive"),
+        ("REWRITE", "three\nfour"),
+        ("CREATE", "one\ntwo"),
+    ]
+    for tool in ("memory_finish_edits", "finish_rethinking_memory"):
+        end = await memory.apply(agent, tool, call_key=tool)
+        assert (end.is_error, "complete" in end.tool_return, list(end.changed_blocks)) == (False, True, [])
+        assert await memory.apply(agent, tool, call_key=tool) == end
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("memory_rethink", {"label": "human", "new_memory": "new"}),
+        ("rethink_memory", {"target_block_label": "human", "new_memory": "new"}),
+        ("rethink_user_memory", {"new_memory": "new"}),
+        ("memory_apply_patch", {"label": "human", "patch": "-old\n+new"}),
+    ],
+)
+async def test_the_tools_of_older_agents_act_once(memory: Memory, tool: str, arguments: dict[str, Any]) -> None:
+    agent = await memory.agent_with(human="old")
+    first, *others = await asyncio.gather(
+        *(memory.apply(agent, tool, call_key=f"{agent}-once", **arguments) for _ in range(5))
+    )
+    assert not first.is_error
+    assert {answer.tool_return for answer in others} == {first.tool_return}
+    await memory.apply(agent, "core_memory_append", label="human", content="later")
+    again = await memory.apply(agent, tool, call_key=f"{agent}-once", **arguments)
+    assert again.tool_return == first.tool_return
+    assert await memory.value(agent, "human") == "new\nlater"
+
+
+async def summarise(memory: Memory, agent: str, text: str, call_key: str = "") -> agent_pb.ApplyToolResponse:
+    """As the platform writes a summary."""
+    return await memory.apply(
+        agent, "memory_rethink", call_key=call_key, create_missing_block=True, label=SUMMARY, new_memory=text
+    )
+
+
+async def test_the_platform_makes_the_block_that_it_writes_to(memory: Memory) -> None:
+    agent = await memory.agent_with(human="h")
+    refused = await memory.apply(agent, "memory_rethink", label=SUMMARY, new_memory="first")
+    assert refused.is_error
+    made = await summarise(memory, agent, "1→ first", "k")
+    assert not made.is_error
+    [block] = made.changed_blocks
+    assert (block.label, block.value, block.description) == (SUMMARY, "1→ first", "Summary of earlier messages")
+    assert list(await memory.read(agent)) == ["human", SUMMARY]
+    [created] = await memory.history(block.id)
+    assert (created.agent_id, created.call_key, created.run_id) == (agent, "k", f"run-{UUID(int=3)}")
+    assert not (await summarise(memory, agent, "second")).is_error
+    assert await summarise(memory, agent, "1→ first", "k") == agent_pb.ApplyToolResponse(
+        tool_return=made.tool_return, changed_blocks=[(await memory.read(agent))[SUMMARY]]
+    )
+    assert await memory.value(agent, SUMMARY) == "second"
+    other = await memory.apply(agent, "core_memory_append", create_missing_block=True, label="unknown", content="x")
+    assert other.is_error
+
+
+async def test_summaries_written_at_once_make_one_block_and_none_is_lost(memory: Memory) -> None:
+    agent = await memory.agent_with()
+    texts = [f"text {number}" for number in range(6)]
+    calls = [summarise(memory, agent, text, f"{agent}-{text}") for text in texts for _ in range(2)]
+    assert not any(answer.is_error for answer in await asyncio.gather(*calls))
+    [block] = (await memory.read(agent)).values()
+    history = await memory.history(block.id)
+    assert sorted(one.value for one in history) == texts
+    count = "SELECT count(*) FROM memory.blocks WHERE organization_id = $1"
+    assert await memory.pool.fetchval(count, memory.caller.organization_id) == 1
+
+
+async def test_the_platform_too_is_refused_by_limits_and_read_only(memory: Memory) -> None:
+    agent = await memory.agent_with()
+    assert "its limit is 100000" in (await summarise(memory, agent, "x" * 100_001)).tool_return
+    assert await memory.read(agent) == {}
+    [block] = (await summarise(memory, agent, "kept")).changed_blocks
+    update = block_pb.UpdateBlockRequest(
+        key=block_pb.BlockKey(block_id=block.id), block=block_pb.BlockDraft(read_only=True)
+    )
+    update.update_mask.paths.append("read_only")
+    await memory.blocks.UpdateBlock(update)
+    told = await summarise(memory, agent, "new")
+    assert (told.is_error, "read-only" in told.tool_return) == (True, True)
 
 
 async def test_a_repeated_call_returns_the_same_and_does_nothing(memory: Memory) -> None:
@@ -78,6 +177,11 @@ async def test_the_same_call_sent_many_times_at_once_acts_once(memory: Memory) -
         ("memory_replace", {"label": "human", "old_string": "zz", "new_string": ""}, "does not occur"),
         ("memory_replace", {"label": "human", "old_string": "a", "new_string": ""}, "on lines 1, 2"),
         ("memory_insert", {"label": "human", "new_string": "x", "insert_line": 9}, "has 2 lines"),
+        ("memory_rethink", {"label": "human", "new_memory": "1→ a"}, "line number"),
+        ("memory_rethink", {"label": "nobody", "new_memory": "a"}, "The blocks are: human, persona."),
+        ("rethink_memory", {"label": "human", "new_memory": "a"}, '"target_block_label" is missing'),
+        ("rethink_user_memory", {}, '"new_memory" is missing'),
+        ("memory_apply_patch", {"label": "human", "patch": "-a\n+b"}, "at lines 1, 2"),
         ("archival_memory_insert", {"content": ""}, "1 to 1000000 characters"),
         ("archival_memory_search", {"query": "x", "tag_match_mode": "some"}, '"any" or "all"'),
         ("archival_memory_search", {"query": "x", "start_datetime": "yesterday"}, "ISO 8601"),

@@ -45,6 +45,14 @@ def test_append_begins_a_new_line(value: str, content: str, result: str) -> None
     assert edit.operation is Operation.APPEND
 
 
+def test_rewriting_puts_a_text_in_the_place_of_another() -> None:
+    edit = blocks.rewrite("a\nb", "c\0\nd\ne")
+    assert edit == Edit("c\nd\ne", 0, 3, Operation.REWRITE)
+    with pytest.raises(Refused, match="line number"):
+        blocks.rewrite("a", "1→ a")
+    assert blocks.rewrite("a", "1→ a", trusted=True).value == "1→ a"
+
+
 @pytest.mark.parametrize(
     ("value", "line", "result"),
     [
