@@ -102,6 +102,14 @@ conversations = _table(
     _time("created_at"),
     _time("updated_at"),
     _time("deleted_at", nullable=True),
+    _text("description", nullable=True),
+    _text("model", nullable=True),
+    _json("model_settings", nullable=True),
+    Column("context_window_limit", Integer, nullable=True),
+    Column("isolated_labels", ARRAY(Text), nullable=False),
+    _flag("hidden"),
+    _time("archived_at", nullable=True),
+    _id("last_updated_by_id", nullable=True),
 )
 
 conversation_heads = _table(
@@ -117,6 +125,10 @@ conversation_heads = _table(
     _long("window_seq"),
     _bytes("prompt_hash", nullable=True),
     _json("prompt_versions", nullable=True),
+    _id("summary_id", nullable=True),
+    _id("pending_message_id", nullable=True),
+    _time("approval_due", nullable=True),
+    _time("last_message_at", nullable=True),
 )
 
 conversation_segments = _table(
