@@ -6,17 +6,31 @@ from services.tool_runner.builtin import (
     conversation_search,
     core_memory_append,
     core_memory_replace,
+    finish_rethinking_memory,
+    memory_apply_patch,
+    memory_finish_edits,
     memory_insert,
     memory_replace,
+    memory_rethink,
+    rethink_memory,
+    rethink_user_memory,
+    send_message,
 )
 from services.tool_runner.builtin.tool import BuiltinTool
 
 BUILTIN_TOOLS: tuple[BuiltinTool, ...] = (
     memory_insert.TOOL,
     memory_replace.TOOL,
+    memory_rethink.TOOL,
+    memory_apply_patch.TOOL,
+    memory_finish_edits.TOOL,
     core_memory_append.TOOL,
     core_memory_replace.TOOL,
+    rethink_memory.TOOL,
+    rethink_user_memory.TOOL,
+    finish_rethinking_memory.TOOL,
     archival_memory_insert.TOOL,
     archival_memory_search.TOOL,
     conversation_search.TOOL,
+    send_message.TOOL,
 )

@@ -20,6 +20,13 @@ EXPECTED = {
     "archival_memory_insert": ("letta_core", "content tags", "content"),
     "archival_memory_search": (
         "letta_core", "query tags tag_match_mode top_k start_datetime end_datetime", "query"),
+    "memory_rethink": ("letta_sleeptime_core", "label new_memory", "label new_memory"),
+    "memory_apply_patch": ("letta_sleeptime_core", "label patch", "label patch"),
+    "memory_finish_edits": ("letta_sleeptime_core", "", ""),
+    "rethink_memory": ("letta_memory_core", "new_memory target_block_label", "new_memory target_block_label"),
+    "rethink_user_memory": ("letta_voice_sleeptime_core", "new_memory", "new_memory"),
+    "finish_rethinking_memory": ("letta_voice_sleeptime_core", "", ""),
+    "send_message": ("letta_core", "message", "message"),
     "conversation_search": ("letta_core", "query roles limit start_date end_date", ""),
 }  # fmt: skip
 

@@ -1,0 +1,23 @@
+"""`memory_apply_patch`: run by the memory service."""
+
+from services.tool_runner.builtin.tool import BuiltinTool
+from services.tool_runner.model import ToolType
+
+TOOL = BuiltinTool(
+    name="memory_apply_patch",
+    tool_type=ToolType.LETTA_SLEEPTIME_CORE,
+    description="""\
+Change several places of one of your memory blocks at once, by a unified diff.
+
+Begin unchanged lines with a space, removed lines with "-" and added lines with "+"; begin each further place with a
+line "@@". The unchanged and removed lines of a place must stand in the block exactly so, and only once: give enough of
+them. Leave out the line numbers that are shown beside the text. Either all of the patch is applied or nothing.
+
+Example:
+    memory_apply_patch(label="human", patch="@@\\n Name: Ada\\n-Lives in Rome\\n+Lives in Oslo\\n@@\\n-Has a cat")""",
+    properties={
+        "label": {"type": "string", "description": "Label of the block to change."},
+        "patch": {"type": "string", "description": 'The diff: lines begun with a space, "-", "+" or "@@".'},
+    },
+    required=("label", "patch"),
+)
