@@ -17,6 +17,7 @@ from services.agent.sizes import estimate, level, weight
 
 UNANSWERED = "This call was interrupted before it returned. It may or may not have taken effect."
 WAITING = "This call has not run: it waits for an answer from the client."
+NEVER_ALLOWED = "This call has not run: the client never answered it."
 DENIED = "The client did not allow this call, and it has not run."
 # Pictures are heavier than their tokens: below gRPC's 32 MiB, with space for prompt and tools.
 MOST_BYTES = 24 * 1024 * 1024
@@ -36,9 +37,11 @@ def sendable(history: Iterable[Message]) -> list[Message]:
     messages = sorted(history, key=lambda message: message.role != "summary")
     sent: list[Message] = []
     seen: set[str] = set()
+    waiting = awaiting(messages)
     for place, message in enumerate(messages):
         if calls_of(message):
-            sent += _answered(message, _until_calls(messages, place + 1), seen)
+            otherwise = WAITING if place == waiting else NEVER_ALLOWED
+            sent += _answered(message, _until_calls(messages, place + 1), seen, otherwise)
         elif message.role not in ("tool", "approval"):
             sent += _without_blanks(message)
     return sent
@@ -71,9 +74,10 @@ def _without_blanks(message: Message) -> list[Message]:
     return [replace(message, parts=parts)] if parts else []
 
 
-def _answered(message: Message, later: Sequence[Message], seen: set[str]) -> Unit:
-    """A message with calls, and one with their returns. `seen` are the ids that are taken; it gets the new ones."""
-    given, missing = _returns(later), _missing(message, later)
+def _answered(message: Message, later: Sequence[Message], seen: set[str], not_allowed: str) -> Unit:
+    """A message with calls, and one with their returns. `seen` are the ids that are taken; it gets the new ones.
+    `not_allowed` is said of calls that the client has not answered."""
+    given, missing = _returns(later), _missing(message, later, not_allowed)
     parts: list[Part] = []
     returns: list[Return] = []
     for part in message.parts:
@@ -98,13 +102,13 @@ def _returns(later: Sequence[Message]) -> dict[str, list[Return]]:
     return found
 
 
-def _missing(message: Message, later: Sequence[Message]) -> dict[str, str]:
-    """What to say of calls without return: not allowed, or all of them waiting for those that are gated."""
+def _missing(message: Message, later: Sequence[Message], not_allowed: str) -> dict[str, str]:
+    """What to say of calls without return that have not run: the client denied them, or has not answered all."""
     decisions = {part.call_id: part for each in later for part in each.parts if isinstance(part, Decision)}
-    words = {call_id: f"{DENIED} {made.reason}".strip() for call_id, made in decisions.items() if not made.approve}
-    if awaiting([message, *later]) is not None:
-        words = dict.fromkeys((call.id for call in calls_of(message)), WAITING) | words
-    return words
+    denied = {call_id: f"{DENIED} {made.reason}".strip() for call_id, made in decisions.items() if not made.approve}
+    if awaiting([message, *later]) is None:
+        return denied
+    return dict.fromkeys((call.id for call in calls_of(message)), not_allowed) | denied
 
 
 def _unused(call_id: str, seen: set[str]) -> str:

@@ -26,7 +26,7 @@ from services.agent.sizes import estimate, weight
 from services.agent.summary import packed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SIZES = (2, 60, 700, 6_000, 60_000)
+SIZES = (2, 60, 700, 6_000, 40_000)
 ALPHABETS = (
     "plain words and 123 ",
     "你好，世界。",
@@ -65,7 +65,7 @@ def text(kind: int, size: int) -> str:
 
 
 def history(events: Iterable[int], *, summarised: bool = False, pending: bool = False) -> list[Message]:
-    """A stored history: an earlier summary if it is `summarised`, then the events, and calls that wait at its end."""
+    """A stored history: an earlier summary if it is `summarised`, then the events, and calls that wait near its end."""
     made = [summary(0, text(1, 2))] if summarised else []
     for place, event in enumerate(events):
         made += [
@@ -74,6 +74,8 @@ def history(events: Iterable[int], *, summarised: bool = False, pending: bool = 
         ]
     if pending:
         made.append(message(len(made), "assistant", Text("May I?"), call("p", gated=True), call("q")))
+        # What was said meanwhile answers nothing.
+        made += [message(len(made), "user", Text("hm"))] * (len(made) % 2)
     return made
 
 

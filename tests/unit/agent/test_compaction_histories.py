@@ -20,7 +20,7 @@ SETTINGS = CompactionSettings()
 windows = st.integers(800, 200_000)
 # The part of the window that the prompt takes.
 prompts = st.floats(0, 0.95)
-many = settings(max_examples=400, deadline=None)
+many = settings(max_examples=300, deadline=None)
 
 Summariser = Callable[[SummaryRequest], str | None]
 
@@ -98,7 +98,8 @@ def test_whatever_is_stored_fits(story: Story, window: int, prompt: float, share
     assert tokens(shown) <= max((int(window * FILL) - fixed) // share, LEAST_ROOM)
     assert load(shown) <= MOST_BYTES // share
     left_out = [each for each in shown if "earlier messages do not fit" in text_of(each)]
-    assert len(shown) >= len(sent) or bool(left_out) or len(shown) == len(sent) - 1
+    # A call and its return may have become one message.
+    assert left_out or len(shown) >= len(sent) - 1
 
 
 @many

@@ -6,22 +6,27 @@ from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.agent.context import (
+    DENIED,
     MOST_BYTES,
+    NEVER_ALLOWED,
     SHORTENINGS,
     UNANSWERED,
+    WAITING,
+    awaiting,
     fit,
     sendable,
     shortenings,
     without_pictures,
 )
-from services.agent.messages import Call, Image, Message, Part, Return, Role, Text, calls_of
-from services.agent.shrinking import A_PICTURE
-from services.agent.sizes import estimate, estimate_text
+from services.agent.messages import Call, Decision, Image, Message, Part, Return, Role, Text, calls_of
+from services.agent.shrinking import A_PICTURE, FRESH, OLD_RETURN_BYTES
+from services.agent.sizes import estimate_text
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RUN, EARLIER = UUID(int=1), UUID(int=2)
@@ -67,6 +72,90 @@ def test_ids_that_a_provider_uses_again_are_not_mixed_up() -> None:
         history += [message("assistant", call("a")), message("tool", answer("a", text))]
     given_back = [part.text for each in sendable(history) for part in each.parts if isinstance(part, Return)]
     assert given_back == ["1", "2"]
+
+
+def gated(call_id: str) -> Call:
+    return replace(call(call_id), gate="approval")
+
+
+def said_of(history: list[Message]) -> list[str]:
+    return [part.text for each in sendable(history) for part in each.parts if isinstance(part, Return)]
+
+
+@pytest.mark.parametrize(
+    ("later", "said"),
+    [
+        ([], [WAITING, WAITING]),
+        # What the user says meanwhile is no answer.
+        ([HI], [WAITING, WAITING]),
+        ([message("approval", Decision("a", approve=True))], [UNANSWERED, UNANSWERED]),
+        ([message("approval", Decision("a", reason="Too dear."))], [f"{DENIED} Too dear.", UNANSWERED]),
+        ([message("approval", answer("a", "from the client"))], ["from the client", UNANSWERED]),
+        (
+            [message("approval", answer("a", "as sent")), message("tool", answer("a", "as kept"), answer("b"))],
+            ["as kept", "4"],
+        ),
+    ],
+)
+def test_calls_that_wait_for_the_client(later: list[Message], said: list[str]) -> None:
+    history = [HI, message("assistant", gated("a"), call("b")), *later]
+    assert said_of(history) == said
+    assert "approval" not in roles(sendable(history))
+
+
+def test_calls_of_long_ago_do_not_wait() -> None:
+    history = [message("assistant", gated("a")), message("assistant", call("b"))]
+    assert awaiting(history) is None
+    assert said_of(history) == [NEVER_ALLOWED, UNANSWERED]
+    assert awaiting([*history, message("assistant", gated("c")), HI]) == 2
+
+
+def test_a_summary_comes_first_and_system_messages_stay_where_they_are() -> None:
+    history = [HI, message("system", Text("rule")), HI, message("summary", Text("before"))]
+    assert roles(sendable(history)) == ["summary", "user", "system", "user"]
+
+
+def test_no_two_calls_have_one_id() -> None:
+    history = [
+        message("assistant", call("a"), call("a"), call("a-2")),
+        message("tool", answer("a", "1"), answer("a", "2")),
+    ]
+    assert [one.id for one in calls_of(sendable(history)[0])] == ["a", "a-2", "a-2-2"]
+    assert said_of(history) == ["1", "2", UNANSWERED]
+
+
+def test_empty_texts_are_left_out() -> None:
+    assert sendable([message("user", Text(""), Text("hi")), message("assistant", Text(""))]) == [HI]
+
+
+def test_old_returns_are_cut_before_messages_are_left_out() -> None:
+    history = [HI]
+    for number in range(9):
+        history += [message("assistant", call(str(number))), message("tool", answer(str(number), "x" * 9_000))]
+    shown = fit(sendable(history), window=20_000, fixed=0)
+    assert len(shown) == len(history)
+    sizes = [len(part.text) for each in shown for part in each.parts if isinstance(part, Return)]
+    assert all(size <= OLD_RETURN_BYTES for size in sizes[:-FRESH])
+    assert sizes[-FRESH:] == [9_000] * FRESH
+    assert "call the tool again if you need them" in str(shown[2].parts)
+
+
+def test_summary_and_question_stay_when_messages_are_left_out() -> None:
+    summary, question = message("summary", Text("before")), message("user", Text("What is it?"))
+    steps = [message("assistant", Text("y" * 900))] * 9
+    shown = fit([summary, *steps, question, *steps], window=2_000, fixed=0)
+    assert shown[0] is summary
+    assert f"[{20 - len(shown) + 1} earlier messages" in str(shown[1].parts)
+    assert shown[2] is question
+    assert shown[-1] is steps[-1]
+
+
+def test_arguments_that_are_cut_stay_json() -> None:
+    written = replace(call("a"), arguments=orjson.dumps({"path": "a.txt", "content": "x" * 90_000}).decode())
+    shown = fit(sendable([message("assistant", written)]), window=2_000, fixed=0)
+    arguments = orjson.loads(calls_of(shown[0])[0].arguments)
+    assert arguments["path"] == "a.txt"
+    assert "left out here" in arguments["content"]
 
 
 def test_what_does_not_fit_is_dropped_from_the_front_with_a_marker() -> None:
