@@ -16,7 +16,6 @@ DOMAIN = "loci"
 STATUS_METADATA_KEY = "grpc-status-details-bin"
 # gRPC refuses metadata above 8 KiB by default, and the message travels in it twice.
 _LONGEST_MESSAGE = 2_000
-_LONGEST_VALUE = 500
 
 
 class LociError(Exception):
@@ -27,6 +26,8 @@ class LociError(Exception):
     """
 
     code: ClassVar[grpc.StatusCode] = grpc.StatusCode.UNKNOWN
+    # Characters of a metadata value that travel; what is longer is cut.
+    longest_value: ClassVar[int] = 500
 
     def __init__(
         self,
@@ -177,7 +178,7 @@ def to_status(error: LociError) -> status_pb2.Status:
     info = error_details_pb2.ErrorInfo(
         reason=error.reason,
         domain=DOMAIN,
-        metadata={key: _cut(value, _LONGEST_VALUE) for key, value in error.metadata.items()},
+        metadata={key: _cut(value, error.longest_value) for key, value in error.metadata.items()},
     )
     status = status_pb2.Status(code=error.code.value[0], message=_cut(error.message, _LONGEST_MESSAGE))
     for message in (info, *error.details):

@@ -25,6 +25,7 @@ from services.llm_gateway.ports import UsageRow
 from services.llm_gateway.provider import ChatModel, EmbeddingModel
 from services.llm_gateway.registry import Providers
 from services.llm_gateway.retry import Clock, RetryPolicy, retried, retried_events
+from services.llm_gateway.tokens import estimate_request
 from services.llm_gateway.usage import UsageLog
 
 _EMBEDDING_CALLS_AT_ONCE = 4
@@ -71,6 +72,14 @@ class Calls:
     def stream(self, request: ChatRequest, account: Account, remaining: float | None) -> AsyncGenerator[Event, None]:
         """The same with deltas, coalesced. Closing it closes the provider call. Raises LlmError."""
         return self._events(request, account, remaining, stream=True)
+
+    async def count_tokens(self, request: ChatRequest, remaining: float | None) -> tuple[int, bool]:
+        """Input tokens of a request, and whether they are our estimate. Raises LlmError."""
+        model = await self._catalogue.callable_model(request.handle)
+        check(request, model)
+        provider = await self._providers.get(model.provider_name)
+        counted = await retried(lambda: provider.count_tokens(request, model), self._policy, Clock(remaining))
+        return (estimate_request(request), True) if counted is None else (counted, False)
 
     async def embed(
         self, handle: str, texts: Sequence[str], account: Account, remaining: float | None
@@ -155,10 +164,13 @@ async def _all(work: Iterable[Coroutine[Any, Any, Embeddings]]) -> list[Embeddin
 
 
 def check(request: ChatRequest, model: ChatModel) -> None:
-    """Raises LlmBadRequest for what the model is known not to do."""
+    """Raises LlmBadRequest for what the model is known not to do, and for a choice that is none."""
     can = model.capabilities
     problem = ""
-    if request.tools and not can.tools:
+    choice = request.tool_choice
+    if isinstance(choice, str) and all(tool.name != choice for tool in request.tools):
+        problem = f"cannot be made to call {choice}, which is not among the tools offered"
+    elif request.tools and not can.tools:
         problem = "takes no tools; detach the agent's tools or choose another model"
     elif not can.vision and any(_has_image(part) for message in request.messages for part in message.parts):
         problem = "takes no images"

@@ -100,12 +100,22 @@ class ToolMode(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class ResponseFormat:
+    """A reply that is one JSON object: of JSON Schema `schema`, or any where that is None. `strict`: enforce it."""
+
+    schema: Mapping[str, Any] | None = None
+    name: str = "reply"
+    strict: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ChatRequest:
     """What to generate.
 
     `tool_choice` is a mode or the name of the tool that must be called. `settings` are the provider's own
     (the `model_settings` object of the REST API). `stall_timeout` is in seconds; None means the gateway's
-    setting.
+    setting. `response_format` None: text. `logprobs`, `top_logprobs` (alternatives per token) and `token_ids` are
+    wishes that a provider without them ignores. `trace`: keep what is sent and what comes.
     """
 
     handle: str
@@ -117,6 +127,16 @@ class ChatRequest:
     max_output_tokens: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     stall_timeout: float | None = None
+    response_format: ResponseFormat | None = None
+    logprobs: bool = False
+    top_logprobs: int | None = None
+    token_ids: bool = False
+    trace: bool = False
+
+    @property
+    def forces_a_call(self) -> bool:
+        """Whether the model may not reply without calling a tool."""
+        return bool(self.tools) and (isinstance(self.tool_choice, str) or self.tool_choice is ToolMode.REQUIRED)
 
 
 class FinishReason(Enum):
@@ -146,13 +166,21 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A complete reply."""
+    """A complete reply.
+
+    `logprobs_json` is OpenAI's object, `token_logprobs_json` [[log probability, token id or null, token], ...],
+    `trace_json` what trace.py makes; each is empty where it was not asked for or not given.
+    """
 
     message: Message
     finish_reason: FinishReason
     usage: Usage
     provider_response_id: str = ""
     provider_model: str = ""
+    logprobs_json: str = ""
+    token_ids: Sequence[int] = ()
+    token_logprobs_json: str = ""
+    trace_json: str = ""
 
 
 @dataclass(frozen=True, slots=True)

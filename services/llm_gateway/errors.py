@@ -21,10 +21,12 @@ from services.common.errors import (
 
 class LlmError(LociError):
     """A failed model call. `status` is the provider's HTTP status, `retry_after` the seconds it asks to
-    wait.
+    wait; `limit` and `requested` are tokens, of an overflow whose size is known.
     """
 
     reason_name: ClassVar[str]
+    # A trace of the call may be among it (providers/trace.py).
+    longest_value = 4_096
     retryable_by_default: ClassVar[bool] = False
 
     def __init__(
@@ -36,8 +38,12 @@ class LlmError(LociError):
         status: int | None = None,
         retry_after: float | None = None,
         retryable: bool | None = None,
+        limit: int | None = None,
+        requested: int | None = None,
     ) -> None:
-        metadata = {"provider": provider, "handle": handle, "status": "" if status is None else str(status)}
+        numbers = {"status": status, "limit": limit, "requested": requested}
+        texts = {name: str(number) for name, number in numbers.items() if number is not None}
+        metadata = {"provider": provider, "handle": handle, **texts}
         super().__init__(
             message, reason=self.reason_name, metadata={name: value for name, value in metadata.items() if value}
         )

@@ -1,4 +1,4 @@
-"""The port behind which every provider stands: two calls for models, one that lists them."""
+"""The port behind which every provider stands: calls to models, a count of tokens, the list of its models."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
@@ -88,6 +88,12 @@ class Provider(Protocol):
         """One call. Ends with Completed; without `stream` that is the only event. Raises LlmError.
 
         An async generator: closing it closes the connection to the provider at once.
+        """
+        ...
+
+    async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
+        """Input tokens of a request as the provider counts them; None where it does not offer that. Raises
+        LlmError.
         """
         ...
 

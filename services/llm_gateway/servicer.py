@@ -1,4 +1,4 @@
-"""The gRPC methods: parse, call, convert. Who pays comes from the verified call context."""
+"""The gRPC methods: parse, call,  Who pays comes from the verified call context."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -9,9 +9,11 @@ from loci.llm.v1 import chat_service_pb2_grpc as chat_grpc
 from loci.llm.v1 import model_service_pb2 as model_pb
 from loci.llm.v1 import model_service_pb2_grpc as model_grpc
 from services.common.context import current, time_remaining
-from services.llm_gateway import convert
 from services.llm_gateway.calls import Account, Calls
 from services.llm_gateway.catalogue import Catalogue
+from services.llm_gateway.convert.models import embedding_model_message, model_message
+from services.llm_gateway.convert.replies import event_message, generation_message
+from services.llm_gateway.convert.requests import chat_request, optional_id, texts_to_embed
 
 
 def _account(request: chat_pb.GenerationRequest) -> Account:
@@ -19,8 +21,8 @@ def _account(request: chat_pb.GenerationRequest) -> Account:
     return Account(
         organization_id=caller.organization_id,
         run_id=caller.run_id,
-        step_id=convert.optional_id("step", request.step_id),
-        agent_id=convert.optional_id("agent", request.agent_id),
+        step_id=optional_id("step", request.step_id),
+        agent_id=optional_id("agent", request.agent_id),
     )
 
 
@@ -31,19 +33,23 @@ class ChatServicer(chat_grpc.ChatServiceServicer):
         self._calls = calls
 
     async def Generate(self, request: chat_pb.GenerateRequest, context: Any) -> chat_pb.GenerateResponse:
-        asked = convert.chat_request(request.request)
+        asked = chat_request(request.request)
         generation = await self._calls.generate(asked, _account(request.request), time_remaining())
-        return chat_pb.GenerateResponse(generation=convert.generation_message(generation))
+        return chat_pb.GenerateResponse(generation=generation_message(generation))
 
     async def StreamGenerate(
         self, request: chat_pb.StreamGenerateRequest, context: Any
     ) -> AsyncGenerator[chat_pb.StreamGenerateResponse, None]:
-        asked = convert.chat_request(request.request)
+        asked = chat_request(request.request)
         sequence = 0
         async with aclosing(self._calls.stream(asked, _account(request.request), time_remaining())) as events:
             async for event in events:
                 sequence += 1
-                yield convert.event_message(event, sequence)
+                yield event_message(event, sequence)
+
+    async def CountTokens(self, request: chat_pb.CountTokensRequest, context: Any) -> chat_pb.CountTokensResponse:
+        tokens, estimated = await self._calls.count_tokens(chat_request(request.request), time_remaining())
+        return chat_pb.CountTokensResponse(tokens=tokens, estimated=estimated)
 
 
 class ModelServicer(model_grpc.ModelServiceServicer):
@@ -55,26 +61,26 @@ class ModelServicer(model_grpc.ModelServiceServicer):
 
     async def GetModel(self, request: model_pb.GetModelRequest, context: Any) -> model_pb.GetModelResponse:
         model = await self._catalogue.chat_model(request.handle)
-        return model_pb.GetModelResponse(model=convert.model_message(model))
+        return model_pb.GetModelResponse(model=model_message(model))
 
     async def ListModels(self, request: model_pb.ListModelsRequest, context: Any) -> model_pb.ListModelsResponse:
         models, unreachable = await self._catalogue.chat_models(request.provider_names)
-        return model_pb.ListModelsResponse(models=map(convert.model_message, models), unreachable=unreachable)
+        return model_pb.ListModelsResponse(models=map(model_message, models), unreachable=unreachable)
 
     async def ListEmbeddingModels(
         self, request: model_pb.ListEmbeddingModelsRequest, context: Any
     ) -> model_pb.ListEmbeddingModelsResponse:
         models = await self._catalogue.embedding_models()
-        return model_pb.ListEmbeddingModelsResponse(models=map(convert.embedding_model_message, models))
+        return model_pb.ListEmbeddingModelsResponse(models=map(embedding_model_message, models))
 
     async def GetEmbeddingModel(
         self, request: model_pb.GetEmbeddingModelRequest, context: Any
     ) -> model_pb.GetEmbeddingModelResponse:
         model = await self._catalogue.embedding_model(request.handle)
-        return model_pb.GetEmbeddingModelResponse(model=convert.embedding_model_message(model))
+        return model_pb.GetEmbeddingModelResponse(model=embedding_model_message(model))
 
     async def Embed(self, request: model_pb.EmbedRequest, context: Any) -> model_pb.EmbedResponse:
-        texts = convert.texts_to_embed(request.texts)
+        texts = texts_to_embed(request.texts)
         caller = current()
         account = Account(caller.organization_id, caller.run_id)
         model, embeddings = await self._calls.embed(request.handle, texts, account, time_remaining())

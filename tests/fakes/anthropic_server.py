@@ -45,10 +45,12 @@ class AnthropicServer(FakeServer):
         window: int = 200_000,
         max_output: int = 64_000,
         record: bool = True,
+        counts_tokens: bool = True,
     ) -> None:
         super().__init__(port, record=record)
         self.chat_models = tuple(models)
         self.limits = (window, max_output)
+        self.counts_tokens = counts_tokens
         self._cached: set[int] = set()
         self._count = 0
 
@@ -59,6 +61,8 @@ class AnthropicServer(FakeServer):
         if "anthropic-version" not in headers:
             return DEFAULT_REPLY, wire.error("bad_request", "anthropic-version: header is required")
         match request.method, request.path:
+            case "POST", "/v1/messages/count_tokens":
+                return self._count_only(body, headers["anthropic-version"])
             case "POST", "/v1/messages":
                 return self._message(body, headers["anthropic-version"])
             case "GET", "/v1/models":
@@ -80,6 +84,18 @@ class AnthropicServer(FakeServer):
         self._count += 1
         usage = reply.usage or self._count_tokens(body, reply)
         return reply, _fault(reply) or wire.message(reply, seen, self._count, usage)
+
+    def _count_only(self, body: Any, version: str) -> tuple[Reply, Planned]:
+        """Counting takes what a message takes, without what says how to reply."""
+        if isinstance(body, dict) and (unknown := body.keys() & {"max_tokens", "stream", "metadata"}):
+            return DEFAULT_REPLY, wire.error("bad_request", f"{min(unknown)}: Extra inputs are not permitted")
+        complaint = complain({**body, "max_tokens": 1} if isinstance(body, dict) else body, version)
+        if complaint is not None:
+            return DEFAULT_REPLY, wire.error("bad_request", complaint)
+        reply = self.script.choose(Seen(body["model"], "", "", 0, False, (), body, "count"))
+        if not self.counts_tokens:
+            return reply, wire.error("model_not_found", "Not found")
+        return reply, _fault(reply) or wire.counted(self._count_tokens(body, reply).input)
 
     def _count_tokens(self, body: Mapping[str, Any], reply: Reply) -> Usage:
         """A rough count, with the part before the last cache marker counted as cached."""
@@ -167,6 +183,9 @@ def complain(body: Any, version: str) -> str | None:
         return f"{min(unknown)}: Extra inputs are not permitted"
     if not body["messages"]:
         return "messages: at least one message is required"
+    forced = (body.get("tool_choice") or {}).get("type") in ("any", "tool")
+    if forced and (body.get("thinking") or {}).get("type") in ("enabled", "adaptive"):
+        return "Thinking may not be enabled when tool_choice forces tool use."
     if sum(1 for block in _cacheable(body) if block.get("cache_control")) > 4:
         return "A maximum of 4 blocks with cache_control may be provided."
     return _complain_of_history(body["messages"])

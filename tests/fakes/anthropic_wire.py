@@ -34,6 +34,11 @@ def _error_body(error_type: str, message: str) -> dict[str, Any]:
     return {"type": "error", "error": {"type": error_type, "message": message}, "request_id": "req_fake"}
 
 
+def counted(tokens: int) -> Planned:
+    """The answer to POST /v1/messages/count_tokens."""
+    return Planned(200, JSON_HEADERS, orjson.dumps({"input_tokens": tokens}))
+
+
 def message(reply: Reply, seen: Seen, number: int, usage: Usage) -> Planned:
     """The answer to POST /v1/messages; `number` makes ids unique within one server."""
     maker = _Message(reply, seen, number, usage)

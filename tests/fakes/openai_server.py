@@ -139,8 +139,12 @@ def complain(body: Any) -> tuple[str, int | None, str | None] | None:
             )
         if body.get("temperature", 1) != 1:
             return "Unsupported value: 'temperature' does not support this value.", None, "temperature"
+        if body.get("logprobs"):
+            return "logprobs are not supported with reasoning models.", None, "logprobs"
         if body.get("tools") and _NO_EFFORT_WITH_TOOLS.match(body["model"]) and body.get("reasoning_effort") != "none":
             return "Function tools with reasoning_effort are not supported here.", None, "reasoning_effort"
+    elif not 0 <= body.get("top_logprobs", 0) <= 20 or ("top_logprobs" in body and not body.get("logprobs")):
+        return "Invalid 'top_logprobs': 0 to 20, and only with 'logprobs'.", None, "top_logprobs"
     elif "reasoning_effort" in body:
         return "Unrecognized request argument supplied: reasoning_effort", None, "reasoning_effort"
     return None

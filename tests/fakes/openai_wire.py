@@ -8,7 +8,7 @@ import hashlib
 import math
 import struct
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -29,7 +29,7 @@ ERRORS: Mapping[str, tuple[int, str, str | None, str]] = {
         400,
         "invalid_request_error",
         "context_length_exceeded",
-        "This model's maximum context length is 128000 tokens. Your messages resulted in 130001.",
+        "This model's maximum context length is 128000 tokens. However, your messages resulted in 130001 tokens.",
     ),
     "bad_request": (400, "invalid_request_error", None, "Invalid value for a parameter."),
     "model_not_found": (404, "invalid_request_error", "model_not_found", "The model does not exist."),
@@ -69,6 +69,7 @@ class _Completion:
 
     def __init__(self, reply: Reply, seen: Seen, number: int) -> None:
         self.reply = reply
+        self.asked = seen.body
         self.base = {
             "id": f"chatcmpl-fake{number}",
             "created": int(time.time()),
@@ -97,8 +98,12 @@ class _Completion:
                 {"id": id, "type": "function", "function": {"name": call.name, "arguments": arguments(call)}}
                 for call, id in self.calls
             ]
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.finish}
+        pieces = list(reply.pieces())
+        details = {"logprobs": None, **self._token_details(pieces, 0)}
+        choice = {"index": 0, "message": message, **details, "finish_reason": self.finish}
         body = {**self.base, "object": "chat.completion", "choices": [choice]}
+        if self.asked.get("return_token_ids"):
+            body["prompt_token_ids"] = [1, 2, 3]
         return {**body, "usage": self.usage} if self.with_usage else body
 
     def chunks(self) -> Iterator[dict[str, Any]]:
@@ -106,8 +111,8 @@ class _Completion:
         yield self._chunk({"role": "assistant", "content": None if self.calls else "", "refusal": None})
         for piece in words(reply.reasoning):
             yield self._chunk({reply.reasoning_field: piece})
-        for piece in reply.pieces():
-            yield self._chunk({"content": piece})
+        for number, piece in enumerate(reply.pieces()):
+            yield self._chunk({"content": piece}, **self._token_details([piece], number))
         for piece in words(reply.refusal):
             yield self._chunk({"refusal": piece})
         for index, (call, id) in enumerate(self.calls):
@@ -129,10 +134,28 @@ class _Completion:
             piece = {"index": index, "function": {"arguments": text[start : start + size]}}
             yield self._chunk({"tool_calls": [piece]})
 
-    def _chunk(self, delta: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    def _token_details(self, pieces: Sequence[str], first: int) -> dict[str, Any]:
+        """What was asked for of the tokens, each piece of the text being one; ids are 1000, 1001, ..."""
+        details: dict[str, Any] = {}
+        if self.asked.get("logprobs") and pieces:
+            top = self.asked.get("top_logprobs", 0)
+            content = [_token(piece, first + offset, top) for offset, piece in enumerate(pieces)]
+            details["logprobs"] = {"content": content, "refusal": None}
+        if self.asked.get("return_token_ids") and pieces:
+            details["token_ids"] = [1000 + first + offset for offset in range(len(pieces))]
+        return details
+
+    def _chunk(self, delta: Mapping[str, Any], finish: str | None = None, **details: Any) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, **details, "finish_reason": finish}
         chunk: dict[str, Any] = {**self.base, "object": "chat.completion.chunk", "choices": [choice]}
         return {**chunk, "usage": None} if self.with_usage else chunk
+
+
+def _token(text: str, number: int, top: int) -> dict[str, Any]:
+    """A token of a reply with its log probability, the `top` likeliest ones beside it."""
+    token = {"token": text, "logprob": -0.25 * (number + 1), "bytes": list(text.encode())}
+    others = [{"token": f"other{rank}", "logprob": -9.5 - rank, "bytes": None} for rank in range(1, top)]
+    return {**token, "top_logprobs": [token, *others][:top]}
 
 
 def arguments(call: ToolCall) -> str:

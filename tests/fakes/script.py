@@ -102,7 +102,8 @@ class Seen:
     """What a rule or function looks at in a request, the same for every vendor.
 
     `step` counts the rounds of tool results since the last user message: 0 for a turn's first model call.
-    `question` is the text of that user message. `route` is chat, embeddings or models.
+    `question` is the text of that user message. `route` is chat, count, embeddings or
+    models.
     """
 
     model: str

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from services.llm_gateway.chat import (
+    ChatRequest,
     FinishReason,
     Generation,
     Message,
@@ -23,6 +24,8 @@ from services.llm_gateway.chat import (
     Usage,
 )
 from services.llm_gateway.errors import LlmEmptyResponse
+from services.llm_gateway.providers.tokens import ReplyTokens
+from services.llm_gateway.providers.trace import Trace
 from services.llm_gateway.tokens import estimate
 
 
@@ -51,6 +54,7 @@ class Assembly:
         self._drafts: dict[Hashable, _Draft] = {}
         self.finish: FinishReason | None = None
         self.usage: Usage | None = None
+        self.tokens = ReplyTokens()
         self.response_id = ""
         self.model = ""
 
@@ -83,16 +87,18 @@ class Assembly:
         draft.pieces.append(piece)
         return ToolCallDelta(draft.index, draft.id, draft.name, piece)
 
-    def has_arguments(self, key: Hashable) -> bool:
-        """Whether anything of that call's arguments came."""
-        return any(self._drafts[key].pieces)
+    def has_pieces(self, key: Hashable) -> bool:
+        """Whether anything of the text or arguments at `key` came."""
+        return key in self._drafts and any(self._drafts[key].pieces)
 
     def call_id(self, key: Hashable) -> str | None:
         """The id of the call at `key`, None before it began."""
         draft = self._drafts.get(key)
         return None if draft is None else draft.id
 
-    def generation(self, handle: str, provider: str, prompt_size: int) -> Generation:
+    def generation(
+        self, request: ChatRequest, provider: str, prompt_size: int, trace: Trace | None = None
+    ) -> Generation:
         """The whole reply; `prompt_size` is the request's length in bytes, for the estimate where none is
         given.
 
@@ -105,12 +111,23 @@ class Assembly:
                 f"{provider} answered without any content (finish reason {finish.name.lower()}). Try again, or "
                 "raise max_output_tokens if the model thinks before it answers.",
                 provider=provider,
-                handle=handle,
+                handle=request.handle,
             )
         if finish in (FinishReason.STOP, FinishReason.UNKNOWN) and any(isinstance(p, ToolCall) for p in parts):
             finish = FinishReason.TOOL_CALLS
         usage = self.usage or self._estimated(prompt_size)
-        return Generation(Message(Role.ASSISTANT, parts), finish, usage, self.response_id, self.model)
+        tokens = self.tokens
+        return Generation(
+            Message(Role.ASSISTANT, parts),
+            finish,
+            usage,
+            self.response_id,
+            self.model,
+            logprobs_json=tokens.logprobs_json() if request.logprobs else "",
+            token_ids=tokens.ids if request.token_ids else (),
+            token_logprobs_json=tokens.token_logprobs_json() if request.token_ids else "",
+            trace_json="" if trace is None else trace.text(),
+        )
 
     def _estimated(self, prompt_size: int) -> Usage:
         written = sum(len(piece) for draft in self._drafts.values() for piece in draft.pieces)

@@ -22,10 +22,21 @@ from services.llm_gateway.errors import (
 )
 
 _OVERFLOW = re.compile(
-    r"maximum context length|context[ _](length|window|size|limit)|prompt is too long|too many input tokens"
+    r"maximum (context|model) length|context[ _](length|window|size|limit)|prompt is too long|too many input tokens"
     r"|exceeds? the (available )?context|input length and `max_tokens`",
     re.IGNORECASE,
 )
+# Numbers in the sentences of OpenAI, Anthropic, vLLM, SGLang and llama.cpp, with or without commas.
+_N = r"(\d[\d,]*)"
+_LIMIT = re.compile(
+    rf"(?:context|model) (?:length|window|size|limit)(?: is only| is| of)? \(?{_N}|tokens > {_N}", re.IGNORECASE
+)
+_REQUESTED = re.compile(
+    rf"(?:resulted in|requested(?: a total of)?|too long:|passed|contains(?: at least)?) {_N}"
+    rf"|(?:input|request|prompt)(?: length)? \((?:length )?{_N}",
+    re.IGNORECASE,
+)
+_SUM = re.compile(rf"context limit: {_N} \+ {_N} > {_N}", re.IGNORECASE)
 _OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
 _QUOTA = re.compile(r"credit balance|insufficient (credit|balance|quota)", re.IGNORECASE)
@@ -63,7 +74,7 @@ def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
     codes = {refusal.kind, refusal.code}
     name = f"{caller.provider} ({status})"
 
-    def make(cls: type[LlmError], sentence: str, *, retryable: bool | None = None) -> LlmError:
+    def make(cls: type[LlmError], sentence: str, *, retryable: bool | None = None, **sizes: int | None) -> LlmError:
         return cls(
             sentence,
             provider=caller.provider,
@@ -71,6 +82,7 @@ def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
             status=status,
             retry_after=refusal.retry_after,
             retryable=retryable,
+            **sizes,
         )
 
     if status in (401, 403):
@@ -81,7 +93,9 @@ def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
     if status == 429:
         return make(LlmRateLimit, f"{name} limits the rate: {quote}. Try again later.")
     if status == 413 or codes & _OVERFLOW_CODES or (status < 500 and _OVERFLOW.search(refusal.message)):
-        return make(LlmContextOverflow, f"{name}: the request does not fit the context window: {quote}.")
+        limit, requested = sizes_in(refusal.message)
+        sentence = f"{name}: the request does not fit the context window: {quote}."
+        return make(LlmContextOverflow, sentence, limit=limit, requested=requested)
     if status == 404:
         advice = f"Is the model's name right, and {caller.url_setting} ({caller.endpoint})?"
         return make(ModelNotFound, f"{name} does not know what was asked for: {quote}. {advice}")
@@ -90,6 +104,23 @@ def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
     if status >= 500:
         return make(LlmServerError, f"{name} failed: {quote}. Try again later.")
     return make(LlmBadRequest, f"{name} refuses the request: {quote}.")
+
+
+def sizes_in(message: str) -> tuple[int | None, int | None]:
+    """The window's limit and the tokens requested, as the message of an overflow says them; None where it does not."""
+    if found := _SUM.search(message):
+        input_tokens, output_tokens, limit = map(_number, found.groups())
+        return limit, input_tokens + output_tokens
+    return _first_number(_LIMIT, message), _first_number(_REQUESTED, message)
+
+
+def _first_number(pattern: re.Pattern[str], message: str) -> int | None:
+    found = pattern.search(message)
+    return None if found is None else next(_number(group) for group in found.groups() if group)
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
 
 
 def _quote(message: str) -> str:

@@ -13,12 +13,13 @@ from services.llm_gateway.errors import LlmBadRequest
 # Fields of the request itself, and the union's tag.
 _COMMON = frozenset(
     {"provider_type", "max_output_tokens", "parallel_tool_calls", "temperature", "strict", "model", "handle"}
+    | {"response_format"}
 )
 OPENAI = frozenset(
-    {"reasoning", "reasoning_effort", "response_format", "verbosity", "top_p", "seed", "stop", "service_tier"}
+    {"reasoning", "reasoning_effort", "verbosity", "top_p", "seed", "stop", "service_tier"}
     | {"frequency_penalty", "presence_penalty"}
 )
-ANTHROPIC = frozenset({"thinking", "effort", "response_format", "stop_sequences", "service_tier", "metadata"})
+ANTHROPIC = frozenset({"thinking", "effort", "stop_sequences", "service_tier", "metadata"})
 _ANYBODYS = _COMMON | OPENAI | ANTHROPIC | {"thinking_config", "response_schema"}
 
 

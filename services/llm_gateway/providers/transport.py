@@ -24,6 +24,7 @@ from services.llm_gateway.errors import (
     LlmTimeout,
 )
 from services.llm_gateway.providers.faults import Caller, Refusal, error_of, retry_after
+from services.llm_gateway.providers.trace import Trace
 from services.llm_gateway.sse import SseEvent, SseParser
 
 _CONNECT_SECONDS = 10.0
@@ -50,10 +51,12 @@ class Transport:
         self._templates: dict[str, httpx2.Request] = {}
         self._draining: set[asyncio.Task[None]] = set()
 
-    async def post(self, path: str, body: bytes, *, handle: str, patience: float) -> dict[str, Any]:
+    async def post(
+        self, path: str, body: bytes, *, handle: str, patience: float, trace: Trace | None = None
+    ) -> dict[str, Any]:
         """The JSON object of a whole reply; `patience` is the longest wait for it, in seconds."""
-        async with self._sent(path, body, handle, patience) as response:
-            reply = self._decode(response, await response.aread(), handle)
+        async with self._sent(path, body, handle, patience, trace) as response:
+            reply = self._decode(response, await _content(response, trace), handle)
         if not isinstance(reply, dict):
             raise self._not_the_api(response, handle)
         return reply
@@ -67,14 +70,16 @@ class Transport:
             raise self._explain(error, "", timeout) from error
         return self._decode(response, response.content, "")
 
-    async def stream(self, path: str, body: bytes, *, handle: str, patience: float) -> AsyncGenerator[SseEvent, None]:
+    async def stream(
+        self, path: str, body: bytes, *, handle: str, patience: float, trace: Trace | None = None
+    ) -> AsyncGenerator[SseEvent, None]:
         """The events of a streamed reply; `patience` is the longest wait for the first byte and between
         chunks.
 
         Closing the generator closes the connection.
         """
-        async with self._sent(path, body, handle, patience) as response:
-            await self._check_is_stream(response, handle)
+        async with self._sent(path, body, handle, patience, trace) as response:
+            await self._check_is_stream(response, handle, trace)
             parser = SseParser()
             async for chunk in response.aiter_bytes():
                 for event in parser.feed(chunk):
@@ -111,8 +116,10 @@ class Transport:
             handle=handle,
         )
 
-    def parse(self, data: bytes, handle: str) -> dict[str, Any]:
+    def parse(self, data: bytes, handle: str, trace: Trace | None = None) -> dict[str, Any]:
         """The JSON object of one event."""
+        if trace is not None:
+            trace.events.append(data)
         try:
             value = orjson.loads(data)
         except orjson.JSONDecodeError:
@@ -123,7 +130,7 @@ class Transport:
 
     @asynccontextmanager
     async def _sent(
-        self, path: str, body: bytes, handle: str, patience: float
+        self, path: str, body: bytes, handle: str, patience: float, trace: Trace | None
     ) -> AsyncGenerator[httpx2.Response, None]:
         """The response to a POST once its head is there, closed at the end. Raises LlmError for a refusal, and for
         whatever HTTP fails while it is read.
@@ -135,7 +142,7 @@ class Transport:
         try:
             response = await self._http.send(request, stream=True)
             if not response.is_success:
-                raise self._refusal_in(response, await response.aread(), handle)
+                raise self._refusal_in(response, await _content(response, trace), handle)
             yield response
         except httpx2.HTTPError as error:
             raise self._explain(error, handle, patience) from error
@@ -166,11 +173,11 @@ class Transport:
         refusal = replace(self._read_refusal(status, body), retry_after=retry_after(headers))
         return error_of(self._caller, refusal, handle)
 
-    async def _check_is_stream(self, response: httpx2.Response, handle: str) -> None:
+    async def _check_is_stream(self, response: httpx2.Response, handle: str, trace: Trace | None) -> None:
         kind = response.headers.get("content-type", "")
         if kind.startswith("text/event-stream"):
             return
-        content = await response.aread()
+        content = await _content(response, trace)
         if kind.startswith("application/json"):
             raise error_of(self._caller, self._read_refusal(502, self._decode(response, content, handle)), handle)
         raise self._not_the_api(response, handle)
@@ -212,6 +219,13 @@ class Transport:
             provider=caller.provider,
             handle=handle,
         )
+
+
+async def _content(response: httpx2.Response, trace: Trace | None) -> bytes:
+    content = await response.aread()
+    if trace is not None:
+        trace.response = content
+    return content
 
 
 async def _drain(events: AsyncGenerator[SseEvent, None]) -> None:

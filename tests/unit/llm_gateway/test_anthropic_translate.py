@@ -14,6 +14,7 @@ from services.llm_gateway.chat import (
     Reasoning,
     ReasoningDelta,
     RedactedReasoning,
+    ResponseFormat,
     Role,
     Text,
     TextDelta,
@@ -24,7 +25,7 @@ from services.llm_gateway.chat import (
     Usage,
 )
 from services.llm_gateway.providers.anthropic.replies import Reader
-from services.llm_gateway.providers.anthropic.translate import body_of
+from services.llm_gateway.providers.anthropic.translate import REPLY_TOOL, body_of
 from services.llm_gateway.providers.assembly import Assembly
 from tests.fakes.anthropic_server import complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
@@ -125,16 +126,55 @@ def test_settings(name: str, thinking: dict[str, Any]) -> None:
         "thinking": {"type": "enabled", "budget_tokens": 1024},
         "effort": "low",
         "verbosity": "high",
-        "response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": {"type": "object"}}},
         "reasoning": {"reasoning_effort": "high"},
     }
     made = body(request(user("x"), settings=settings, max_output_tokens=2048), f"anthropic/{name}")
     assert made["thinking"] == thinking
-    assert made["output_config"] == {
-        "effort": "low",
-        "format": {"type": "json_schema", "schema": {"type": "object"}},
-    }
+    assert made["output_config"] == {"effort": "low"}
     assert made["max_tokens"] == 2048
+    forced = request(user("x"), settings=settings, tools=[tool("f")], tool_choice="f")
+    assert "thinking" not in body(forced, f"anthropic/{name}")
+
+
+PERSON = {"type": "object", "properties": {"name": {"type": "string"}, "type": {"enum": [{"type": "object"}]}}}
+
+
+def test_json_of_a_schema_is_demanded_by_the_wires_own_means() -> None:
+    made = body(request(user("x"), response_format=ResponseFormat(PERSON)), "anthropic/claude-sonnet-5")
+    schema = {**PERSON, "additionalProperties": False}
+    assert made["output_config"] == {"format": {"type": "json_schema", "schema": schema}}
+    assert "tools" not in made
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "choice"),
+    [
+        ({"response_format": ResponseFormat()}, "claude-sonnet-5", {"type": "tool", "name": REPLY_TOOL}),
+        ({"response_format": ResponseFormat(PERSON)}, "claude-opus-4-1", {"type": "tool", "name": REPLY_TOOL}),
+        ({"response_format": ResponseFormat(), "tools": [tool("f")]}, "claude-sonnet-5", {"type": "any"}),
+        (
+            {"response_format": ResponseFormat(), "tools": [tool("f")], "tool_choice": ToolMode.NONE},
+            "claude-sonnet-5",
+            {"type": "tool", "name": REPLY_TOOL},
+        ),
+    ],
+)
+def test_other_json_is_demanded_as_the_input_of_a_call(
+    options: dict[str, Any], name: str, choice: dict[str, Any]
+) -> None:
+    settings = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+    made = body(request(user("x"), settings=settings, **options), f"anthropic/{name}")
+    assert made["tools"][-1]["name"] == REPLY_TOOL
+    assert made["tools"][-1]["input_schema"] == (options["response_format"].schema or {"type": "object"})
+    assert made["tool_choice"] == choice
+    assert not made.keys() & {"thinking", "output_config"}
+
+
+def test_a_call_of_the_callers_own_tools_comes_before_json() -> None:
+    asked = request(user("x"), tools=[tool("f")], tool_choice="f", response_format=ResponseFormat())
+    made = body(asked)
+    assert [offered["name"] for offered in made["tools"]] == ["f"]
+    assert made["tool_choice"] == {"type": "tool", "name": "f"}
 
 
 def read(*events: dict[str, Any]) -> tuple[Assembly, list[Delta]]:
@@ -187,7 +227,7 @@ def test_a_stream() -> None:
         },
         {"type": "message_stop"},
     )
-    reply = assembly.generation("h", "anthropic", 1)
+    reply = assembly.generation(request(handle="h"), "anthropic", 1)
     assert list(reply.message.parts) == [
         Reasoning("hm", "s1s2"),
         Text("Go."),
@@ -224,4 +264,4 @@ def test_finish_reasons(wire: str, finish: FinishReason) -> None:
     Reader(assembly).take_whole(
         {"id": "m", "model": "c", "content": [text("hi")], "stop_reason": wire, "usage": {"output_tokens": 1}}
     )
-    assert assembly.generation("h", "anthropic", 1).finish_reason is finish
+    assert assembly.generation(request(handle="h"), "anthropic", 1).finish_reason is finish

@@ -39,7 +39,49 @@ def test_refusals(refusal: Refusal, cls: type[errors.LlmError], retryable: bool,
     assert type(error) is cls
     assert error.retryable is retryable
     assert advice in error.message
-    assert error.metadata == {"provider": "openai", "handle": "openai/m", "status": str(refusal.status)}
+    sizes = {"limit", "requested"} if cls is errors.LlmContextOverflow else set()
+    told = {name: text for name, text in error.metadata.items() if name not in sizes}
+    assert told == {"provider": "openai", "handle": "openai/m", "status": str(refusal.status)}
+
+
+@pytest.mark.parametrize(
+    ("message", "limit", "requested"),
+    [
+        (
+            "This model's maximum context length is 128000 tokens. However, your messages resulted in 130001 tokens.",
+            128_000,
+            130_001,
+        ),
+        (
+            "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the "
+            "messages, 1000 in the completion).",
+            4_096,
+            5_000,
+        ),
+        ("prompt is too long: 208310 tokens > 200000 maximum", 200_000, 208_310),
+        ("input length and `max_tokens` exceed context limit: 198000 + 21000 > 200000", 200_000, 219_000),
+        ("Input length (9000) exceeds model's maximum context length (8192).", 8_192, 9_000),
+        ("The decoder prompt (length 9000) is longer than the maximum model length of 8192.", 8_192, 9_000),
+        ("The input (9,000 tokens) is longer than the model's context length (8,192 tokens).", 8_192, 9_000),
+        (
+            "Requested token count exceeds the model's maximum context length of 8192 tokens. You requested a total "
+            "of 9000 tokens.",
+            8_192,
+            9_000,
+        ),
+        ("You passed 9000 input tokens. However, the model's context length is only 8192 tokens.", 8_192, 9_000),
+        ("request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it", 8_192, 9_000),
+        ("Your input exceeds the context window of this model.", None, None),
+        ("context_length_exceeded", None, None),
+    ],
+)
+def test_an_overflow_tells_the_window_and_what_was_asked(
+    message: str, limit: int | None, requested: int | None
+) -> None:
+    error = error_of(CALLER, Refusal(400, message), "openai/m")
+    assert isinstance(error, errors.LlmContextOverflow)
+    expected = {name: str(n) for name, n in (("limit", limit), ("requested", requested)) if n is not None}
+    assert {name: error.metadata[name] for name in ("limit", "requested") if name in error.metadata} == expected
 
 
 @pytest.mark.parametrize(

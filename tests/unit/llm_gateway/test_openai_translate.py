@@ -12,6 +12,7 @@ from services.llm_gateway.chat import (
     Image,
     Reasoning,
     RedactedReasoning,
+    ResponseFormat,
     Text,
     ToolCall,
     ToolCallDelta,
@@ -140,16 +141,50 @@ def test_reasoning_effort_as_each_model_takes_it(name: str, tools: bool, effort:
 
 def test_settings() -> None:
     settings = {
-        "response_format": {"type": "json_object"},
         "thinking": {"type": "enabled"},
         "seed": None,
         "strict": True,
     }
     made = body(request(user("x"), settings=settings))
-    assert made["response_format"] == {"type": "json_object"}
     assert not made.keys() & {"thinking", "seed", "strict"}
     with pytest.raises(LlmBadRequest, match="unknown keys tempreature"):
         body(request(user("x"), settings={"tempreature": 1}))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sent"),
+    [
+        (ResponseFormat(), {"type": "json_object"}),
+        (
+            ResponseFormat({"type": "object"}, "person", True),
+            {"type": "json_schema", "json_schema": {"name": "person", "schema": {"type": "object"}, "strict": True}},
+        ),
+        (
+            ResponseFormat({"type": "object"}),
+            {"type": "json_schema", "json_schema": {"name": "reply", "schema": {"type": "object"}}},
+        ),
+    ],
+)
+def test_response_format(wanted: ResponseFormat, sent: dict[str, Any]) -> None:
+    assert body(request(user("x"), response_format=wanted))["response_format"] == sent
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "is_vendor", "sent"),
+    [
+        ({}, "gpt-4o", False, {}),
+        ({"logprobs": True}, "gpt-4o", True, {"logprobs": True}),
+        ({"logprobs": True, "top_logprobs": 3}, "gpt-4o", True, {"logprobs": True, "top_logprobs": 3}),
+        ({"logprobs": True, "top_logprobs": 0}, "gpt-4o", True, {"logprobs": True}),
+        ({"logprobs": True}, "gpt-5", True, {}),
+        ({"token_ids": True}, "gpt-4o", True, {"logprobs": True}),
+        ({"token_ids": True}, "some-model", False, {"logprobs": True, "return_token_ids": True}),
+    ],
+)
+def test_token_details(options: dict[str, Any], name: str, is_vendor: bool, sent: dict[str, Any]) -> None:
+    asked = request(user("x"), **options)
+    made = orjson.loads(body_of(asked, model(f"openai/{name}"), stream=False, is_vendor=is_vendor))
+    assert {name: made[name] for name in ("logprobs", "top_logprobs", "return_token_ids") if name in made} == sent
 
 
 def whole(**message: Any) -> Assembly:
@@ -165,7 +200,7 @@ def whole(**message: Any) -> Assembly:
 
 def test_a_whole_reply() -> None:
     calls = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}]
-    reply = whole(content="hi", reasoning_content="hm", tool_calls=calls).generation("h", "openai", 100)
+    reply = whole(content="hi", reasoning_content="hm", tool_calls=calls).generation(request(handle="h"), "openai", 100)
     assert list(reply.message.parts) == [Reasoning("hm"), Text("hi"), ToolCall("c", "f", '{"a":1}')]
     assert reply.finish_reason is FinishReason.TOOL_CALLS
     assert reply.usage == Usage(9, 3, cached_input_tokens=4)
@@ -176,11 +211,11 @@ def test_a_whole_reply() -> None:
     ("wire", "finish"), [("length", FinishReason.LENGTH), ("content_filter", FinishReason.CONTENT_FILTER)]
 )
 def test_finish_reasons_and_empty_replies(wire: str, finish: FinishReason) -> None:
-    assert whole(content="x", finish_reason=wire).generation("h", "p", 1).finish_reason is finish
+    assert whole(content="x", finish_reason=wire).generation(request(handle="h"), "p", 1).finish_reason is finish
     with pytest.raises(LlmEmptyResponse, match="without any content"):
-        whole(content=None, finish_reason=wire).generation("h", "p", 1)
-    assert list(whole(content="").generation("h", "p", 1).message.parts) == []
-    assert list(whole(content=None, refusal="I will not.").generation("h", "p", 1).message.parts) == [
+        whole(content=None, finish_reason=wire).generation(request(handle="h"), "p", 1)
+    assert list(whole(content="").generation(request(handle="h"), "p", 1).message.parts) == []
+    assert list(whole(content=None, refusal="I will not.").generation(request(handle="h"), "p", 1).message.parts) == [
         Text("I will not.")
     ]
 
@@ -210,7 +245,7 @@ def test_parallel_calls_in_a_stream() -> None:
         piece(0, arguments='":1}'),
         piece(1, arguments="{}"),
     )
-    reply = assembly.generation("h", "openai", 400)
+    reply = assembly.generation(request(handle="h"), "openai", 400)
     assert list(reply.message.parts) == [Text("Go."), ToolCall("a", "f", '{"x":1}'), ToolCall("b", "g", "{}")]
     assert seen[1:3] == [ToolCallDelta(1, "a", "f", ""), ToolCallDelta(1, "a", "f", '{"x')]
     assert reply.finish_reason is FinishReason.TOOL_CALLS
@@ -218,12 +253,12 @@ def test_parallel_calls_in_a_stream() -> None:
 
 
 def test_servers_that_number_every_call_0_or_give_no_number_or_id() -> None:
-    same = stream(piece(0, "a", "f", "{}"), piece(0, "b", "f", "{}"))[0].generation("h", "p", 1)
+    same = stream(piece(0, "a", "f", "{}"), piece(0, "b", "f", "{}"))[0].generation(request(handle="h"), "p", 1)
     assert [part.id for part in same.message.parts if isinstance(part, ToolCall)] == ["a", "b"]
-    unnamed = stream(piece(None, None, "f", "{}"))[0].generation("h", "p", 1).message.parts[0]
+    unnamed = stream(piece(None, None, "f", "{}"))[0].generation(request(handle="h"), "p", 1).message.parts[0]
     assert isinstance(unnamed, ToolCall)
     assert unnamed.id.startswith("call_")
-    no_arguments = stream(piece(0, "a", "f"))[0].generation("h", "p", 1).message.parts
+    no_arguments = stream(piece(0, "a", "f"))[0].generation(request(handle="h"), "p", 1).message.parts
     assert list(no_arguments) == [ToolCall("a", "f", "{}")]
 
 

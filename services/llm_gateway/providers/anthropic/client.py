@@ -7,13 +7,14 @@ from typing import Any
 import anthropic
 
 from services.llm_gateway.chat import ChatRequest, Completed, Embeddings, Event
-from services.llm_gateway.errors import LlmBadRequest
+from services.llm_gateway.errors import LlmBadRequest, ModelNotFound
 from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.providers.anthropic.replies import STATUSES, Reader, read_refusal
-from services.llm_gateway.providers.anthropic.translate import body_of
+from services.llm_gateway.providers.anthropic.translate import REPLY_TOOL, body_of, count_body_of, replies_by_call
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.providers.faults import Caller
+from services.llm_gateway.providers.trace import traced
 from services.llm_gateway.providers.transport import Transport
 
 _PATH = "/v1/messages"
@@ -51,32 +52,49 @@ class AnthropicProvider:
     async def _whole(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
         body = body_of(request, model, stream=False)
         patience = request.stall_timeout or self._config.reply_seconds
-        reply = await self._transport.post(_PATH, body, handle=request.handle, patience=patience)
         assembly = Assembly()
-        Reader(assembly).take_whole(reply)
-        yield Completed(assembly.generation(request.handle, self.name, len(body)))
+        with traced(request.trace, body) as trace:
+            reply = await self._transport.post(_PATH, body, handle=request.handle, patience=patience, trace=trace)
+            _reader(assembly, request, model).take_whole(reply)
+            generation = assembly.generation(request, self.name, len(body), trace)
+        yield Completed(generation)
 
     async def _stream(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
         body = body_of(request, model, stream=True)
         patience = request.stall_timeout or self._config.stall_seconds
         assembly, handle, transport = Assembly(), request.handle, self._transport
-        reader = Reader(assembly)
-        events = transport.stream(_PATH, body, handle=handle, patience=patience)
+        reader = _reader(assembly, request, model)
+        with traced(request.trace, body) as trace:
+            events = transport.stream(_PATH, body, handle=handle, patience=patience, trace=trace)
+            try:
+                async for event in events:
+                    data = transport.parse(event.data, handle, trace)
+                    if data.get("type") == "error":
+                        refusal = read_refusal(500, data)
+                        raise transport.refused(STATUSES.get(refusal.kind, 500), data, handle)
+                    for delta in reader.take_event(data):
+                        yield delta
+                    if reader.stopped:
+                        break
+            finally:
+                await transport.leave(events, ended=reader.stopped)
+            if not reader.stopped:
+                raise transport.incomplete("ended the stream before the model had finished", handle)
+            generation = assembly.generation(request, self.name, len(body), trace)
+        yield Completed(generation)
+
+    async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
+        """See Provider.count_tokens. Compatible servers may not have the route."""
+        body = count_body_of(request, model)
+        patience = request.stall_timeout or self._config.stall_seconds
         try:
-            async for event in events:
-                data = transport.parse(event.data, handle)
-                if data.get("type") == "error":
-                    refusal = read_refusal(500, data)
-                    raise transport.refused(STATUSES.get(refusal.kind, 500), data, handle)
-                for delta in reader.take_event(data):
-                    yield delta
-                if reader.stopped:
-                    break
-        finally:
-            await transport.leave(events, ended=reader.stopped)
-        if not reader.stopped:
-            raise transport.incomplete("ended the stream before the model had finished", handle)
-        yield Completed(assembly.generation(handle, self.name, len(body)))
+            reply = await self._transport.post(f"{_PATH}/count_tokens", body, handle=request.handle, patience=patience)
+        except ModelNotFound:
+            if self._config.is_vendor:
+                raise
+            return None
+        tokens = reply.get("input_tokens")
+        return tokens if isinstance(tokens, int) else None
 
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
         """Anthropic has no embeddings."""
@@ -98,6 +116,10 @@ class AnthropicProvider:
         """See Provider.close."""
         if "_transport" in vars(self):
             await self._transport.close()
+
+
+def _reader(assembly: Assembly, request: ChatRequest, model: ChatModel) -> Reader:
+    return Reader(assembly, REPLY_TOOL if replies_by_call(request, model) else "")
 
 
 def _listed(item: Mapping[str, Any]) -> ListedModel:

@@ -34,10 +34,13 @@ STATUSES = {
 
 
 class Reader:
-    """Reads one reply into an assembly."""
+    """Reads one reply into an assembly. The input of a call of `reply_tool` is text to it."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: Assembly, reply_tool: str = "") -> None:
         self._assembly = assembly
+        self._reply_tool = reply_tool
+        # The blocks that are calls of it.
+        self._replies: set[int] = set()
         self._usage: dict[str, Any] = {}
         self._inputs: dict[int, Any] = {}
         self.stopped = False
@@ -73,7 +76,9 @@ class Reader:
 
     def _take_stop(self, fields: Mapping[str, Any]) -> None:
         if reason := fields.get("stop_reason"):
-            self._assembly.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
+            # The assembly itself sees whether there are calls.
+            done = reason == "tool_use" and bool(self._replies)
+            self._assembly.finish = FinishReason.STOP if done else _FINISH.get(reason, FinishReason.UNKNOWN)
         self._count(fields.get("usage"))
 
     def _count(self, usage: Mapping[str, Any] | None) -> None:
@@ -96,6 +101,9 @@ class Reader:
                 self._assembly.add_redacted(index, block["data"])
             case "tool_use":
                 self._inputs[index] = block.get("input")
+                if self._reply_tool and block["name"] == self._reply_tool:
+                    self._replies.add(index)
+                    return
                 yield self._assembly.begin_call(index, block["id"], block["name"])
 
     def _take_delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Delta]:
@@ -103,7 +111,7 @@ class Reader:
             case "text_delta":
                 yield self._assembly.add_text(index, delta["text"])
             case "input_json_delta" if delta["partial_json"]:
-                yield self._assembly.add_arguments(index, delta["partial_json"])
+                yield self._add_input(index, delta["partial_json"])
             case "thinking_delta":
                 yield self._assembly.add_reasoning(index, delta["thinking"])
             case "signature_delta":
@@ -114,9 +122,14 @@ class Reader:
         deltas.
         """
         value = self._inputs.pop(index, None)
-        if value and not self._assembly.has_arguments(index):
-            return iter((self._assembly.add_arguments(index, orjson.dumps(value).decode()),))
+        if (value or index in self._replies) and not self._assembly.has_pieces(index):
+            return iter((self._add_input(index, orjson.dumps(value or {}).decode()),))
         return iter(())
+
+    def _add_input(self, index: int, piece: str) -> Delta:
+        if index in self._replies:
+            return self._assembly.add_text(index, piece)
+        return self._assembly.add_arguments(index, piece)
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:

@@ -7,7 +7,7 @@ there.
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
 import orjson
@@ -34,36 +34,69 @@ _LEAST_MAX_TOKENS = 8_192
 # think.
 _THINKS_BY_BUDGET = re.compile(r"claude-(3|(opus|sonnet|haiku)-4(-[0-6])?(-20|$))")
 _CACHE = {"type": "ephemeral"}
+# The made-up tool whose input is the reply, where JSON is wanted that the wire has no other way to demand.
+REPLY_TOOL = "structured_reply"
 _MODES = {ToolMode.AUTO: "auto", ToolMode.REQUIRED: "any", ToolMode.NONE: "none"}
 
 
 def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
     """The request's JSON."""
-    body: dict[str, Any] = {
-        "model": model.name,
-        "max_tokens": request.max_output_tokens or model.max_output_tokens or _LEAST_MAX_TOKENS,
-        "messages": _messages(request),
-    }
-    if system := _system(request):
-        body["system"] = system
-    if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
-        body["tool_choice"] = _tool_choice(request)
+    body = _input_of(request, model)
+    body["max_tokens"] = request.max_output_tokens or model.max_output_tokens or _LEAST_MAX_TOKENS
     if stream:
         body["stream"] = True
     body |= _settings(request, model)
     return orjson.dumps(body)
 
 
+def count_body_of(request: ChatRequest, model: ChatModel) -> bytes:
+    """The JSON of a request to count its tokens."""
+    settings = _settings(request, model)
+    counted = {name: settings[name] for name in ("thinking", "output_config") if name in settings}
+    return orjson.dumps({**_input_of(request, model), **counted})
+
+
+def _input_of(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
+    """What costs input tokens."""
+    body: dict[str, Any] = {"model": model.name, "messages": _messages(request)}
+    if system := _system(request):
+        body["system"] = system
+    if tools := _tools(request, model):
+        body["tools"] = tools
+        body["tool_choice"] = _tool_choice(request, model)
+    return body
+
+
+def replies_by_call(request: ChatRequest, model: ChatModel) -> bool:
+    """Whether the reply is the input of REPLY_TOOL. Not where a call of the caller's own tools is demanded."""
+    if request.response_format is None or request.forces_a_call:
+        return False
+    return request.response_format.schema is None or not model.capabilities.structured_output
+
+
 def _settings(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
     settings = checked(request.settings, ANTHROPIC, request.handle)
+    by_call = replies_by_call(request, model)
+    if by_call or request.forces_a_call:
+        # A model that thinks cannot be forced to call.
+        settings.pop("thinking", None)
     if (settings.get("thinking") or {}).get("type") == "enabled" and not _THINKS_BY_BUDGET.match(model.name):
         settings["thinking"] = {"type": "adaptive", "display": "summarized"}
-    effort, response_format = settings.pop("effort", None), settings.pop("response_format", None) or {}
-    output = {"effort": effort} if effort else {}
-    if response_format.get("type") == "json_schema":
-        output["format"] = {"type": "json_schema", "schema": response_format["json_schema"]["schema"]}
+    effort, wanted = settings.pop("effort", None), request.response_format
+    output: dict[str, Any] = {"effort": effort} if effort else {}
+    if wanted is not None and wanted.schema is not None and not by_call and model.capabilities.structured_output:
+        output["format"] = {"type": "json_schema", "schema": closed(wanted.schema)}
     return {**settings, "output_config": output} if output else settings
+
+
+def closed(schema: Any) -> Any:
+    """The schema with every object closed to further properties, as this wire demands."""
+    if isinstance(schema, list):
+        return [closed(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    made = {name: value if name in ("enum", "const", "default") else closed(value) for name, value in schema.items()}
+    return {**made, "additionalProperties": False} if made.get("type") == "object" else made
 
 
 def _system(request: ChatRequest) -> list[dict[str, Any]]:
@@ -76,6 +109,16 @@ def _system(request: ChatRequest) -> list[dict[str, Any]]:
     return blocks
 
 
+def _tools(request: ChatRequest, model: ChatModel) -> list[dict[str, Any]]:
+    tools = [_tool(tool) for tool in request.tools]
+    wanted = request.response_format
+    if wanted is not None and replies_by_call(request, model):
+        description = "Give the final reply to the user. Its input is the whole reply."
+        schema = wanted.schema or {"type": "object"}
+        tools.append({"name": REPLY_TOOL, "description": description, "input_schema": schema})
+    return tools
+
+
 def _tool(tool: ToolSpec) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "name": tool.name,
@@ -85,8 +128,10 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     return {**fields, "strict": True} if tool.strict else fields
 
 
-def _tool_choice(request: ChatRequest) -> dict[str, Any]:
+def _tool_choice(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
     choice = request.tool_choice
+    if replies_by_call(request, model):
+        choice = ToolMode.REQUIRED if request.tools and choice is ToolMode.AUTO else REPLY_TOOL
     fields = {"type": "tool", "name": choice} if isinstance(choice, str) else {"type": _MODES[choice]}
     if request.parallel_tool_calls is False and choice is not ToolMode.NONE:
         return {**fields, "disable_parallel_tool_use": True}

@@ -5,6 +5,8 @@ import hashlib
 import re
 from collections.abc import AsyncGenerator, Sequence
 
+import orjson
+
 from services.llm_gateway.chat import (
     ChatRequest,
     Completed,
@@ -21,7 +23,8 @@ from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.providers.demo.hashing import embed
-from services.llm_gateway.providers.demo.reply import next_parts
+from services.llm_gateway.providers.demo.reply import next_parts, text_of
+from services.llm_gateway.providers.trace import Trace
 from services.llm_gateway.tokens import estimate
 
 WINDOW = 131_072
@@ -50,7 +53,12 @@ class DemoProvider:
                 if stream:
                     yield delta
                     await asyncio.sleep(WORD_SECONDS)
-        yield Completed(assembly.generation(request.handle, self.name, size))
+        trace = _trace(request, model, parts) if request.trace else None
+        yield Completed(assembly.generation(request, self.name, size, trace))
+
+    async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
+        """None: it has no tokens of its own."""
+        return None
 
     def _check_window(self, size: int, model: ChatModel, handle: str) -> None:
         window = model.context_window or WINDOW
@@ -60,6 +68,8 @@ class DemoProvider:
                 provider=self.name,
                 handle=handle,
                 status=400,
+                limit=window,
+                requested=estimate(size),
             )
 
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
@@ -81,6 +91,15 @@ def _size(request: ChatRequest) -> int:
     return sum(len(repr(message.parts)) for message in request.messages) + sum(
         len(tool.description) + len(tool.parameters_json) for tool in request.tools
     )
+
+
+def _trace(request: ChatRequest, model: ChatModel, parts: Sequence[Part]) -> Trace:
+    """What the model read and made, in the form that a trace of a real provider has."""
+    messages = [{"role": message.role.name.lower(), "content": text_of(message)} for message in request.messages]
+    tools = [tool.name for tool in request.tools]
+    trace = Trace(orjson.dumps({"model": model.name, "messages": messages, "tools": tools}))
+    trace.response = orjson.dumps({"content": parts})
+    return trace
 
 
 def _cut(parts: Sequence[Part], request: ChatRequest, assembly: Assembly) -> Sequence[Part]:

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import orjson
 
@@ -10,6 +9,7 @@ from services.llm_gateway.chat import (
     ChatRequest,
     Message,
     Part,
+    ResponseFormat,
     Role,
     Text,
     ToolCall,
@@ -18,23 +18,49 @@ from services.llm_gateway.chat import (
     ToolSpec,
 )
 from services.llm_gateway.providers.demo.directives import PlannedCall, Step
-from services.llm_gateway.providers.demo.plan import Plan, Returned, plan, readable
+from services.llm_gateway.providers.demo.plan import Returned, plan, readable
+from services.llm_gateway.providers.demo.samples import sample
+
+# With tools like the older agents', the model speaks to the user by a call.
+_SPEAKING = "send_message"
 
 
 def next_parts(request: ChatRequest) -> list[Part]:
     """The parts of the reply: a step's tool calls, or a text."""
     system = "\n".join(text_of(message) for message in request.messages if message.role is Role.SYSTEM)
     question, after = _current_turn(request.messages)
-    made = plan(question, system, _allowed(request))
-    steps = _ordered(made, request, question)
+    tools = _allowed(request)
+    made = plan(question, system, tools)
+    steps = made.steps if request.parallel_tool_calls is not False else [[call] for step in made.steps for call in step]
     done = [message for message in after if any(isinstance(part, ToolCall) for part in message.parts)]
     if len(done) < len(steps):
-        seed = hashlib.sha256(repr(request.messages).encode()).hexdigest()[:12]
-        return [
-            ToolCall(f"call_{seed}{index}", call.name, orjson.dumps(dict(call.arguments)).decode())
-            for index, call in enumerate(steps[len(done)])
-        ]
-    return [Text(made.answer(_returned(after)))]
+        return _calls(steps[len(done)], request)
+    answer = made.answer(_returned(after))
+    if request.forces_a_call and tools:
+        return _calls([_demanded(tools, question, answer)], request)
+    return [Text(answer if request.response_format is None else _json_of(request.response_format, answer))]
+
+
+def _calls(step: Step, request: ChatRequest) -> list[Part]:
+    seed = hashlib.sha256(repr(request.messages).encode()).hexdigest()[:12]
+    return [
+        ToolCall(f"call_{seed}{index}", call.name, orjson.dumps(dict(call.arguments)).decode())
+        for index, call in enumerate(step)
+    ]
+
+
+def _demanded(tools: Sequence[ToolSpec], question: str, answer: str) -> PlannedCall:
+    """A call that is demanded without the rules knowing what for: of the tool that speaks to the user, or else the
+    first.
+    """
+    speaking = next((tool for tool in tools if tool.name == _SPEAKING), None)
+    tool, text = (tools[0], question) if speaking is None else (speaking, answer)
+    return PlannedCall(tool.name, sample({**orjson.loads(tool.parameters_json), "type": "object"}, text))
+
+
+def _json_of(wanted: ResponseFormat, answer: str) -> str:
+    value = {"answer": answer} if wanted.schema is None else sample(wanted.schema, answer)
+    return orjson.dumps(value).decode()
 
 
 def text_of(message: Message) -> str:
@@ -55,27 +81,6 @@ def _allowed(request: ChatRequest) -> Sequence[ToolSpec]:
     if choice is ToolMode.NONE:
         return ()
     return [tool for tool in request.tools if not isinstance(choice, str) or tool.name == choice]
-
-
-def _ordered(made: Plan, request: ChatRequest, question: str) -> Sequence[Step]:
-    """The plan's steps, one call at a time where parallel calls are off; a call where one is demanded."""
-    steps: Sequence[Step] = made.steps
-    if request.parallel_tool_calls is False:
-        steps = [[call] for step in steps for call in step]
-    demanded = request.tool_choice is ToolMode.REQUIRED or isinstance(request.tool_choice, str)
-    tools = _allowed(request)
-    if not steps and demanded and tools:
-        return [[PlannedCall(tools[0].name, _least_arguments(tools[0], question))]]
-    return steps
-
-
-def _least_arguments(tool: ToolSpec, question: str) -> dict[str, Any]:
-    """The required arguments of a call that is demanded without the rules knowing what for."""
-    schema = orjson.loads(tool.parameters_json or "{}")
-    values: dict[str, Any] = {"integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
-    properties = schema.get("properties") or {}
-    kinds = {name: properties.get(name, {}).get("type") for name in schema.get("required") or ()}
-    return {name: values.get(str(kind), question) for name, kind in kinds.items()}
 
 
 def _returned(messages: Sequence[Message]) -> list[Returned]:

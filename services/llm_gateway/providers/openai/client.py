@@ -21,11 +21,13 @@ from services.llm_gateway.providers.openai.replies import (
     usage_of,
 )
 from services.llm_gateway.providers.openai.translate import body_of
+from services.llm_gateway.providers.trace import traced
 from services.llm_gateway.providers.transport import Transport
 
 # Where compatible servers say how long a model's window is: vLLM and SGLang, OpenRouter and Together, Groq,
 # Mistral.
 _WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
+_PATH = "/chat/completions"
 
 
 class OpenAIProvider:
@@ -54,36 +56,43 @@ class OpenAIProvider:
         return self._stream(request, model) if stream else self._whole(request, model)
 
     async def _whole(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
-        body = body_of(request, model, stream=False)
+        body = body_of(request, model, stream=False, is_vendor=self._config.is_vendor)
         patience = request.stall_timeout or self._config.reply_seconds
-        reply = await self._transport.post("/chat/completions", body, handle=request.handle, patience=patience)
-        if error := reply.get("error"):  # some servers send errors as 200
-            raise self._transport.refused(_status_of(error), reply, request.handle)
-        assembly = Assembly()
-        take_whole(assembly, reply)
-        yield Completed(assembly.generation(request.handle, self.name, len(body)))
+        assembly, handle = Assembly(), request.handle
+        with traced(request.trace, body) as trace:
+            reply = await self._transport.post(_PATH, body, handle=handle, patience=patience, trace=trace)
+            if error := reply.get("error"):  # some servers send errors as 200
+                raise self._transport.refused(_status_of(error), reply, handle)
+            take_whole(assembly, reply)
+            generation = assembly.generation(request, self.name, len(body), trace)
+        yield Completed(generation)
 
     async def _stream(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
-        body = body_of(request, model, stream=True)
+        body = body_of(request, model, stream=True, is_vendor=self._config.is_vendor)
         patience = request.stall_timeout or self._config.stall_seconds
-        assembly, handle = Assembly(), request.handle
-        transport = self._transport
-        events, ended = transport.stream("/chat/completions", body, handle=handle, patience=patience), False
-        try:
-            async for event in events:
-                if event.data == b"[DONE]":
-                    ended = True
-                    break
-                chunk = transport.parse(event.data, handle)
-                if error := chunk.get("error"):
-                    raise transport.refused(_status_of(error), chunk, handle)
-                for delta in take_chunk(assembly, chunk):
-                    yield delta
-        finally:
-            await transport.leave(events, ended=ended)
-        if assembly.finish is None:
-            raise transport.incomplete("ended the stream before the model had finished", handle)
-        yield Completed(assembly.generation(handle, self.name, len(body)))
+        assembly, handle, transport = Assembly(), request.handle, self._transport
+        with traced(request.trace, body) as trace:
+            events, ended = transport.stream(_PATH, body, handle=handle, patience=patience, trace=trace), False
+            try:
+                async for event in events:
+                    if event.data == b"[DONE]":
+                        ended = True
+                        break
+                    chunk = transport.parse(event.data, handle, trace)
+                    if error := chunk.get("error"):
+                        raise transport.refused(_status_of(error), chunk, handle)
+                    for delta in take_chunk(assembly, chunk):
+                        yield delta
+            finally:
+                await transport.leave(events, ended=ended)
+            if assembly.finish is None:
+                raise transport.incomplete("ended the stream before the model had finished", handle)
+            generation = assembly.generation(request, self.name, len(body), trace)
+        yield Completed(generation)
+
+    async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
+        """None: this wire counts only what it has answered."""
+        return None
 
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
         """See Provider.embed."""

@@ -23,6 +23,7 @@ def take_whole(assembly: Assembly, body: Mapping[str, Any]) -> None:
     for choice in (body.get("choices") or ())[:1]:
         for _ in _take_message(assembly, choice.get("message") or {}):
             pass
+        _take_token_details(assembly, choice)
         assembly.finish = _FINISH.get(choice.get("finish_reason"), FinishReason.UNKNOWN)
     _take_envelope(assembly, body)
 
@@ -31,9 +32,17 @@ def take_chunk(assembly: Assembly, chunk: Mapping[str, Any]) -> Iterator[Delta]:
     """Read one chunk of a stream; yields what it adds."""
     for choice in (chunk.get("choices") or ())[:1]:
         yield from _take_message(assembly, choice.get("delta") or {})
+        _take_token_details(assembly, choice)
         if reason := choice.get("finish_reason"):
             assembly.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
     _take_envelope(assembly, chunk)
+
+
+def _take_token_details(assembly: Assembly, choice: Mapping[str, Any]) -> None:
+    if logprobs := choice.get("logprobs"):
+        assembly.tokens.add_logprobs(logprobs)
+    if ids := choice.get("token_ids"):
+        assembly.tokens.ids += ids
 
 
 def _take_envelope(assembly: Assembly, body: Mapping[str, Any]) -> None:

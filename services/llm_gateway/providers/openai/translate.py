@@ -17,6 +17,7 @@ from services.llm_gateway.chat import (
     Part,
     Reasoning,
     RedactedReasoning,
+    ResponseFormat,
     Role,
     Text,
     ToolCall,
@@ -37,8 +38,8 @@ _O_MODEL = re.compile(r"o\d")
 _MODES = {ToolMode.REQUIRED: "required", ToolMode.NONE: "none"}
 
 
-def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
-    """The request's JSON."""
+def body_of(request: ChatRequest, model: ChatModel, *, stream: bool, is_vendor: bool = False) -> bytes:
+    """The request's JSON; `is_vendor`: for OpenAI itself, which refuses what only compatible servers know."""
     body: dict[str, Any] = {"model": model.name, "messages": list(_messages(request))}
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
@@ -50,8 +51,30 @@ def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
         body["temperature"] = request.temperature
     if stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
+    if request.response_format is not None:
+        body["response_format"] = _response_format(request.response_format)
+    body |= _token_details(request, model, is_vendor=is_vendor)
     body |= _settings(request, model)
     return orjson.dumps(body)
+
+
+def _token_details(request: ChatRequest, model: ChatModel, *, is_vendor: bool) -> dict[str, Any]:
+    """Log probabilities, which reasoning models refuse, and token ids, as vLLM gives them."""
+    fields: dict[str, Any] = {}
+    if (request.logprobs or request.token_ids) and not model.capabilities.reasoning:
+        fields["logprobs"] = True
+        if request.top_logprobs:
+            fields["top_logprobs"] = request.top_logprobs
+    if request.token_ids and not is_vendor:
+        fields["return_token_ids"] = True
+    return fields
+
+
+def _response_format(wanted: ResponseFormat) -> dict[str, Any]:
+    if wanted.schema is None:
+        return {"type": "json_object"}
+    strict = {} if wanted.strict is None else {"strict": wanted.strict}
+    return {"type": "json_schema", "json_schema": {"name": wanted.name, "schema": wanted.schema, **strict}}
 
 
 def _settings(request: ChatRequest, model: ChatModel) -> dict[str, Any]:

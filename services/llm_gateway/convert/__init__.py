@@ -1,0 +1,1 @@
+"""Protobuf to the plain dataclasses and back."""
