@@ -6,8 +6,8 @@ from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import agent_memory_service_pb2_grpc as agent_grpc
 from services.common.context import current
 from services.common.errors import InvalidArgument
-from services.memory import convert
 from services.memory.blocks import checked_draft, without_nul
+from services.memory.convert import agents, blocks, ids
 from services.memory.ports import AgentStore
 from services.memory.ports_copies import CopyStore
 from services.memory.servicer.refusals import refusals
@@ -29,11 +29,9 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
     async def GetAgentMemory(
         self, request: agent_pb.GetAgentMemoryRequest, context: Any
     ) -> agent_pb.GetAgentMemoryResponse:
-        conversation_id = convert.conversation_id(request.conversation_id)
-        memory = await self._store.memory(
-            current().organization_id, convert.agent_id(request.agent_id), conversation_id
-        )
-        return agent_pb.GetAgentMemoryResponse(memory=convert.memory_message(memory))
+        conversation_id = ids.conversation_id(request.conversation_id)
+        memory = await self._store.memory(current().organization_id, ids.agent_id(request.agent_id), conversation_id)
+        return agent_pb.GetAgentMemoryResponse(memory=agents.memory_message(memory))
 
     async def BatchGetAgentMemory(
         self, request: agent_pb.BatchGetAgentMemoryRequest, context: Any
@@ -43,29 +41,29 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
                 f"ask for 1 to {_MOST_AGENTS} agents, not {len(request.agent_ids)}",
                 reason="PAGE_SIZE_INVALID",
             )
-        agent_ids = [convert.agent_id(text) for text in request.agent_ids]
+        agent_ids = [ids.agent_id(text) for text in request.agent_ids]
         memories = await self._store.memories(current().organization_id, agent_ids)
-        return agent_pb.BatchGetAgentMemoryResponse(memories=[convert.memory_message(memory) for memory in memories])
+        return agent_pb.BatchGetAgentMemoryResponse(memories=[agents.memory_message(memory) for memory in memories])
 
     async def CreateAgentMemory(
         self, request: agent_pb.CreateAgentMemoryRequest, context: Any
     ) -> agent_pb.CreateAgentMemoryResponse:
         caller = current()
-        agent_id = convert.agent_id(request.agent_id)
+        agent_id = ids.agent_id(request.agent_id)
         with refusals():
-            drafts = [checked_draft(convert.block_draft(draft, id_needed=True)) for draft in request.blocks]
-        block_ids = [convert.block_id(text) for text in request.block_ids]
+            drafts = [checked_draft(blocks.block_draft(draft, id_needed=True)) for draft in request.blocks]
+        block_ids = [ids.block_id(text) for text in request.block_ids]
         await self._store.create(caller.organization_id, caller.user_id, agent_id, drafts, block_ids)
         memory = await self._store.memory(caller.organization_id, agent_id)
-        return agent_pb.CreateAgentMemoryResponse(memory=convert.memory_message(memory))
+        return agent_pb.CreateAgentMemoryResponse(memory=agents.memory_message(memory))
 
     async def ApplyTool(self, request: agent_pb.ApplyToolRequest, context: Any) -> agent_pb.ApplyToolResponse:
         caller = current()
-        call = convert.tool_call(request, caller.organization_id, caller.user_id)
-        return convert.result_message(await self._tools.apply(call))
+        call = agents.tool_call(request, caller.organization_id, caller.user_id)
+        return agents.result_message(await self._tools.apply(call))
 
     async def PurgeAgent(self, request: agent_pb.PurgeAgentRequest, context: Any) -> agent_pb.PurgeAgentResponse:
-        agent_id = convert.agent_id(request.agent_id)
+        agent_id = ids.agent_id(request.agent_id)
         await self._store.purge(current().organization_id, agent_id, erase_blocks=request.erase_blocks)
         return agent_pb.PurgeAgentResponse()
 
@@ -73,21 +71,21 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         self, request: agent_pb.IsolateBlocksRequest, context: Any
     ) -> agent_pb.IsolateBlocksResponse:
         caller = current()
-        blocks = await self._copies.isolate(
+        copies = await self._copies.isolate(
             caller.organization_id,
             caller.user_id,
-            convert.agent_id(request.agent_id),
-            convert.needed_conversation_id(request.conversation_id),
+            ids.agent_id(request.agent_id),
+            ids.needed_conversation_id(request.conversation_id),
             list(dict.fromkeys(without_nul(label) for label in request.labels)),
-            convert.conversation_id(request.source_conversation_id),
+            ids.conversation_id(request.source_conversation_id),
         )
-        return agent_pb.IsolateBlocksResponse(blocks=[convert.block_message(block) for block in blocks])
+        return agent_pb.IsolateBlocksResponse(blocks=[blocks.block_message(block) for block in copies])
 
     async def PurgeConversation(
         self, request: agent_pb.PurgeConversationRequest, context: Any
     ) -> agent_pb.PurgeConversationResponse:
-        agent_id = convert.agent_id(request.agent_id)
-        conversation_id = convert.needed_conversation_id(request.conversation_id)
+        agent_id = ids.agent_id(request.agent_id)
+        conversation_id = ids.needed_conversation_id(request.conversation_id)
         await self._copies.purge_conversation(current().organization_id, agent_id, conversation_id)
         return agent_pb.PurgeConversationResponse()
 
@@ -95,22 +93,22 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         self, request: agent_pb.RestoreBlocksRequest, context: Any
     ) -> agent_pb.RestoreBlocksResponse:
         caller = current()
-        blocks, missing = await self._versions.restore(
-            convert.restore_request(request, caller.organization_id, caller.user_id)
+        restored, missing = await self._versions.restore(
+            agents.restore_request(request, caller.organization_id, caller.user_id)
         )
         return agent_pb.RestoreBlocksResponse(
-            blocks=[convert.block_message(block) for block in blocks],
+            blocks=[blocks.block_message(block) for block in restored],
             missing_block_ids=[f"block-{block_id}" for block_id in missing],
         )
 
     async def CopyBlocks(self, request: agent_pb.CopyBlocksRequest, context: Any) -> agent_pb.CopyBlocksResponse:
         caller = current()
-        blocks = await self._versions.copy(convert.copy_request(request, caller.organization_id, caller.user_id))
-        return agent_pb.CopyBlocksResponse(blocks=[convert.block_message(block) for block in blocks])
+        made = await self._versions.copy(agents.copy_request(request, caller.organization_id, caller.user_id))
+        return agent_pb.CopyBlocksResponse(blocks=[blocks.block_message(block) for block in made])
 
     async def ShareArchives(
         self, request: agent_pb.ShareArchivesRequest, context: Any
     ) -> agent_pb.ShareArchivesResponse:
-        source, target = convert.agent_id(request.source_agent_id), convert.agent_id(request.target_agent_id)
+        source, target = ids.agent_id(request.source_agent_id), ids.agent_id(request.target_agent_id)
         await self._copies.share_archives(current().organization_id, source, target)
         return agent_pb.ShareArchivesResponse()

@@ -6,8 +6,8 @@ from loci.memory.v1 import block_service_pb2 as block_pb
 from loci.memory.v1 import block_service_pb2_grpc as block_grpc
 from services.common.context import current
 from services.common.paging import Page
-from services.memory import convert
 from services.memory.blocks import checked_draft
+from services.memory.convert import blocks, fields, ids
 from services.memory.edits import Conflicts, update_block
 from services.memory.lists import checked_size
 from services.memory.ports import BlockStore, Lists
@@ -25,23 +25,23 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         self._conflicts = conflicts
 
     async def GetBlock(self, request: block_pb.GetBlockRequest, context: Any) -> block_pb.GetBlockResponse:
-        block = await self._store.get(current().organization_id, convert.block_key(request.key))
-        return block_pb.GetBlockResponse(block=convert.block_message(block))
+        block = await self._store.get(current().organization_id, blocks.block_key(request.key))
+        return block_pb.GetBlockResponse(block=blocks.block_message(block))
 
     async def ListBlocks(self, request: block_pb.ListBlocksRequest, context: Any) -> block_pb.ListBlocksResponse:
         with refusals():
-            page = convert.page(request, "block", _BLOCKS_PER_PAGE)
-            found = await self._lists.blocks(current().organization_id, convert.block_list(request), page)
+            page = fields.page(request, "block", _BLOCKS_PER_PAGE)
+            found = await self._lists.blocks(current().organization_id, blocks.block_list(request), page)
         return block_pb.ListBlocksResponse(
-            blocks=[convert.block_message(block) for block in found.items], next_page_token=found.next_token
+            blocks=[blocks.block_message(block) for block in found.items], next_page_token=found.next_token
         )
 
     async def CreateBlock(self, request: block_pb.CreateBlockRequest, context: Any) -> block_pb.CreateBlockResponse:
         caller = current()
         with refusals():
-            draft = checked_draft(convert.block_draft(request.block))
+            draft = checked_draft(blocks.block_draft(request.block))
         block = await self._store.create(caller.organization_id, caller.user_id, draft)
-        return block_pb.CreateBlockResponse(block=convert.block_message(block))
+        return block_pb.CreateBlockResponse(block=blocks.block_message(block))
 
     async def UpdateBlock(self, request: block_pb.UpdateBlockRequest, context: Any) -> block_pb.UpdateBlockResponse:
         caller = current()
@@ -51,30 +51,30 @@ class BlockServicer(block_grpc.BlockServiceServicer):
                 self._conflicts,
                 caller.organization_id,
                 caller.user_id,
-                convert.block_key(request.key),
-                convert.block_changes(request.block, request.update_mask.paths),
+                blocks.block_key(request.key),
+                blocks.block_changes(request.block, request.update_mask.paths),
                 request.expected_version if request.HasField("expected_version") else None,
             )
-        return block_pb.UpdateBlockResponse(block=convert.block_message(block))
+        return block_pb.UpdateBlockResponse(block=blocks.block_message(block))
 
     async def DeleteBlock(self, request: block_pb.DeleteBlockRequest, context: Any) -> block_pb.DeleteBlockResponse:
-        await self._store.delete(current().organization_id, convert.block_id(request.block_id))
+        await self._store.delete(current().organization_id, ids.block_id(request.block_id))
         return block_pb.DeleteBlockResponse()
 
     async def AttachBlock(self, request: block_pb.AttachBlockRequest, context: Any) -> block_pb.AttachBlockResponse:
-        agent_id, block_id = convert.agent_id(request.agent_id), convert.block_id(request.block_id)
+        agent_id, block_id = ids.agent_id(request.agent_id), ids.block_id(request.block_id)
         await self._store.attach(current().organization_id, agent_id, block_id)
         return block_pb.AttachBlockResponse()
 
     async def DetachBlock(self, request: block_pb.DetachBlockRequest, context: Any) -> block_pb.DetachBlockResponse:
-        agent_id, block_id = convert.agent_id(request.agent_id), convert.block_id(request.block_id)
+        agent_id, block_id = ids.agent_id(request.agent_id), ids.block_id(request.block_id)
         await self._store.detach(current().organization_id, agent_id, block_id)
         return block_pb.DetachBlockResponse()
 
     async def ListBlockAgents(
         self, request: block_pb.ListBlockAgentsRequest, context: Any
     ) -> block_pb.ListBlockAgentsResponse:
-        agents = await self._store.agents_of(current().organization_id, convert.block_id(request.block_id))
+        agents = await self._store.agents_of(current().organization_id, ids.block_id(request.block_id))
         return block_pb.ListBlockAgentsResponse(agent_ids=[f"agent-{agent_id}" for agent_id in agents])
 
     async def ListBlockVersions(
@@ -82,8 +82,8 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     ) -> block_pb.ListBlockVersionsResponse:
         with refusals():
             page = Page(size=checked_size(request.page_size, _BLOCKS_PER_PAGE), token=request.page_token)
-            found = await self._lists.versions(current().organization_id, convert.block_id(request.block_id), page)
+            found = await self._lists.versions(current().organization_id, ids.block_id(request.block_id), page)
         return block_pb.ListBlockVersionsResponse(
-            versions=[convert.version_message(version) for version in found.items],
+            versions=[blocks.version_message(version) for version in found.items],
             next_page_token=found.next_token,
         )

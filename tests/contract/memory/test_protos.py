@@ -11,12 +11,14 @@ from loci.memory.v1 import block_pb2, passage_service_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
 from services.common.paging import MOST
 from services.memory import blocks, passages
-from services.memory.convert import block_changes
+from services.memory.convert.blocks import block_changes
 from services.memory.model import DEFAULT_LIMIT, Operation
 from services.memory.servicer.agents import AgentMemoryServicer
 from services.memory.servicer.blocks import BlockServicer
 from services.memory.servicer.passages import PassageServicer
 from services.memory.tools import TOOL_NAMES
+from services.tool_runner.builtin import BUILTIN_TOOLS
+from services.tool_runner.model import ToolType
 
 PROTOS = Path(__file__).parents[3] / "protos" / "loci" / "memory" / "v1"
 SERVICES: list[tuple[ServiceDescriptor, type]] = [
@@ -54,3 +56,15 @@ def test_the_figures_of_the_comments_are_those_of_the_code() -> None:
         assert sentence in text
     [tools] = re.findall(r"// (memory_insert, [^.]*)\.\n  string tool_name", text)
     assert set(re.findall(r"\w+", tools)) == set(TOOL_NAMES)
+
+
+def test_every_memory_tool_of_the_catalogue_is_run_here() -> None:
+    """By the types that the agent service sends here; these two it answers itself."""
+    types = {
+        ToolType.LETTA_CORE,
+        ToolType.LETTA_MEMORY_CORE,
+        ToolType.LETTA_SLEEPTIME_CORE,
+        ToolType.LETTA_VOICE_SLEEPTIME_CORE,
+    }
+    listed = {tool.name for tool in BUILTIN_TOOLS if tool.tool_type in types}
+    assert listed - {"conversation_search", "send_message"} == set(TOOL_NAMES)

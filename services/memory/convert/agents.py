@@ -1,0 +1,97 @@
+"""An agent's memory as a whole and its tools: protobuf to plain values and back."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
+from services.common.errors import InvalidArgument
+from services.common.ids import from_public, to_public
+from services.memory.blocks import without_nul
+from services.memory.convert import blocks, ids, passages
+from services.memory.model import (
+    AgentMemory,
+    Origin,
+    ToolCall,
+    ToolResult,
+)
+from services.memory.ports_copies import CopyRequest, RestoreRequest
+
+_LONGEST_CALL_KEY = 200
+
+
+def tool_call(request: agent_pb.ApplyToolRequest, organization_id: UUID, user_id: UUID) -> ToolCall:
+    """Raises InvalidArgument (INVALID_ID, CALL_KEY_INVALID)."""
+    return ToolCall(
+        organization_id=organization_id,
+        user_id=user_id,
+        agent_id=ids.agent_id(request.agent_id),
+        run_id=ids.run_id(request.run_id),
+        step_id=from_public("step", request.step_id) if request.step_id else None,
+        call_key=_key(request.call_key),
+        tool_name=request.tool_name,
+        arguments_json=request.arguments_json,
+        embedding=without_nul(request.embedding),
+        timezone=request.timezone or "UTC",
+        conversation_id=ids.conversation_id(request.conversation_id),
+        create_missing_block=request.create_missing_block,
+    )
+
+
+def restore_request(request: agent_pb.RestoreBlocksRequest, organization_id: UUID, user_id: UUID) -> RestoreRequest:
+    """Raises InvalidArgument (INVALID_ID, CALL_KEY_INVALID)."""
+    agent, key = ids.agent_id(request.agent_id), _key(request.request_id)
+    return RestoreRequest(
+        organization_id=organization_id,
+        agent_id=agent,
+        conversation_id=ids.conversation_id(request.conversation_id),
+        versions=_versions(request.versions),
+        request_id=key,
+        origin=Origin(actor_id=user_id, agent_id=agent, run_id=ids.run_id(request.run_id), call_key=key),
+    )
+
+
+def copy_request(request: agent_pb.CopyBlocksRequest, organization_id: UUID, user_id: UUID) -> CopyRequest:
+    """Raises InvalidArgument (INVALID_ID, CALL_KEY_INVALID)."""
+    target, key = ids.agent_id(request.target_agent_id), _key(request.request_id)
+    return CopyRequest(
+        organization_id=organization_id,
+        source_agent_id=ids.agent_id(request.source_agent_id),
+        source_conversation_id=ids.conversation_id(request.source_conversation_id),
+        target_agent_id=target,
+        versions=_versions(request.versions),
+        request_id=key,
+        origin=Origin(actor_id=user_id, agent_id=target, call_key=key),
+    )
+
+
+def memory_message(memory: AgentMemory) -> agent_pb.AgentMemory:
+    """An agent's memory on the wire."""
+    return agent_pb.AgentMemory(
+        agent_id=to_public("agent", memory.agent_id),
+        blocks=[blocks.block_message(block) for block in memory.blocks],
+        archives=[passages.archive_message(archive) for archive in memory.archives],
+        passage_count=memory.passage_count,
+        passage_tags=memory.passage_tags,
+        isolated_block_ids=[to_public("block", one) for one in memory.isolated_block_ids],
+    )
+
+
+def result_message(result: ToolResult) -> agent_pb.ApplyToolResponse:
+    """A tool's result on the wire."""
+    return agent_pb.ApplyToolResponse(
+        tool_return=result.tool_return,
+        is_error=result.is_error,
+        changed_blocks=[blocks.block_message(block) for block in result.changed_blocks],
+    )
+
+
+def _key(text: str) -> str:
+    if not 1 <= len(text) <= _LONGEST_CALL_KEY or "\x00" in text:
+        raise InvalidArgument(
+            f"a call key has 1 to {_LONGEST_CALL_KEY} characters and no NUL", reason="CALL_KEY_INVALID"
+        )
+    return text
+
+
+def _versions(versions: Mapping[str, int]) -> dict[UUID, int]:
+    return {ids.block_id(text): version for text, version in versions.items()}

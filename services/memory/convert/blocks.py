@@ -1,0 +1,111 @@
+"""Blocks: protobuf to plain values and back."""
+
+from collections.abc import Sequence
+
+from loci.memory.v1 import block_pb2
+from loci.memory.v1 import block_service_pb2 as block_service_pb
+from services.common.errors import InvalidArgument
+from services.common.ids import to_public, uuid7
+from services.memory.blocks import without_nul
+from services.memory.convert import fields, ids
+from services.memory.lists import BlockList
+from services.memory.model import (
+    DEFAULT_LIMIT,
+    Block,
+    BlockChanges,
+    BlockDraft,
+    BlockVersion,
+)
+from services.memory.ports import BlockById, BlockByLabel, BlockKey
+
+
+def block_key(key: block_service_pb.BlockKey) -> BlockKey:
+    """Raises InvalidArgument (BLOCK_INVALID) for a key that names nothing."""
+    match key.WhichOneof("key"):
+        case "block_id":
+            return BlockById(ids.block_id(key.block_id))
+        case "agent_label":
+            label = without_nul(key.agent_label.label)
+            return BlockByLabel(ids.agent_id(key.agent_label.agent_id), label)
+        case _:
+            raise InvalidArgument("the key names no block: set block_id or agent_label", reason="BLOCK_INVALID")
+
+
+def block_draft(draft: block_service_pb.BlockDraft, *, id_needed: bool = False) -> BlockDraft:
+    """Raises InvalidArgument (INVALID_ID), Refused."""
+    minted = ids.block_id(draft.id) if draft.id or id_needed else uuid7()
+    changes = block_changes(draft, [field.name for field in draft.DESCRIPTOR.fields if field.name != "id"])
+    return BlockDraft(id=minted, **changes)
+
+
+def block_changes(draft: block_service_pb.BlockDraft, mask: Sequence[str]) -> BlockChanges:
+    """New values of the fields in `mask`; unset ones get their default. Raises InvalidArgument, Refused."""
+    changes: BlockChanges = {}
+    for name in mask:
+        match name:
+            case "metadata_json":
+                changes["metadata"] = fields.json_object(draft.metadata_json, "BLOCK_INVALID")
+            case "tags":
+                changes["tags"] = tuple(draft.tags)
+            case "limit":
+                changes["limit"] = draft.limit if draft.HasField("limit") else DEFAULT_LIMIT
+            case "description" | "project_id" | "template_name":
+                changes[name] = getattr(draft, name) if draft.HasField(name) else None
+            case "label" | "value" | "read_only" | "hidden" | "is_template":
+                changes[name] = getattr(draft, name)
+            case _:
+                raise InvalidArgument(f"a block has no field {name!r} to update", reason="UPDATE_MASK_INVALID")
+    return changes
+
+
+def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
+    """The filters of a list of blocks."""
+    return BlockList(
+        label=fields.text(request, "label"),
+        agent_id=ids.agent_id(request.agent_id) if request.HasField("agent_id") else None,
+        label_search=fields.text(request, "label_search"),
+        value_search=fields.text(request, "value_search"),
+        description_search=fields.text(request, "description_search"),
+        tags=tuple(without_nul(tag) for tag in request.tags),
+        show_hidden=request.show_hidden,
+        is_template=request.is_template if request.HasField("is_template") else None,
+    )
+
+
+def block_message(block: Block) -> block_pb2.Block:
+    """A block on the wire."""
+    return block_pb2.Block(
+        id=to_public("block", block.id),
+        label=block.label,
+        value=block.value,
+        limit=block.limit,
+        description=block.description,
+        read_only=block.read_only,
+        hidden=block.hidden,
+        metadata_json=fields.json_text(block.metadata),
+        tags=block.tags,
+        created_by_id=to_public("user", block.created_by_id),
+        last_updated_by_id=to_public("user", block.last_updated_by_id),
+        created_at=fields.timestamp(block.created_at),
+        updated_at=fields.timestamp(block.updated_at),
+        version=block.version,
+        project_id=block.project_id,
+        template_name=block.template_name,
+        is_template=block.is_template,
+    )
+
+
+def version_message(version: BlockVersion) -> block_pb2.BlockVersion:
+    """A row of history on the wire."""
+    return block_pb2.BlockVersion(
+        block_id=to_public("block", version.block_id),
+        version=version.version,
+        value=version.value,
+        operation=block_pb2.BlockOperation.ValueType(version.operation),
+        actor_id=to_public("user", version.actor_id),
+        agent_id=ids.optional_id("agent", version.agent_id),
+        run_id=ids.optional_id("run", version.run_id),
+        step_id=ids.optional_id("step", version.step_id),
+        call_key=version.call_key or "",
+        created_at=fields.timestamp(version.created_at),
+    )
