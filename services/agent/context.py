@@ -36,7 +36,7 @@ def sendable(history: Iterable[Message]) -> list[Message]:
     """
     messages = sorted(history, key=lambda message: message.role != "summary")
     sent: list[Message] = []
-    seen: set[str] = set()
+    seen: dict[str, int] = {}
     waiting = awaiting(messages)
     for place, message in enumerate(messages):
         if calls_of(message):
@@ -74,9 +74,12 @@ def _without_blanks(message: Message) -> list[Message]:
     return [replace(message, parts=parts)] if parts else []
 
 
-def _answered(message: Message, later: Sequence[Message], seen: set[str], not_allowed: str) -> Unit:
-    """A message with calls, and one with their returns. `seen` are the ids that are taken; it gets the new ones.
-    `not_allowed` is said of calls that the client has not answered."""
+def _answered(message: Message, later: Sequence[Message], seen: dict[str, int], not_allowed: str) -> Unit:
+    """A message with calls, and one with their returns.
+
+    `seen` are the ids that are taken, and how often; it gets the new ones. `not_allowed` is said of calls that the
+    client has not answered.
+    """
     given, missing = _returns(later), _missing(message, later, not_allowed)
     parts: list[Part] = []
     returns: list[Return] = []
@@ -111,14 +114,14 @@ def _missing(message: Message, later: Sequence[Message], not_allowed: str) -> di
     return dict.fromkeys((call.id for call in calls_of(message)), not_allowed) | denied
 
 
-def _unused(call_id: str, seen: set[str]) -> str:
+def _unused(call_id: str, seen: dict[str, int]) -> str:
     """The id, or a like one that no other call has: some providers use ids again, others refuse that."""
-    wanted, number = call_id, 1
-    while wanted in seen:
-        number += 1
-        wanted = f"{call_id}-{number}"
-    seen.add(wanted)
-    return wanted
+    unused = call_id
+    while unused in seen:
+        seen[call_id] += 1
+        unused = f"{call_id}-{seen[call_id]}"
+    seen[unused] = 1
+    return unused
 
 
 # Fitting -------------------------------------------------------------------------------------------------
