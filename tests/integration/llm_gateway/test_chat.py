@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import grpc
+import orjson
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from opentelemetry.sdk.trace import TracerProvider
@@ -15,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from loci.llm.v1 import chat_pb2
-from loci.llm.v1.chat_service_pb2 import GenerateRequest
+from loci.llm.v1.chat_service_pb2 import CountTokensRequest, GenerateRequest
 from loci.llm.v1.chat_service_pb2_grpc import ChatServiceStub
 from services.common import telemetry
 from services.common.context import CallContext, use_context
@@ -174,6 +175,57 @@ async def test_the_account(gateway: Gateway, openai_fake: OpenAIServer) -> None:
     assert (third["kind"], third["handle"], third["completion_tokens"]) == ("embedding", "loci/hash", 0)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_is_asked_for_beside_the_message(gateway: Gateway, openai_fake: OpenAIServer, stream: bool) -> None:
+    openai_fake.reply(Reply(text="one two"), Reply(text="{}"))
+    details = {"top_logprobs": 1, "return_token_ids": True, "include_trace": True}
+    reply = await gateway.outcome(OPENAI, stream=stream, **details)
+    assert [token["token"] for token in orjson.loads(reply.logprobs_json)["content"]] == ["one ", "two"]
+    assert list(reply.output_token_ids) == [1000, 1001]
+    assert orjson.loads(reply.output_token_logprobs_json) == [[-0.25, 1000, "one "], [-0.5, 1001, "two"]]
+    assert orjson.loads(reply.provider_trace_json)["request"] == openai_fake.requests[-1].body
+    # The field comes before the settings.
+    formats = {"response_format_json": '{"type":"json_object"}', "settings_json": '{"response_format":{"type":"text"}}'}
+    plain = await gateway.outcome(OPENAI, stream=stream, **formats)
+    assert openai_fake.requests[-1].body["response_format"] == {"type": "json_object"}
+    assert (plain.logprobs_json, list(plain.output_token_ids), plain.provider_trace_json) == ("", [], "")
+
+
+async def test_a_response_format_in_the_settings(gateway: Gateway, openai_fake: OpenAIServer) -> None:
+    wanted = {"type": "json_schema", "json_schema": {"name": "s", "schema": {"type": "object"}}}
+    await gateway.generate(OPENAI, settings_json=orjson.dumps({"response_format": wanted}).decode())
+    assert openai_fake.requests[-1].body["response_format"] == wanted
+    await gateway.generate(OPENAI, settings_json='{"response_format": {"type": "text"}}')
+    assert "response_format" not in openai_fake.requests[-1].body
+
+
+@pytest.mark.parametrize(
+    ("handle", "estimated", "tokens"), [(OPENAI, True, 6), (DEMO, True, 6), (ANTHROPIC, False, None)]
+)
+async def test_tokens_are_counted(
+    gateway: Gateway, anthropic_fake: AnthropicServer, handle: str, estimated: bool, tokens: int | None
+) -> None:
+    counted = await gateway.chat.CountTokens(CountTokensRequest(request=generation(handle, "eight ch")))
+    if tokens is None:
+        tokens = len(orjson.dumps(anthropic_fake.requests[-1].body["messages"])) // 4
+    assert (counted.tokens, counted.estimated) == (tokens, estimated)
+    assert not await gateway.usage()
+    with pytest.raises(grpc.RpcError) as caught:
+        await gateway.chat.CountTokens(CountTokensRequest(request=generation("nobody/none")))
+    assert from_rpc(caught.value).reason == "MODEL_NOT_FOUND"
+
+
+async def test_an_error_brings_the_window_and_the_trace(gateway: Gateway, openai_fake: OpenAIServer) -> None:
+    openai_fake.reply(Reply(error="context_overflow"))
+    with pytest.raises(grpc.RpcError) as caught:
+        await gateway.generate(OPENAI, "word " * 600, include_trace=True)
+    error = from_rpc(caught.value)
+    assert (error.metadata["limit"], error.metadata["requested"]) == ("128000", "130001")
+    # Whole, though longer than other values may be.
+    trace = orjson.loads(error.metadata["provider_trace"])
+    assert trace["request"]["messages"][-1]["content"] == "word " * 600
+
+
 async def test_who_may_call(gateway: Gateway) -> None:
     async with grpc.aio.insecure_channel(gateway.address) as bare:
         stub: Any = ChatServiceStub(bare)
@@ -196,6 +248,12 @@ async def test_who_may_call(gateway: Gateway) -> None:
             "LLM_BAD_REQUEST",
         ),
         ({"settings_json": "["}, "LLM_BAD_REQUEST"),
+        ({"response_format_json": "["}, "LLM_BAD_REQUEST"),
+        ({"response_format_json": '{"type": "xml"}'}, "LLM_BAD_REQUEST"),
+        ({"response_format_json": '{"type": "json_schema"}'}, "LLM_BAD_REQUEST"),
+        ({"settings_json": '{"response_format": {"type": "xml"}}'}, "LLM_BAD_REQUEST"),
+        ({"top_logprobs": 21}, "LLM_BAD_REQUEST"),
+        ({"tools": [DICE], "tool_choice": chat_pb2.ToolChoice(tool_name="other")}, "LLM_BAD_REQUEST"),
         ({"settings_json": '{"tempreature": 1}'}, "LLM_BAD_REQUEST"),
         ({"step_id": "nonsense"}, "INVALID_ID"),
         ({"handle": "openai/none"}, "MODEL_NOT_FOUND"),
