@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Column, Row, Select, Table, select, tuple_
+from sqlalchemy import ColumnElement, FromClause, Row, Select, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.lists import moment_of
 from services.common.errors import NotFound
 from services.common.paging import Moment, Page, PageOf, cut, moment_token
+
+# Of ids, where it is not the noun.
+_PREFIXES = {"conversation": "conv"}
 
 
 def reading(engine: AsyncEngine) -> AsyncEngine:
@@ -18,7 +21,12 @@ def reading(engine: AsyncEngine) -> AsyncEngine:
 
 
 async def bounded(
-    connection: AsyncConnection, query: Select[Any], table: Table, time: Column[Any], page: Page, tenant: UUID
+    connection: AsyncConnection,
+    query: Select[Any],
+    table: FromClause,
+    time: ColumnElement[Any],
+    page: Page,
+    tenant: UUID,
 ) -> Select[Any]:
     """`query` (over `table`) restricted to the page, in the order of its scan, with one row more than fits.
 
@@ -48,11 +56,12 @@ def page_of(rows: Sequence[Row[Any]], time: str, page: Page) -> PageOf[Row[Any]]
 
 
 async def _moment(
-    connection: AsyncConnection, table: Table, time: Column[Any], tenant: UUID, object_id: UUID
+    connection: AsyncConnection, table: FromClause, time: ColumnElement[Any], tenant: UUID, object_id: UUID
 ) -> Moment:
     query = select(time, table.c.id).where(table.c.organization_id == tenant, table.c.id == object_id)
     row = (await connection.execute(query)).first()
     if row is None:
-        noun = table.name.removesuffix("s")
-        raise NotFound(f"The cursor {noun}-{object_id} was not found", reason=f"{noun.upper()}_NOT_FOUND")
+        noun = table.description.removesuffix("s")
+        prefix = _PREFIXES.get(noun, noun)
+        raise NotFound(f"The cursor {prefix}-{object_id} was not found", reason=f"{noun.upper()}_NOT_FOUND")
     return Moment(*row)

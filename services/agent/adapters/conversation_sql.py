@@ -1,0 +1,163 @@
+"""Statements about conversations that are one round trip each, whatever they make or share."""
+
+# What is left of a reservation when its conversation is there: nothing. One that is being swept is not taken.
+# Parameters of both: $1 organization, $2 reservation
+RELEASE = "DELETE FROM agent.outbox WHERE organization_id = $1 AND id = $2 AND attempts = 0"
+
+# $3 conversation, $4 payload
+RESERVE = """
+INSERT INTO agent.outbox AS o (organization_id, id, kind, subject_id, payload, not_before)
+SELECT $1, $2, 'purge_conversation_orphan', $3, $4::jsonb, now() + interval '1 hour'
+WHERE NOT EXISTS (SELECT FROM agent.conversations WHERE organization_id = $1 AND id = $3)
+ON CONFLICT (organization_id, id) DO UPDATE SET not_before = excluded.not_before WHERE o.attempts = 0
+RETURNING id
+"""
+
+# A conversation that needs a reservation comes out of it: the commit point.
+# $1 organization, $2 reservation (null: none is needed), $3 conversation, $4 agent, $5 user, $6 isolated labels, $7 log
+_BEGIN = f"""
+WITH reservation AS ({RELEASE} RETURNING id), owner AS (
+    SELECT id FROM agent.agents
+    WHERE organization_id = $1 AND id = $4 AND deleted_at IS NULL
+        AND ($2::uuid IS NULL OR EXISTS (SELECT FROM reservation))
+)"""
+_COLUMNS = """organization_id, id, agent_id, created_by_id, isolated_labels, hidden, summary, description, model,
+        model_settings, context_window_limit"""
+
+# $8 hidden, $9 summary, $10 description, $11 model, $12 model settings, $13 limit of the window, $14 archived at,
+# $15 last message at
+INSERT = f"""{_BEGIN}, made AS (
+    INSERT INTO agent.conversations ({_COLUMNS}, archived_at)
+    SELECT $1, $3, owner.id, $5, $6::text[], $8::boolean, $9, $10, $11, $12::jsonb, $13::integer, $14::timestamptz
+    FROM owner
+    ON CONFLICT DO NOTHING RETURNING *
+), segment AS (
+    INSERT INTO agent.conversation_segments (organization_id, conversation_id, ordinal, log_id, from_seq)
+    SELECT $1, made.id, 0, $7::uuid, 1 FROM made
+), head AS (
+    INSERT INTO agent.conversation_heads (organization_id, conversation_id, log_id, last_message_at)
+    SELECT $1, made.id, $7::uuid, $15::timestamptz FROM made
+    RETURNING last_message_at
+)
+SELECT made.*, head.last_message_at FROM made, head
+"""
+
+# The source's segments, its open one closed where it is now, and a log of its own. A fork from before the summary, or
+# from before the window, begins with all that was said until then: so it was at the time.
+# $8 hidden, $9 source, $10 and $11 ordinal and seq of the last message to take (null: all)
+FORK = f"""{_BEGIN}, source AS (
+    SELECT c.summary, c.description, c.model, c.model_settings, c.context_window_limit,
+           h.next_seq, h.window_ordinal, h.window_seq, h.summary_id
+    FROM agent.conversations c
+    JOIN agent.conversation_heads h ON h.organization_id = $1 AND h.conversation_id = c.id
+    WHERE c.organization_id = $1 AND c.id = $9 AND c.agent_id = $4 AND c.deleted_at IS NULL
+), kept AS (
+    SELECT * FROM (
+        SELECT s.ordinal, s.log_id, s.from_seq,
+               least(coalesce(s.to_seq, source.next_seq - 1),
+                     CASE WHEN s.ordinal = $10::integer THEN $11::bigint END) AS to_seq
+        FROM source, agent.conversation_segments s
+        WHERE s.organization_id = $1 AND s.conversation_id = $9 AND s.ordinal <= coalesce($10::integer, s.ordinal)
+    ) range WHERE from_seq <= to_seq
+), own AS (
+    SELECT coalesce(max(ordinal) + 1, 0) AS ordinal FROM kept
+), view AS (
+    SELECT source.*,
+           ($10::integer IS NULL OR (window_ordinal, window_seq) <= ($10::integer, $11::bigint))
+           AND (summary_id IS NULL OR EXISTS (
+               SELECT FROM kept JOIN agent.messages m ON m.organization_id = $1 AND m.log_id = kept.log_id
+                   AND m.seq BETWEEN kept.from_seq AND kept.to_seq
+               WHERE m.id = source.summary_id)) AS same
+    FROM source
+), made AS (
+    INSERT INTO agent.conversations ({_COLUMNS})
+    SELECT $1, $3, owner.id, $5, $6::text[], $8::boolean, view.summary, view.description, view.model,
+           view.model_settings, view.context_window_limit
+    FROM owner, view
+    ON CONFLICT DO NOTHING RETURNING *
+), shared AS (
+    INSERT INTO agent.conversation_segments (organization_id, conversation_id, ordinal, log_id, from_seq, to_seq)
+    SELECT $1, made.id, kept.ordinal, kept.log_id, kept.from_seq, kept.to_seq FROM made, kept
+    UNION ALL SELECT $1, made.id, own.ordinal, $7::uuid, 1, NULL FROM made, own
+), head AS (
+    INSERT INTO agent.conversation_heads
+        (organization_id, conversation_id, log_id, window_ordinal, window_seq, summary_id)
+    SELECT $1, made.id, $7::uuid, CASE WHEN same THEN window_ordinal ELSE 0 END,
+           CASE WHEN same AND window_ordinal < own.ordinal THEN window_seq ELSE 1 END,
+           CASE WHEN same THEN summary_id END
+    FROM made, view, own
+)
+SELECT made.*, NULL::timestamptz AS last_message_at FROM made
+"""
+
+# $1 organization, $2 conversation, $3 message
+PLACE = """
+SELECT s.ordinal, m.seq
+FROM agent.messages m
+JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = $2 AND s.log_id = m.log_id
+    AND m.seq BETWEEN s.from_seq AND coalesce(s.to_seq, 9223372036854775807)
+WHERE m.organization_id = $1 AND m.id = $3
+"""
+
+# $1 organization, $2 conversation
+FORGET_PROMPT = """
+UPDATE agent.conversation_heads SET prompt_versions = NULL WHERE organization_id = $1 AND conversation_id = $2
+"""
+
+# Deletion and erasure; all take $1 organization, $2 conversation ------------------------------------------------------
+
+BURY = """
+UPDATE agent.conversations SET deleted_at = now()
+WHERE organization_id = $1 AND id = $2 AND id <> agent_id AND deleted_at IS NULL
+RETURNING agent_id
+"""
+
+# In the order in which the turn path locks: running runs, the head, waiting runs.
+STOP_RUNNING = """
+UPDATE agent.runs SET cancel_requested = true
+WHERE organization_id = $1 AND conversation_id = $2 AND status = 'running'
+RETURNING id
+"""
+# By itself: what the next statement sees must be of after the lock.
+LOCK_HEAD = """
+UPDATE agent.conversation_heads SET waiting = 0 WHERE organization_id = $1 AND conversation_id = $2
+"""
+EMPTY_LINE = "DELETE FROM agent.conversation_line WHERE organization_id = $1 AND conversation_id = $2"
+STOP_WAITING = """
+UPDATE agent.runs SET status = 'cancelled', stop_reason = 'cancelled', completed_at = clock_timestamp()
+WHERE organization_id = $1 AND conversation_id = $2 AND status = 'created'
+"""
+
+# $3 id, $4 kind, $5 payload, $6 delay in seconds
+ORDER = """
+INSERT INTO agent.outbox (organization_id, id, kind, subject_id, payload, not_before)
+VALUES ($1, $3, $4, $2, $5::jsonb, now() + make_interval(secs => $6))
+"""
+
+EXISTS = "SELECT EXISTS (SELECT FROM agent.conversations WHERE organization_id = $1 AND id = $2)"
+
+# Some of the messages that it shows and no other conversation does; its own come to an end with it, and so do those of
+# one that was deleted before and of which it was the last fork. $3 most
+ERASE_MESSAGES = """
+DELETE FROM agent.messages WHERE organization_id = $1 AND (log_id, seq) IN (
+    SELECT m.log_id, m.seq
+    FROM agent.conversations c
+    JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = c.id
+    JOIN agent.messages m ON m.organization_id = $1 AND m.log_id = s.log_id
+    WHERE c.organization_id = $1 AND c.id = $2 AND c.deleted_at IS NOT NULL AND NOT EXISTS (
+        SELECT FROM agent.conversation_segments other
+        WHERE other.organization_id = $1 AND other.log_id = m.log_id AND other.conversation_id <> $2
+            AND m.seq BETWEEN other.from_seq AND coalesce(other.to_seq, 9223372036854775807))
+    LIMIT $3
+)
+"""
+# Facts, steps and keys go with their runs. $3 most
+ERASE_RUNS = """
+DELETE FROM agent.runs WHERE organization_id = $1 AND id IN (
+    SELECT r.id FROM agent.runs r
+    JOIN agent.conversations c ON c.organization_id = $1 AND c.id = r.conversation_id AND c.deleted_at IS NOT NULL
+    WHERE r.organization_id = $1 AND r.conversation_id = $2 LIMIT $3
+)
+"""
+# Head, segments and line go with it.
+ERASE = "DELETE FROM agent.conversations WHERE organization_id = $1 AND id = $2 AND deleted_at IS NOT NULL"
