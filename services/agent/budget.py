@@ -6,7 +6,7 @@ What does not fit is cut in a fixed order: old tool returns, old messages, the m
 
 from collections.abc import Mapping, Sequence
 
-from services.agent.sizes import BYTES_PER_TOKEN, bytes_of, estimate_text, head, level
+from services.agent.sizes import BYTES_PER_TOKEN, bytes_of, head, level
 
 # Part of the window that prompt, tools and messages may fill; the rest is for the reply and the estimate's error.
 # A window that is fuller is compacted: LETTA V1 API, compaction.
@@ -63,11 +63,6 @@ def overflow_in_system(sizes: Mapping[str, int], window: int) -> str | None:
         f"The prompt alone needs about {total:,} tokens, and the context window has {window:,}: {parts}. "
         "Shorten the largest of these, or raise the agent's context_window_limit."
     )
-
-
-def prompt_tokens(*texts: str) -> int:
-    """Tokens of the parts of a prompt together, roughly."""
-    return sum(map(estimate_text, texts))
 
 
 def _without_tail(value: str, most: int, hint: str) -> str:
