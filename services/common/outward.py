@@ -1,0 +1,163 @@
+"""Calls to addresses that users supply: checked, resolved, and made to exactly the address that was checked.
+
+A name is resolved once for each request, every address it has must be one that may be called, and the connection goes
+to one of those: whoever answers differently the next time gains nothing. Redirects, where a client follows them, come
+through the transport again and are checked like the first address. Proxies of the environment are not used.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Sequence
+
+import httpx
+
+LONGEST_URL = 2_048
+ALLOW = "LOCI_ALLOW_PRIVATE_URLS"
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# Addresses that one name may have and that are tried.
+_MOST_TRIED = 4
+
+
+class Refused(Exception):
+    """The address is not one that may be called; the text is a sentence for whoever supplied it."""
+
+
+def check_url(url: str, *, allow_private: bool) -> httpx.URL:
+    """The parsed URL, judged by its text alone. Raises Refused.
+
+    https, without a user or password. With `allow_private` also http to this machine, and private addresses.
+    """
+    if len(url) > LONGEST_URL:
+        raise Refused(f"the URL is longer than {LONGEST_URL} characters")
+    try:
+        parsed = httpx.URL(url)
+        host = parsed.host
+    except (httpx.InvalidURL, UnicodeError):
+        raise Refused("this is not a URL; expected for example https://example.com/hook") from None
+    if parsed.scheme not in {"https", "http"} or not host:
+        raise Refused("the URL must begin with https:// and name a host")
+    if parsed.userinfo:
+        raise Refused("the URL must not hold a user name or password")
+    if parsed.scheme == "http" and not (allow_private and _names_this_machine(host)):
+        raise Refused(f"the URL must begin with https:// (http:// only to this machine, where {ALLOW}=1 is set)")
+    literal = _literal(host)
+    if literal is not None:
+        _check_address(parsed, literal, allow_private=allow_private)
+    elif not allow_private and host.rstrip(".").lower().rpartition(".")[2] == "localhost":
+        raise _private(host)
+    return parsed
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is one of the open internet, also when it is written within another (RFC 4291, 3056, 6052)."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = _embedded(address)
+        if inner is not None:
+            return is_public(inner)
+        if address.is_site_local:
+            return False
+    return address.is_global and not (
+        address.is_multicast
+        or address.is_reserved
+        or address.is_loopback
+        or address.is_link_local
+        or address.is_unspecified
+    )
+
+
+class OutwardTransport(httpx.AsyncBaseTransport):
+    """Sends a request to an address that was checked. Raises httpx.ConnectError (from Refused) for any other."""
+
+    def __init__(self, *, allow_private: bool, verify: bool = True) -> None:
+        self._allow_private = allow_private
+        # No connection is kept: one to the same address may have been made for another name.
+        self._inner = httpx.AsyncHTTPTransport(
+            verify=verify, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
+        )
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """The answer of the first address that accepts a connection."""
+        url, host = request.url, request.url.host
+        try:
+            addresses = await self._addresses(url)
+        except Refused as refused:
+            raise httpx.ConnectError(str(refused), request=request) from refused
+        request.extensions = {**request.extensions, "sni_hostname": host}
+        for place, address in enumerate(addresses, start=1):
+            # The Host header was made from the name, and stays.
+            request.url = url.copy_with(host=str(address))
+            try:
+                response = await self._inner.handle_async_request(request)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                if place == len(addresses):
+                    raise
+            else:
+                return response
+            finally:
+                request.url = url
+        raise httpx.ConnectError(f"{host} has no address", request=request)
+
+    async def aclose(self) -> None:
+        """Closes what is open."""
+        await self._inner.aclose()
+
+    async def _addresses(self, url: httpx.URL) -> Sequence[Address]:
+        checked = check_url(str(url), allow_private=self._allow_private)
+        found = await resolve(checked.host)
+        for address in found:
+            _check_address(checked, address, allow_private=self._allow_private)
+        return found[:_MOST_TRIED]
+
+
+def outward_client(*, allow_private: bool, timeout: float) -> httpx.AsyncClient:
+    """A client for addresses that users supply. It follows no redirect unless a request says so; seconds."""
+    return httpx.AsyncClient(
+        transport=OutwardTransport(allow_private=allow_private), timeout=timeout, trust_env=False, follow_redirects=False
+    )
+
+
+async def resolve(host: str) -> list[Address]:
+    """The addresses of a name, each once. Raises Refused when it has none."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise Refused(f"{host} cannot be resolved") from None
+    return list(dict.fromkeys(ipaddress.ip_address(sockaddr[0].partition("%")[0]) for *_, sockaddr in found))
+
+
+def _check_address(url: httpx.URL, address: Address, *, allow_private: bool) -> None:
+    if url.scheme == "http" and not _plain(address).is_loopback:
+        raise Refused(f"{url.host} is not this machine, so the URL must begin with https://")
+    if not allow_private and not is_public(address):
+        raise _private(url.host)
+
+
+def _private(host: str) -> Refused:
+    return Refused(f"{host} is not a public address; set {ALLOW}=1 on the server to allow it")
+
+
+def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that a mapped, 6to4 or NAT64 address stands for."""
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour
+
+
+def _plain(address: Address) -> Address:
+    return (_embedded(address) or address) if isinstance(address, ipaddress.IPv6Address) else address
+
+
+def _literal(host: str) -> Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _names_this_machine(host: str) -> bool:
+    literal = _literal(host)
+    return host.rstrip(".").lower() == "localhost" if literal is None else _plain(literal).is_loopback
