@@ -4,14 +4,24 @@ Parts are created first and the agent's row last: it is the commit point. A rese
 the parts and gone with the commit, has the parts swept when no agent follows.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from services.agent import agents
-from services.agent.agents import BASE_TOOLS, LETTA_V1_AGENT, Agent, AgentDraft, AgentSettings, Defaults
+from services.agent.agents import Agent, AgentSettings, Defaults
+from services.agent.base_tools import (
+    BASE_TOOLS,
+    LETTA_V1_AGENT,
+    has_base_rules,
+    with_approvals,
+    with_base_rules,
+    without_approval,
+)
+from services.agent.catalogues import Catalogues, together, with_their_approvals
+from services.agent.drafts import AgentDraft, check
+from services.agent.messages import Message
 from services.agent.ports_admin import (
     AgentList,
     AgentMemories,
@@ -39,7 +49,10 @@ _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPreconditi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewAgent:
-    """A request for an agent. `blocks` are drafts as the memory service takes them, with ids."""
+    """A request for an agent. `blocks` are drafts as the memory service takes them, with ids.
+
+    include_base_tool_rules: None for what is usual for the agent type. messages: what it begins with, without a run.
+    """
 
     agent_id: UUID
     draft: AgentDraft
@@ -47,6 +60,8 @@ class NewAgent:
     block_ids: tuple[UUID, ...] = ()
     tool_names: tuple[str, ...] = ()
     include_base_tools: bool = True
+    include_base_tool_rules: bool | None = None
+    messages: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +86,14 @@ class Administration:
     ) -> None:
         self._store = store
         self._memories = memories
-        self._tools = tools
-        self._models = models
+        self._catalogues = Catalogues(tools, models)
         self._defaults = defaults
 
     # One agent -----------------------------------------------------------------------------------------------------
 
     async def create(self, caller: CallContext, new: NewAgent) -> Described:
         """Makes an agent, or returns the one with that id. Raises Refused, LociError; then nothing is left behind."""
-        draft = agents.check(new.draft)
+        draft = check(new.draft)
         if not await self._store.reserve(caller.organization_id, new.agent_id, caller.user_id):
             return await self._existing(caller.organization_id, new.agent_id)
         try:
@@ -88,7 +102,7 @@ class Administration:
         except _REFUSALS:
             await self._store.release(caller.organization_id, new.agent_id)
             raise
-        agent = await self._store.insert(caller.organization_id, new.agent_id, caller.user_id, settings)
+        agent = await self._store.insert(caller.organization_id, new.agent_id, caller.user_id, settings, new.messages)
         if agent is None:
             return await self._existing(caller.organization_id, new.agent_id)
         return Described(agent, blocks, [tool.tool for tool in tools])
@@ -99,28 +113,29 @@ class Administration:
 
     async def update(self, caller: CallContext, agent_id: UUID, draft: AgentDraft, names: Sequence[str]) -> Described:
         """Changes the settings that are named. Raises Refused, LociError."""
-        mask, draft = agents.check_mask(names), agents.check(draft)
+        mask, draft = agents.check_mask(names), check(draft)
         organization_id = caller.organization_id
-        if "tool_ids" in mask:
-            await self._existing_tools(draft.tool_ids, ())
-        if "embedding" in mask and draft.embedding is not None:
-            await self._models.check_embedding(organization_id, draft.embedding)
+        tools = await self._catalogues.tools(draft.tool_ids, ()) if "tool_ids" in mask else ()
+        if "embedding" in mask:
+            await self._catalogues.check_embedding(organization_id, draft.embedding)
 
         async def changed(before: AgentSettings) -> AgentSettings:
             model = (draft.model or self._defaults.model) if "model" in mask else before.model
             # Only these two depend on the model, and a model that is gone must not hinder the other changes.
             needed = mask & {"model", "context_window_limit"}
-            window = await self._models.window(organization_id, model) if needed else 0
-            return agents.change(before, draft, mask, window=window, defaults=self._defaults)
+            window = await self._catalogues.window(organization_id, model) if needed else 0
+            after = agents.change(before, draft, mask, window=window, defaults=self._defaults)
+            return after if "tool_rules" in mask else with_their_approvals(after, before, tools)
 
         return await self._change(caller, agent_id, changed)
 
     async def attach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> Described:
         """Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND)."""
-        await self._existing_tools((tool_id,), ())
+        tools = await self._catalogues.tools((tool_id,), ())
 
         async def changed(before: AgentSettings) -> AgentSettings:
-            return agents.with_tools(before, (*before.tool_ids, tool_id))
+            after = agents.with_tools(before, (*before.tool_ids, tool_id))
+            return with_their_approvals(after, before, tools)
 
         return await self._change(caller, agent_id, changed)
 
@@ -131,6 +146,25 @@ class Administration:
             return agents.with_tools(before, (each for each in before.tool_ids if each != tool_id))
 
         return await self._change(caller, agent_id, changed)
+
+    async def set_tool_approval(
+        self, caller: CallContext, agent_id: UUID, tool_name: str, *, required: bool
+    ) -> Described:
+        """Whether calls of an attached tool wait for approval. Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND)."""
+
+        async def changed(before: AgentSettings) -> AgentSettings:
+            without = without_approval(before.tool_rules, tool_name)
+            # A rule about a tool that is not attached any more can be taken away all the same.
+            if without == before.tool_rules:
+                await self._catalogues.check_attached(before, tool_name)
+            after = with_approvals(before.tool_rules, (tool_name,)) if required else without
+            return replace(before, tool_rules=after)
+
+        return await self._change(caller, agent_id, changed)
+
+    async def reset_messages(self, caller: CallContext, agent_id: UUID) -> Described:
+        """Begins its default conversation anew. Raises NotFound (AGENT_NOT_FOUND), Aborted (CONVERSATION_BUSY)."""
+        return await self._describe_one(await self._store.reset_messages(caller.organization_id, agent_id))
 
     async def delete(self, caller: CallContext, agent_id: UUID) -> None:
         """Gone for readers at once; what hangs on it follows by the outbox. Raises NotFound (AGENT_NOT_FOUND)."""
@@ -146,7 +180,9 @@ class Administration:
 
     async def _describe(self, found: Sequence[Agent]) -> Sequence[Described]:
         tool_ids = agents.unique(tool_id for agent in found for tool_id in agent.settings.tool_ids)
-        blocks, tools = await together(self._memories.blocks([agent.id for agent in found]), self._tools.find(tool_ids))
+        blocks, tools = await together(
+            self._memories.blocks([agent.id for agent in found]), self._catalogues.find(tool_ids)
+        )
         by_id = {tool.id: tool.tool for tool in tools}
         return [
             # A deleted tool dangles until the agent's tools are set anew.
@@ -174,30 +210,19 @@ class Administration:
     async def _resolve(
         self, organization_id: UUID, draft: AgentDraft, new: NewAgent
     ) -> tuple[AgentSettings, tuple[CatalogueTool, ...]]:
-        base = BASE_TOOLS[draft.agent_type or LETTA_V1_AGENT] if new.include_base_tools else ()
+        agent_type = draft.agent_type or LETTA_V1_AGENT
+        base = BASE_TOOLS[agent_type] if new.include_base_tools else ()
         window, tools, _ = await together(
-            self._models.window(organization_id, draft.model or self._defaults.model),
-            self._existing_tools(draft.tool_ids, (*base, *new.tool_names)),
-            self._check_embedding(organization_id, draft.embedding),
+            self._catalogues.window(organization_id, draft.model or self._defaults.model),
+            self._catalogues.tools(draft.tool_ids, (*base, *new.tool_names)),
+            self._catalogues.check_embedding(organization_id, draft.embedding),
         )
-        settings = agents.begin(draft, (tool.id for tool in tools), window=window, defaults=self._defaults)
-        return settings, tools
-
-    async def _existing_tools(self, tool_ids: Sequence[UUID], names: Sequence[str]) -> tuple[CatalogueTool, ...]:
-        """The tools, those given by name first. Raises NotFound (TOOL_NOT_FOUND), naming what there is not."""
-        names = tuple(dict.fromkeys(names))
-        found = await self._tools.find(tool_ids, names)
-        by_name, by_id = {tool.name: tool for tool in found}, {tool.id: tool for tool in found}
-        missing = [name for name in names if name not in by_name]
-        missing += [f"tool-{tool_id}" for tool_id in tool_ids if tool_id not in by_id]
-        if missing:
-            raise NotFound(f"Tools not found: {', '.join(missing)}", reason="TOOL_NOT_FOUND")
-        ordered = agents.unique([*(by_name[name].id for name in names), *tool_ids])
-        return tuple(by_id[tool_id] for tool_id in ordered)
-
-    async def _check_embedding(self, organization_id: UUID, handle: str | None) -> None:
-        if handle is not None:
-            await self._models.check_embedding(organization_id, handle)
+        rules = draft.tool_rules or ()
+        if has_base_rules(agent_type) if new.include_base_tool_rules is None else new.include_base_tool_rules:
+            rules = with_base_rules(rules, (tool.name for tool in tools))
+        rules = with_approvals(rules, (tool.name for tool in tools if tool.needs_approval))
+        tool_ids = (tool.id for tool in tools)
+        return agents.begin(draft, tool_ids, rules, window=window, defaults=self._defaults), tools
 
     async def _create_blocks(self, new: NewAgent) -> Sequence[Any]:
         if not new.blocks and not new.block_ids:
@@ -220,12 +245,3 @@ class Administration:
                 return await self._describe_one(after)
         sentence = f"agent-{agent_id} is being changed by others all the time; try again."
         raise Aborted(sentence, reason="AGENT_VERSION_CONFLICT")
-
-
-async def together(*calls: Awaitable[Any]) -> list[Any]:
-    """The results of calls made at the same time; all have ended when the first error is raised."""
-    outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException):
-            raise outcome
-    return outcomes

@@ -11,9 +11,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from services.agent.agents import Agent, AgentSettings
-from services.agent.events import RunView
 from services.agent.messages import Message
-from services.agent.turn import Failure, Usage
 from services.common.paging import Page, PageOf
 
 # Agents ----------------------------------------------------------------------------------------------------------
@@ -44,9 +42,17 @@ class AgentStore(Protocol):
         ...
 
     async def insert(
-        self, organization_id: UUID, agent_id: UUID, user_id: UUID, settings: AgentSettings
+        self,
+        organization_id: UUID,
+        agent_id: UUID,
+        user_id: UUID,
+        settings: AgentSettings,
+        messages: Sequence[Message] = (),
     ) -> Agent | None:
-        """Stores a reserved agent with its default conversation; None when the reservation is gone."""
+        """Stores a reserved agent with its default conversation, which begins with `messages`.
+
+        None when the reservation is gone.
+        """
         ...
 
     async def get(self, organization_id: UUID, agent_id: UUID) -> Agent:
@@ -61,6 +67,10 @@ class AgentStore(Protocol):
         self, organization_id: UUID, user_id: UUID, before: Agent, settings: AgentSettings
     ) -> Agent | None:
         """Stores new settings as the next version; None when `before` is not the present one any more."""
+        ...
+
+    async def reset_messages(self, organization_id: UUID, agent_id: UUID) -> Agent:
+        """Begins the default conversation anew. Raises NotFound (AGENT_NOT_FOUND), Aborted (CONVERSATION_BUSY)."""
         ...
 
     async def delete(self, organization_id: UUID, agent_id: UUID, user_id: UUID) -> None:
@@ -86,11 +96,12 @@ class AgentMemories(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CatalogueTool:
-    """A tool and, in `tool`, all of it as it came."""
+    """A tool and, in `tool`, all of it as it came. `needs_approval`: an agent that gets it gets an approval rule, too."""
 
     id: UUID
     name: str
     tool: Any
+    needs_approval: bool = False
 
 
 class ToolCatalogue(Protocol):
@@ -152,70 +163,6 @@ class History(Protocol):
         ...
 
 
-# Runs ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunList:
-    """Which runs to list; see loci.agent.v1.ListRunsRequest."""
-
-    page: Page
-    agent_ids: tuple[UUID, ...] = ()
-    statuses: tuple[str, ...] = ()
-    stop_reason: str | None = None
-    conversation_id: UUID | None = None
-    background: bool | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepView:
-    """A step as its readers see it; see loci.agent.v1.Step."""
-
-    id: UUID
-    run_id: UUID
-    agent_id: UUID
-    number: int
-    status: str
-    stop_reason: str | None
-    model_handle: str
-    attempts: int
-    context_window_limit: int
-    usage: Usage
-    failure: Failure | None
-    prompt_hash: str
-    trace_id: str
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class RunUsage:
-    """What a run has used so far; tokens in the window are None before its first step."""
-
-    usage: Usage
-    steps: int
-    context_tokens: int | None
-
-
-class Runs(Protocol):
-    """Runs of a tenant; those of deleted agents are not there. All but `list` raise NotFound (RUN_NOT_FOUND)."""
-
-    async def get(self, organization_id: UUID, run_id: UUID) -> RunView: ...
-
-    async def list(self, organization_id: UUID, wanted: RunList) -> PageOf[RunView]:
-        """One page. Raises NotFound (RUN_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
-        ...
-
-    async def messages(self, organization_id: UUID, run_id: UUID) -> tuple[Message, ...]:
-        """Its messages, the input included, oldest first."""
-        ...
-
-    async def steps(self, organization_id: UUID, run_id: UUID) -> tuple[StepView, ...]:
-        """Its steps, oldest first."""
-        ...
-
-    async def usage(self, organization_id: UUID, run_id: UUID) -> RunUsage: ...
-
-
 # The outbox ------------------------------------------------------------------------------------------------------
 
 
@@ -234,8 +181,8 @@ class Order:
 class Outbox(Protocol):
     """Orders of all tenants."""
 
-    async def claim(self, most: int, lease: float) -> Sequence[Order]:
-        """Orders that are due; nobody else gets them for `lease` seconds."""
+    async def claim(self, kinds: Sequence[str], most: int, lease: float) -> Sequence[Order]:
+        """Orders of these kinds that are due; nobody else gets them for `lease` seconds."""
         ...
 
     async def done(self, order: Order) -> None:

@@ -1,6 +1,7 @@
 """Agents in Postgres, with SQLAlchemy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -8,14 +9,18 @@ from sqlalchemy import ColumnElement, func, insert, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.adapters import agent_statements as statements
-from services.agent.adapters.agent_statements import given, present, whole
+from services.agent.adapters import agent_statements as reads
+from services.agent.adapters import agent_writes as writes
+from services.agent.adapters.agent_statements import WAITING, given, present, whole
 from services.agent.adapters.erasing import stop_runs
 from services.agent.adapters.paging import bounded, order, page_of, reading
-from services.agent.adapters.tables import agents, outbox
-from services.agent.agents import SETTABLE, Agent, AgentSettings, LastRun
+from services.agent.adapters.rows import message_from_row, message_to_row
+from services.agent.adapters.tables import MESSAGE_COLUMNS, agents, outbox
+from services.agent.agents import SETTABLE, Agent, AgentSettings, LastRun, Waiting
+from services.agent.messages import Message
 from services.agent.ports_admin import AgentList
-from services.common.errors import NotFound
+from services.agent.rule_json import rules_from_json, rules_to_json
+from services.common.errors import Aborted, NotFound
 from services.common.ids import uuid7
 from services.common.paging import PageOf
 
@@ -38,15 +43,20 @@ class PostgresAgents:
             payload={"user_id": str(user_id)},
         )
         async with self._reading.connect() as connection:
-            return (await connection.execute(statements.RESERVE, values)).first() is not None
+            return (await connection.execute(writes.RESERVE, values)).first() is not None
 
     async def release(self, organization_id: UUID, agent_id: UUID) -> None:
         values = given(organization_id=organization_id, reservation=_reservation(agent_id))
         async with self._reading.connect() as connection:
-            await connection.execute(statements.RELEASE, values)
+            await connection.execute(writes.RELEASE, values)
 
     async def insert(
-        self, organization_id: UUID, agent_id: UUID, user_id: UUID, settings: AgentSettings
+        self,
+        organization_id: UUID,
+        agent_id: UUID,
+        user_id: UUID,
+        settings: AgentSettings,
+        messages: Sequence[Message] = (),
     ) -> Agent | None:
         values = given(
             **_columns(settings),
@@ -56,18 +66,21 @@ class PostgresAgents:
             last_updated_by_id=user_id,
             reservation=_reservation(agent_id),
             log_id=uuid7(),
+            messages=[message_to_row(message, place, 0) for place, message in enumerate(messages)],
         )
         try:
             async with self._reading.connect() as connection:
-                row = (await connection.execute(statements.INSERT, values)).first()
+                row = (await connection.execute(writes.INSERT, values)).first()
         except IntegrityError:
             return None
-        return None if row is None else agent_from_row(row._asdict())
+        if row is None:
+            return None
+        return replace(agent_from_row(row._asdict()), window=tuple(message.id for message in messages))
 
     async def get(self, organization_id: UUID, agent_id: UUID) -> Agent:
         values = given(organization_id=organization_id, id=agent_id)
         async with self._reading.connect() as connection:
-            row = (await connection.execute(statements.GET, values)).first()
+            row = (await connection.execute(reads.GET, values)).first()
         if row is None:
             raise no_such_agent(agent_id)
         return agent_from_row(row._asdict())
@@ -76,7 +89,7 @@ class PostgresAgents:
         time = agents.c.updated_at if wanted.by_update else agents.c.created_at
         page = wanted.page
         async with self._reading.connect() as connection:
-            found = present(organization_id).where(*statements.filters(wanted))
+            found = present(organization_id).where(*reads.filters(wanted))
             found = await bounded(connection, found, agents, time, page, organization_id)
             query = whole(found, lambda rows: order(rows.c[time.name], rows.c.id, ascending=page.scan_ascending))
             rows = (await connection.execute(query)).all()
@@ -99,7 +112,22 @@ class PostgresAgents:
         )
         async with self._reading.connect() as connection:
             row = (await connection.execute(statement)).first()
-        return None if row is None else agent_from_row(row._asdict(), before.window, before.last_run)
+        if row is None:
+            return None
+        after = agent_from_row(row._asdict())
+        return replace(after, window=before.window, last_run=before.last_run, waiting=before.waiting)
+
+    async def reset_messages(self, organization_id: UUID, agent_id: UUID) -> Agent:
+        values = given(organization_id=organization_id, id=agent_id)
+        async with self._engine.begin() as connection:
+            head = (await connection.execute(writes.LOCK, values)).first()
+            if head is None:
+                raise no_such_agent(agent_id)
+            active = given(organization_id=organization_id, run_id=head.active_run_id)
+            if (await connection.execute(writes.GOES_ON, active)).scalar_one():
+                raise _busy(head.active_run_id)
+            await connection.execute(writes.RESET, values | given(log_id=uuid7()))
+        return await self.get(organization_id, agent_id)
 
     async def delete(self, organization_id: UUID, agent_id: UUID, user_id: UUID) -> None:
         tombstone = update(agents).where(*_is_present(organization_id, agent_id)).values(deleted_at=func.now())
@@ -115,14 +143,14 @@ def no_such_agent(agent_id: UUID) -> NotFound:
     return NotFound(f"Agent agent-{agent_id} not found", reason="AGENT_NOT_FOUND")
 
 
-def agent_from_row(row: Mapping[str, Any], window: tuple[UUID, ...] = (), last_run: LastRun | None = None) -> Agent:
-    """A row of `agents`, with its window and its last run where the query has their columns."""
-    if row.get("window"):
-        window = tuple(row["window"])
-    if row.get("run_completed_at"):
-        last_run = LastRun(row["run_stop_reason"], row["run_created_at"], row["run_completed_at"])
+def agent_from_row(row: Mapping[str, Any]) -> Agent:
+    """A row of `agents`, with what `agent_statements.whole` adds to it where the query has its columns."""
     settings = {name: row[name] for name in SETTABLE}
-    settings |= {"tool_ids": tuple(row["tool_ids"]), "tags": tuple(row["tags"])}
+    settings |= {
+        "tool_ids": tuple(row["tool_ids"]),
+        "tags": tuple(row["tags"]),
+        "tool_rules": rules_from_json(row["tool_rules"]),
+    }
     return Agent(
         id=row["id"],
         version=row["version"],
@@ -131,14 +159,46 @@ def agent_from_row(row: Mapping[str, Any], window: tuple[UUID, ...] = (), last_r
         last_updated_by_id=row["last_updated_by_id"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
-        window=window,
-        last_run=last_run,
+        window=_window(row),
+        last_run=_last_run(row),
+        waiting=_waiting(row),
     )
+
+
+def _window(row: Mapping[str, Any]) -> tuple[UUID, ...]:
+    summary, window = row.get("summary_id"), row.get("window") or ()
+    return tuple(window) if summary is None else (summary, *window)
+
+
+def _last_run(row: Mapping[str, Any]) -> LastRun | None:
+    if not row.get("run_completed_at"):
+        return None
+    return LastRun(row["run_stop_reason"], row["run_created_at"], row["run_completed_at"])
+
+
+def _waiting(row: Mapping[str, Any]) -> Waiting | None:
+    if not row.get(f"{WAITING}id"):
+        return None
+    message = message_from_row({column.name: row[WAITING + column.name] for column in MESSAGE_COLUMNS})
+    return Waiting(message, row["approval_due"])
 
 
 def _columns(settings: AgentSettings) -> dict[str, Any]:
     values = {name: getattr(settings, name) for name in SETTABLE}
-    return values | {"tool_ids": list(settings.tool_ids), "tags": list(settings.tags)}
+    return values | {
+        "tool_ids": list(settings.tool_ids),
+        "tags": list(settings.tags),
+        "tool_rules": rules_to_json(settings.tool_rules),
+    }
+
+
+def _busy(run_id: UUID) -> Aborted:
+    return Aborted(
+        "The messages cannot be reset: a request is being processed for this conversation. Wait for it or cancel it. "
+        f"(run_id=run-{run_id})",
+        reason="CONVERSATION_BUSY",
+        metadata={"run_id": f"run-{run_id}"},
+    )
 
 
 def _is_present(organization_id: UUID, agent_id: UUID) -> tuple[ColumnElement[bool], ...]:

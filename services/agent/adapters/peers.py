@@ -110,4 +110,4 @@ class GrpcModelCatalogue:
 
 
 def _tool(tool: tool_pb2.Tool) -> CatalogueTool:
-    return CatalogueTool(from_public("tool", tool.id), tool.name, tool)
+    return CatalogueTool(from_public("tool", tool.id), tool.name, tool, tool.default_requires_approval)

@@ -39,8 +39,8 @@ def _text(name: str, *, nullable: bool = False) -> Column[Any]:
     return Column(name, Text, nullable=nullable)
 
 
-def _number(name: str) -> Column[Any]:
-    return Column(name, Integer, nullable=False)
+def _number(name: str, *, nullable: bool = False) -> Column[Any]:
+    return Column(name, Integer, nullable=nullable)
 
 
 def _long(name: str, *, nullable: bool = False) -> Column[Any]:
@@ -89,6 +89,12 @@ agents = _table(
     _time("created_at"),
     _time("updated_at"),
     _time("deleted_at", nullable=True),
+    _json("tool_rules"),
+    _json("compaction_settings", nullable=True),
+    _flag("message_buffer_autoclear"),
+    _number("max_files_open", nullable=True),
+    _number("per_file_view_window_char_limit", nullable=True),
+    _number("recall_passages"),
 )
 
 conversations = _table(
@@ -179,6 +185,10 @@ runs = _table(
     _time("started_at", nullable=True),
     _time("first_token_at", nullable=True),
     _time("completed_at", nullable=True),
+    _json("options"),
+    _time("callback_sent_at", nullable=True),
+    Column("callback_status_code", Integer, nullable=True),
+    _text("callback_error", nullable=True),
 )
 
 steps = _table(
@@ -201,6 +211,20 @@ steps = _table(
     _text("trace_id", nullable=True),
     _time("created_at"),
     _time("completed_at", nullable=True),
+    _json("metrics"),
+    _text("feedback", nullable=True),
+    Column("tags", ARRAY(Text), nullable=False),
+)
+
+provider_traces = _table(
+    "provider_traces",
+    "step_id",
+    _id("organization_id"),
+    _id("step_id"),
+    _id("run_id"),
+    _id("agent_id"),
+    _text("trace"),
+    _time("created_at"),
 )
 
 messages = _table(

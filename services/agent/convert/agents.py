@@ -9,16 +9,21 @@ import orjson
 from loci.agent.v1 import agent_pb2, agent_service_pb2
 from loci.memory.v1 import block_service_pb2
 from services.agent.administration import Described, NewAgent
-from services.agent.agents import AgentDraft, LastRun, json_object
+from services.agent.agents import AgentSettings, LastRun, Waiting
+from services.agent.compaction_settings import settings_from_json, settings_to_json
+from services.agent.convert.first_messages import first_messages
 from services.agent.convert.lists import page
 from services.agent.convert.messages import timestamp
+from services.agent.drafts import AgentDraft, json_object, tool_rules
 from services.agent.instructions import BLOCK_DESCRIPTIONS
-from services.agent.messages import system_message_id
+from services.agent.messages import Call, gated_calls, piece_id, pieces, system_message_id
 from services.agent.ports_admin import AgentList
+from services.agent.rule_json import rules_to_json
 from services.common.ids import from_public, to_public, uuid7
 
 _AGENTS_PER_PAGE = 50
 _JSON = "_json"
+_OBJECTS = ("model_settings_json", "metadata_json", "response_format_json", "compaction_settings_json")
 
 
 def agent_to_proto(described: Described) -> agent_pb2.Agent:
@@ -48,7 +53,15 @@ def agent_to_proto(described: Described) -> agent_pb2.Agent:
         message_ids=[to_public("message", each) for each in (system_message_id(agent.id), *agent.window)],
         response_format_json=_json_text(settings.response_format),
         project_id=settings.project_id,
+        tool_rules_json=_json_text(rules_to_json(settings.tool_rules)),
+        compaction_settings_json=_json_text(_compaction(settings)),
+        message_buffer_autoclear=settings.message_buffer_autoclear,
+        max_files_open=settings.max_files_open,
+        per_file_view_window_char_limit=settings.per_file_view_window_char_limit,
+        recall_passages=settings.recall_passages,
     )
+    if agent.waiting is not None:
+        wire.pending_approval.CopyFrom(_pending(agent.waiting))
     if agent.last_run is not None:
         _put_last_run(wire, agent.last_run)
     return wire
@@ -64,6 +77,10 @@ def new_agent(request: agent_service_pb2.CreateAgentRequest) -> NewAgent:
         block_ids=_ids("block", request.block_ids),
         tool_names=tuple(request.tool_names),
         include_base_tools=not request.HasField("include_base_tools") or request.include_base_tools,
+        include_base_tool_rules=(
+            request.include_base_tool_rules if request.HasField("include_base_tool_rules") else None
+        ),
+        messages=first_messages(request.initial_messages),
     )
 
 
@@ -72,8 +89,10 @@ def draft(wire: agent_service_pb2.AgentDraft) -> AgentDraft:
     given: dict[str, Any] = {}
     for field, value in wire.ListFields():
         name = field.name.removesuffix(_JSON)
-        given[name] = json_object(name, value) if field.name.endswith(_JSON) else value
+        given[name] = json_object(name, value) if field.name in _OBJECTS else value
     given |= {"tags": tuple(wire.tags), "tool_ids": _ids("tool", wire.tool_ids)}
+    if wire.HasField("tool_rules_json"):
+        given["tool_rules"] = tool_rules(wire.tool_rules_json)
     if wire.agent_type:
         given["agent_type"] = _agent_type(wire.agent_type)
     return AgentDraft(**given)
@@ -106,6 +125,30 @@ def _put_last_run(wire: agent_pb2.Agent, run: LastRun) -> None:
     wire.last_run_completion.CopyFrom(timestamp(run.completed_at))
     wire.last_run_duration_ms = round((run.completed_at - run.created_at).total_seconds() * 1_000)
     wire.last_stop_reason = stop_reason(run.stop_reason)
+
+
+def _compaction(settings: AgentSettings) -> dict[str, Any]:
+    chosen = settings_from_json(settings.compaction_settings or {})
+    return settings_to_json(chosen, agent_model=settings.model)
+
+
+def _pending(waiting: Waiting) -> agent_pb2.PendingApproval:
+    message = waiting.message
+    calls = [{"name": call.name, "arguments": call.arguments, "tool_call_id": call.id} for call in gated_calls(message)]
+    shown = next((otid, part) for otid, (part, *_) in pieces(message) if isinstance(part, Call) and part.gate)
+    wire = agent_pb2.PendingApproval(
+        request_id=to_public("message", piece_id(message.id, shown[1])),
+        otid=shown[0],
+        created_at=timestamp(message.created_at),
+        tool_calls_json=_json_text(calls),
+    )
+    if message.run_id is not None:
+        wire.run_id = to_public("run", message.run_id)
+    if message.step_id is not None:
+        wire.step_id = to_public("step", message.step_id)
+    if waiting.due_at is not None:
+        wire.due_at.CopyFrom(timestamp(waiting.due_at))
+    return wire
 
 
 def _completed(block: block_service_pb2.BlockDraft, agent_id: UUID, place: int) -> block_service_pb2.BlockDraft:

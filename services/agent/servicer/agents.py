@@ -64,3 +64,16 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         agent_id, tool_id = from_public("agent", request.agent_id), from_public("tool", request.tool_id)
         described = await self._administration.detach_tool(current(), agent_id, tool_id)
         return wire.DetachToolResponse(agent=agent_to_proto(described))
+
+    async def SetToolApproval(self, request: wire.SetToolApprovalRequest, context: Any) -> wire.SetToolApprovalResponse:
+        """Adds or removes an approval rule."""
+        agent_id = from_public("agent", request.agent_id)
+        described = await self._administration.set_tool_approval(
+            current(), agent_id, request.tool_name, required=request.requires_approval
+        )
+        return wire.SetToolApprovalResponse(agent=agent_to_proto(described))
+
+    async def ResetMessages(self, request: wire.ResetMessagesRequest, context: Any) -> wire.ResetMessagesResponse:
+        """Begins the default conversation anew."""
+        described = await self._administration.reset_messages(current(), from_public("agent", request.agent_id))
+        return wire.ResetMessagesResponse(agent=agent_to_proto(described))

@@ -8,18 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.agent.agents import (
-    SETTABLE,
-    AgentDraft,
-    AgentSettings,
-    Defaults,
-    begin,
-    change,
-    check,
-    check_mask,
-    json_object,
-    with_tools,
-)
+from services.agent.agents import SETTABLE, AgentSettings, Defaults, begin, change, check_mask, with_tools
+from services.agent.drafts import AgentDraft, check, json_object
 from services.agent.instructions import INSTRUCTIONS
 from services.agent.names import random_name
 from services.agent.refusals import Refused

@@ -1,0 +1,44 @@
+"""What a new agent's conversation begins with <- protobuf."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from loci.agent.v1 import message_pb2
+from services.agent.convert.messages import messages_from_proto
+from services.agent.messages import Message, Text
+from services.common.errors import InvalidArgument
+from services.common.ids import uuid7
+
+_ASSISTANT = message_pb2.MESSAGE_ROLE_ASSISTANT
+_ROLES = (
+    message_pb2.MESSAGE_ROLE_UNSPECIFIED,
+    message_pb2.MESSAGE_ROLE_USER,
+    message_pb2.MESSAGE_ROLE_SYSTEM,
+    _ASSISTANT,
+)
+
+
+def first_messages(sent: Sequence[message_pb2.InputMessage]) -> tuple[Message, ...]:
+    """The messages as they will be stored; none are as good as any.
+
+    Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID).
+    """
+    if not sent:
+        return ()
+    for number, message in enumerate(sent):
+        if message.role not in _ROLES:
+            sentence = f"initial_messages[{number}] must be of the role user, system or assistant"
+            raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
+    stored = messages_from_proto(sent, uuid7(), datetime.now(UTC))
+    return tuple(_first(message, number, sent[number].role) for number, message in enumerate(stored))
+
+
+def _first(message: Message, number: int, role: message_pb2.MessageRole.ValueType) -> Message:
+    """Without a run: no request brought it."""
+    if role != _ASSISTANT:
+        return replace(message, run_id=None)
+    if not all(isinstance(part, Text) for part in message.parts):
+        sentence = f"initial_messages[{number}] is of the role assistant and must be text"
+        raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
+    return replace(message, run_id=None, role="assistant")
