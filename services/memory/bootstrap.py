@@ -79,7 +79,7 @@ def build(
     """The server, bound to `listen` and not started. Raises SettingsError."""
     conflicts = Conflicts()
     archival = Archival(stores.passages, embedder, search_seconds=search_seconds)
-    tools = Tools(stores.blocks, stores.copies, stores.calls, archival, conflicts)
+    tools = Tools(stores.blocks, stores.agents, stores.copies, stores.calls, archival, conflicts)
     versions = Versions(stores.copies, stores.calls, stores.agents)
     return make_server(
         listen,

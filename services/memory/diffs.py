@@ -41,8 +41,8 @@ def parse(diff: str) -> list[Hunk]:
     if "\n*** " in f"\n{diff}":
         raise Refused(
             "TOOL_REFUSED",
-            'Lines that begin with "*** " are not part of a unified diff. '
-            "A patch changes the one block that its label names: call the tool once for each block.",
+            'Lines that begin with "*** " are not part of a unified diff. For several blocks begin each part with '
+            '"*** Update Block: <label>", "*** Add Block: <label>" or "*** Delete Block: <label>".',
         )
     hunks: list[Hunk] = []
     body: list[str] = []

@@ -6,6 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from services.memory.model import Block, BlockDraft, CallRecord, Origin
+from services.memory.patches import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,14 @@ class CopyStore(Protocol):
         """Creates blocks, attaches them in this order and keeps the call's result.
 
         Raises AlreadyExists (BLOCK_LABEL_TAKEN), CallRepeated.
+        """
+
+    async def apply_plan(
+        self, organization_id: UUID, agent_id: UUID, plan: Plan, origin: Origin, record: CallRecord
+    ) -> None:
+        """Carries out a patch on several blocks and keeps the call's result.
+
+        Raises VersionConflict, AlreadyExists (BLOCK_LABEL_TAKEN), CallRepeated.
         """
 
     async def share_archives(self, organization_id: UUID, source_agent_id: UUID, target_agent_id: UUID) -> None:

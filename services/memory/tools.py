@@ -4,25 +4,24 @@ The edit, its row of history and the result are one commit. A call that is repea
 it was killed half-way) finds the result and does nothing.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
 from functools import partial
 from hashlib import sha256
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, LociError, NotFound
 from services.common.ids import uuid7
-from services.memory import blocks, diffs
-from services.memory.archival import Archival, Found
+from services.memory import blocks, diffs, patches
+from services.memory.archival import Archival
 from services.memory.arguments import Arguments
 from services.memory.blocks import Edit
 from services.memory.edits import Conflicts
 from services.memory.model import Block, BlockDraft, CallRecord, PassageDraft, Refused, ToolCall, ToolResult
 from services.memory.passages import PassageFilter, PassageQuery, id_of_call
-from services.memory.ports import BlockStore, CallRepeated, CallStore, VersionConflict
+from services.memory.patches import Part
+from services.memory.ports import AgentStore, BlockStore, CallRepeated, CallStore, VersionConflict
 from services.memory.ports_copies import CopyStore
+from services.memory.telling import told_of, zone_of
 
 Operation = Callable[[str], Edit]
 
@@ -48,7 +47,7 @@ _LABELS: dict[str, Callable[[Arguments], str]] = {
     "rethink_memory": lambda given: given.text("target_block_label"),
     "rethink_user_memory": lambda given: "human",
 }
-_REWRITE = "memory_rethink"
+_REWRITE, _PATCH = "memory_rethink", "memory_apply_patch"
 _INSERT, _SEARCH = "archival_memory_insert", "archival_memory_search"
 # What only says that a series of edits is over; the agent's rules end its turn.
 _ENDS = {
@@ -63,9 +62,16 @@ class Tools:
     """Runs tool calls."""
 
     def __init__(
-        self, block_store: BlockStore, copies: CopyStore, calls: CallStore, archival: Archival, conflicts: Conflicts
+        self,
+        block_store: BlockStore,
+        agents: AgentStore,
+        copies: CopyStore,
+        calls: CallStore,
+        archival: Archival,
+        conflicts: Conflicts,
     ) -> None:
         self._blocks = block_store
+        self._agents = agents
         self._copies = copies
         self._calls = calls
         self._archival = archival
@@ -82,6 +88,8 @@ class Tools:
             if _may_create(call):
                 text = given.text("new_memory")
                 return await self._edit(call, given.text("label"), partial(blocks.rewrite, text=text, trusted=True))
+            if call.tool_name == _PATCH and (parts := patches.parts(given.text("patch"))):
+                return await self._patch(call, parts)
             if make is not None:
                 return await self._edit(call, _label(call, given), make(given))
             if call.tool_name in _ENDS:
@@ -114,6 +122,25 @@ class Tools:
             record = _record(call, told, is_error=False)
             stored = await self._blocks.commit(call.organization_id, after, edit.operation, call.origin, record)
             return ToolResult(tool_return=told, is_error=False, changed_blocks=(stored,))
+
+        return await self._conflicts.settle(once)
+
+    async def _patch(self, call: ToolCall, parts: list[Part]) -> ToolResult:
+        """A patch on several blocks: all of it or nothing."""
+
+        async def once() -> ToolResult:
+            kept = await self._calls.find(call.organization_id, call.call_key)
+            if kept is not None:
+                return await self._repeat(call, kept)
+            memory = await self._agents.memory(call.organization_id, call.agent_id, call.conversation_id)
+            plan = patches.plan(parts, memory, uuid7)
+            record = _record(call, "\n".join(plan.told), is_error=False)
+            record = replace(record, changed_block_ids=plan.changed_block_ids)
+            try:
+                await self._copies.apply_plan(call.organization_id, call.agent_id, plan, call.origin, record)
+            except AlreadyExists as taken:
+                raise Refused("TOOL_REFUSED", f"Nothing was changed: {taken.message}.") from None
+            return await self._repeat(call, record)
 
         return await self._conflicts.settle(once)
 
@@ -157,7 +184,7 @@ class Tools:
         kept = await self._calls.find(call.organization_id, call.call_key)
         if kept is not None:
             return await self._repeat(call, kept)
-        zone = _zone(call.timezone)
+        zone = zone_of(call.timezone)
         query = PassageQuery(
             text=given.text("query"),
             top_k=given.integer("top_k", 5),
@@ -169,7 +196,7 @@ class Tools:
             ),
         )
         found = await self._archival.search(call.organization_id, call.agent_id, query)
-        return await self._answer(call, _told(found, zone), is_error=False)
+        return await self._answer(call, told_of(found, zone), is_error=False)
 
     async def _answer(self, call: ToolCall, told: str, *, is_error: bool) -> ToolResult:
         """Keeps a result that changes nothing, unless there is one already, which then is the answer."""
@@ -215,35 +242,3 @@ def _record(call: ToolCall, told: str, *, is_error: bool) -> CallRecord:
 
 def _fingerprint(call: ToolCall) -> bytes:
     return sha256("\n".join((call.tool_name, str(call.agent_id), call.arguments_json)).encode()).digest()
-
-
-def _zone(name: str) -> tzinfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return UTC
-
-
-def _local(moment: datetime, zone: tzinfo) -> datetime:
-    try:
-        return moment.astimezone(zone)
-    except OverflowError:  # at the ends of the calendar
-        return moment
-
-
-def _told(found: Found, zone: tzinfo) -> str:
-    """What the model reads: a JSON object of count, results (id, timestamp, content, tags), perhaps a note."""
-    results = [
-        {
-            "id": f"passage-{hit.passage.id}",
-            "timestamp": _local(hit.passage.created_at, zone).isoformat(timespec="seconds"),
-            "content": hit.passage.text,
-            "tags": list(hit.passage.tags),
-        }
-        for hit in found.hits
-    ]
-    told: dict[str, object] = {"count": len(results), "results": results}
-    if found.without_vectors:
-        models = " and ".join(found.without_vectors)
-        told["note"] = f"{models} could not be reached, so this was found by words alone; other words may find more."
-    return json.dumps(told, ensure_ascii=False)

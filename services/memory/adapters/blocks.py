@@ -121,47 +121,7 @@ class PostgresBlocks:
         origin: Origin,
         record: CallRecord | None = None,
     ) -> Block:
-        answer: tuple[object, ...] = (None,) * 5
-        if record is not None:
-            answer = (
-                record.call_key,
-                record.tool_name,
-                record.arguments_hash,
-                record.tool_return,
-                record.is_error,
-            )
-        try:
-            row = await self._pool.fetchrow(
-                _COMMIT,
-                organization_id,
-                after.id,
-                after.version,
-                after.label,
-                after.value,
-                after.limit,
-                after.description,
-                after.read_only,
-                after.hidden,
-                after.metadata,
-                after.tags,
-                after.project_id,
-                after.template_name,
-                after.is_template,
-                operation,
-                origin.actor_id,
-                origin.agent_id,
-                origin.run_id,
-                origin.step_id,
-                origin.call_key,
-                *answer,
-            )
-        except asyncpg.UniqueViolationError as error:
-            if error.constraint_name in ("agent_blocks_label_key", "conversation_blocks_pkey"):
-                raise _label_taken(f"an owner of this block has another block labelled {after.label!r}") from None
-            raise VersionConflict(after.id) from None
-        if row is None:
-            raise VersionConflict(after.id)
-        return rows.block(row)
+        return await commit_block(self._pool, organization_id, after, operation, origin, record)
 
     async def delete(self, organization_id: UUID, block_id: UUID) -> None:
         gone = await self._pool.fetchrow(
@@ -198,6 +158,52 @@ class PostgresBlocks:
             block_id,
         )
         return [row["agent_id"] for row in found]
+
+
+async def commit_block(
+    connection: Any,
+    organization_id: UUID,
+    after: Block,
+    operation: Operation,
+    origin: Origin,
+    record: CallRecord | None = None,
+) -> Block:
+    """See `BlockStore.commit`; on a pool or within a transaction."""
+    answer: tuple[object, ...] = (None,) * 5
+    if record is not None:
+        answer = (record.call_key, record.tool_name, record.arguments_hash, record.tool_return, record.is_error)
+    try:
+        row = await connection.fetchrow(
+            _COMMIT,
+            organization_id,
+            after.id,
+            after.version,
+            after.label,
+            after.value,
+            after.limit,
+            after.description,
+            after.read_only,
+            after.hidden,
+            after.metadata,
+            after.tags,
+            after.project_id,
+            after.template_name,
+            after.is_template,
+            operation,
+            origin.actor_id,
+            origin.agent_id,
+            origin.run_id,
+            origin.step_id,
+            origin.call_key,
+            *answer,
+        )
+    except asyncpg.UniqueViolationError as error:
+        if error.constraint_name in ("agent_blocks_label_key", "conversation_blocks_pkey"):
+            raise _label_taken(f"an owner of this block has another block labelled {after.label!r}") from None
+        raise VersionConflict(after.id) from None
+    if row is None:
+        raise VersionConflict(after.id)
+    return rows.block(row)
 
 
 async def create_blocks(

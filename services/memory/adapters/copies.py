@@ -11,11 +11,12 @@ import asyncpg
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.memory.adapters import rows
-from services.memory.adapters.blocks import attach_blocks, create_blocks
+from services.memory.adapters.blocks import attach_blocks, commit_block, create_blocks
 from services.memory.adapters.calls import RECORD, record_values
 from services.memory.adapters.rows import BLOCK_COLUMNS
 from services.memory.copies import copy_of
 from services.memory.model import Block, BlockDraft, CallRecord, Operation, Origin
+from services.memory.patches import Plan
 from services.memory.ports import CallRepeated
 from services.memory.ports_copies import RestoreRequest
 
@@ -96,6 +97,9 @@ JOIN memory.blocks b ON b.organization_id = $1 AND b.id = wanted.id
 LEFT JOIN memory.block_history h
     ON h.organization_id = $1 AND h.block_id = wanted.id AND h.version = wanted.version
 ORDER BY b.id
+"""
+_DETACH = """
+DELETE FROM memory.agent_blocks WHERE organization_id = $1 AND agent_id = $2 AND block_id = ANY($3)
 """
 _SHARE = """
 INSERT INTO memory.agent_archives (organization_id, agent_id, archive_id)
@@ -194,6 +198,18 @@ class PostgresCopies:
             await _keep(connection, organization_id, record)
             await create_blocks(connection, organization_id, origin, drafts)
             await attach_blocks(connection, organization_id, agent_id, made, created_with_agent=True)
+
+    async def apply_plan(
+        self, organization_id: UUID, agent_id: UUID, plan: Plan, origin: Origin, record: CallRecord
+    ) -> None:
+        made = [draft.id for draft in plan.created if draft.id is not None]
+        async with self._pool.acquire() as connection, connection.transaction():
+            await _keep(connection, organization_id, record)
+            await connection.execute(_DETACH, organization_id, agent_id, plan.detached)
+            for after in sorted(plan.edited.values(), key=lambda block: block.id):
+                await commit_block(connection, organization_id, after, Operation.PATCH, origin)
+            await create_blocks(connection, organization_id, origin, plan.created)
+            await attach_blocks(connection, organization_id, agent_id, made, created_with_agent=False)
 
     async def share_archives(self, organization_id: UUID, source_agent_id: UUID, target_agent_id: UUID) -> None:
         await self._pool.execute(_SHARE, organization_id, source_agent_id, target_agent_id)

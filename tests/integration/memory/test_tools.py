@@ -91,6 +91,75 @@ async def test_the_tools_of_older_agents_act_once(memory: Memory, tool: str, arg
     assert await memory.value(agent, "human") == "new\nlater"
 
 
+PATCH = """*** Begin Patch
+*** Update Block: human
+*** Move to: person
+@@
+-Rome
++Oslo
+*** Delete Block: notes
+*** Add Block: tasks
++write
+*** Update Block: shared
+ start
++{}
+*** End Patch"""
+
+
+async def test_a_patch_on_several_blocks_is_one_change(memory: Memory) -> None:
+    agent = await memory.agent_with(human="Rome", notes="n", shared="start")
+    before = await memory.read(agent)
+    answers = await asyncio.gather(
+        *(
+            memory.apply(agent, "memory_apply_patch", call_key="once", label="", patch=PATCH.format("x"))
+            for _ in range(4)
+        )
+    )
+    assert len({answer.tool_return for answer in answers}) == 1
+    assert not answers[0].is_error
+    assert {label: block.value for label, block in (await memory.read(agent)).items()} == {
+        "person": "Oslo",
+        "shared": "start\nx",
+        "tasks": "write",
+    }
+    assert {block.label for block in answers[0].changed_blocks} == {"person", "shared", "tasks"}
+    newest = (await memory.history(before["human"].id))[0]
+    assert (newest.operation, newest.call_key, newest.version) == (block_pb2.BLOCK_OPERATION_PATCH, "once", 2)
+    assert [one.value for one in await memory.history(before["notes"].id)] == ["n"]
+
+
+async def test_a_patch_on_several_blocks_is_all_or_nothing(memory: Memory) -> None:
+    agent, other = await memory.agent_with(human="Rome", notes="n", shared="start"), await memory.agent_with(person="p")
+    shared = (await memory.read(agent))["human"]
+    await memory.blocks.AttachBlock(block_pb.AttachBlockRequest(agent_id=other, block_id=shared.id))
+    before = await memory.read(agent)
+    told = await memory.apply(agent, "memory_apply_patch", label="", patch=PATCH.format("x"))
+    assert told.is_error
+    assert "Nothing was changed: an owner of this block has another block labelled 'person'." in told.tool_return
+    told = await memory.apply(
+        agent, "memory_apply_patch", label="", patch="*** Delete Block: notes\n*** Delete Block: zz"
+    )
+    assert (told.is_error, "The blocks are: human, shared." in told.tool_return) == (True, True)
+    assert await memory.read(agent) == before
+
+
+async def test_patches_on_shared_blocks_at_once_lose_nothing(memory: Memory) -> None:
+    first = await memory.agent_with(a="start", b="start")
+    ids = [block.id for block in (await memory.read(first)).values()]
+    agents = [first, f"agent-{UUID(int=77)}", f"agent-{UUID(int=78)}"]
+    for agent in agents[1:]:
+        await memory.agents.CreateAgentMemory(agent_pb.CreateAgentMemoryRequest(agent_id=agent, block_ids=ids))
+
+    async def patch(agent: str, number: int) -> None:
+        parts = [f"*** Update Block: {label}\n start\n+{agent} {number}" for label in ("ab" if number % 2 else "ba")]
+        told = await memory.apply(agent, "memory_apply_patch", label="", patch="\n".join(parts))
+        assert not told.is_error
+
+    await asyncio.gather(*(patch(agent, number) for agent in agents for number in range(6)))
+    for block in (await memory.read(first)).values():
+        assert len(set(block.value.split("\n"))) == 19
+
+
 async def summarise(memory: Memory, agent: str, text: str, call_key: str = "") -> agent_pb.ApplyToolResponse:
     """As the platform writes a summary."""
     return await memory.apply(

@@ -49,7 +49,7 @@ def test_hunks_stand_where_their_lines_do(value: str, diff: str, result: str) ->
         (TEXT, "+zero", "only adds lines"),
         (TEXT, "one\n-two", "Every line of a patch begins with"),
         (TEXT, "-1→ one\n+1", "line number"),
-        (TEXT, "*** Delete Block: human", "once for each block"),
+        (TEXT, "*** Rename Block: human", "are not part of a unified diff"),
         ("", "-a\n+b", "do not stand"),
     ],
 )
