@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.convert import Rest
-from gateway.messages import head, message, message_type
+from gateway.messages import calls_of, head, message, message_type
 from loci.agent.v1 import message_pb2
 
 
@@ -70,8 +70,8 @@ class Deltas:
         kind = message_type(source)
         part = (kind, source.otid)
         match kind:
-            case "tool_call_message":
-                return [_call_chunk(source, call, heard) for call in source.tool_call_message.tool_calls]
+            case "tool_call_message" | "approval_request_message":
+                return [_call_chunk(source, call, heard) for call in calls_of(source)]
             case "assistant_message" | "reasoning_message":
                 heard.texts.setdefault(part, []).append(_text(source))
                 if source.reasoning_message.HasField("signature"):
@@ -88,7 +88,7 @@ class Deltas:
         if heard is None:
             return [message(source)]
         match kind:
-            case "tool_call_message":
+            case "tool_call_message" | "approval_request_message":
                 return _remaining_calls(source, heard)
             case "assistant_message" | "reasoning_message" if part in heard.texts:
                 return self._remaining_text(source, "".join(heard.texts.pop(part)), part in heard.done)
@@ -136,7 +136,7 @@ def _chunk(source: message_pb2.Message, call_id: str, name: str, arguments: str)
 
 
 def _remaining_calls(source: message_pb2.Message, heard: _Heard) -> list[Rest]:
-    calls = source.tool_call_message.tool_calls
+    calls = calls_of(source)
     if not any(call.tool_call_id in heard.calls for call in calls):
         return [message(source)]
     chunks = []

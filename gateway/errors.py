@@ -4,6 +4,7 @@ Bodies are of three kinds: `{"detail": text}`; for a model's failure `{"error": 
 a request that is wrong in itself (422) `{"detail": repr of a list, as text, "trace_id", "examples"?}`.
 """
 
+import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,16 +52,20 @@ class Rule:
     error_type: str = ""
     # Replaces the service's sentence where clients know the reference's.
     detail: str = ""
-    # Whether the SDK, which repeats every 409, 429 and 5xx twice, is told not to.
+    # Whether the SDK, which repeats every 409, 429 and 5xx twice, is told not to: when the answer would be the same.
     final: bool = False
+    # Words by which clients know the failure, in whatever sentence: put before one that lacks them.
+    says: str = ""
 
 
 _BY_REASON: Mapping[str, Rule] = {
     "AGENT_NOT_FOUND": Rule(404, detail="Agent not found"),
     "AGENT_INVALID": Rule(422),
+    "APPROVAL_PENDING": Rule(409, final=True, says="waiting for approval"),
     "BLOCK_INVALID": Rule(422),
     "BLOCK_LABEL_TAKEN": Rule(409, final=True),
-    "CONVERSATION_BUSY": Rule(409, final=True),
+    # Rejecting is what the operator or the client asked for; who wants to wait says so, and is not held to seconds.
+    "CONVERSATION_BUSY": Rule(409, final=True, says="is currently being processed"),
     "INVALID_ID": Rule(422),
     "INVALID_REQUEST": Rule(422),
     "LLM_AUTHENTICATION": Rule(401, "llm_authentication"),
@@ -77,10 +82,12 @@ _BY_REASON: Mapping[str, Rule] = {
     "MODEL_NOT_FOUND": Rule(404),
     "MODEL_WINDOW_UNKNOWN": Rule(400),
     "NOTHING_TO_CANCEL": Rule(409, final=True),
+    "NO_PENDING_APPROVAL": Rule(400),
     "PASSAGE_INVALID": Rule(422),
     "PASSWORD_REQUIRED": Rule(401, detail="Unauthorized"),
     # gRPC's own, without a reason from a service: a message that is too large for it.
     "RESOURCE_EXHAUSTED": Rule(413, detail="the request, or what it asks for, is larger than 32 MiB; ask for less"),
+    "TOOL_CALL_IDS_INVALID": Rule(400, says="Invalid tool call IDs"),
     "TOOL_NAME_TAKEN": Rule(400),
 }
 
@@ -94,6 +101,11 @@ _BY_ERROR_TYPE: Mapping[str, Rule] = {
     "llm_error": _BY_REASON["LLM_SERVER_ERROR"],
     "context_window_overflow_in_system_prompt": Rule(400),
 }
+
+
+# What the reference finds out after a stream has begun. Its clients look for these there, under status 200.
+TOLD_IN_STREAM = frozenset({"APPROVAL_PENDING", "NO_PENDING_APPROVAL", "TOOL_CALL_IDS_INVALID"})
+_MESSAGE_ID = re.compile(r"message-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class InvalidRequest(InvalidArgument):
@@ -133,7 +145,9 @@ def problem_of(error: LociError) -> Problem:
         return Problem(rule.status, _model_error(rule.error_type, error.message, error.metadata.get("detail", "")))
     if rule.status == 500:
         return Problem(500, {"detail": UNKNOWN_ERROR})
-    body = {"detail": rule.detail or error.message}
+    body: dict[str, Any] = {"detail": rule.detail or _sentence(rule, error.message)}
+    if error.reason == "APPROVAL_PENDING":
+        body = _pending(body["detail"], error.metadata.get("pending_request_id"))
     if "run_id" in error.metadata:
         body["run_id"] = error.metadata["run_id"]
     return Problem(rule.status, body, headers)
@@ -148,7 +162,32 @@ def problem_of_turn(error: message_service_pb2.TurnError) -> Problem:
     headers = {"x-should-retry": "false"}
     if rule.error_type:
         return Problem(rule.status, _model_error(rule.error_type, error.message, error.detail), headers)
-    return Problem(rule.status, {"detail": error.message or UNKNOWN_ERROR}, headers)
+    text = _sentence(rule, error.message) or UNKNOWN_ERROR
+    if error.reason == "APPROVAL_PENDING":
+        return Problem(rule.status, _pending(text, _message_id(error)), headers)
+    return Problem(rule.status, {"detail": text}, headers)
+
+
+def turn_error(error: LociError) -> message_service_pb2.TurnError:
+    """A request that was refused, as the error of a turn: for those in TOLD_IN_STREAM, when the answer is a stream."""
+    return message_service_pb2.TurnError(
+        error_type="internal_error",
+        message=error.message,
+        detail=error.metadata.get("pending_request_id", ""),
+        reason=error.reason,
+    )
+
+
+def in_stream(error: message_service_pb2.TurnError) -> tuple[str, str]:
+    """`message` and `detail` of the error_message that tells of `error`.
+
+    Clients of the reference find the words they know a failure by in `detail`, and only where that is a text.
+    """
+    if error.reason not in TOLD_IN_STREAM:
+        return error.message, error.detail
+    text = _sentence(_BY_REASON[error.reason], error.message)
+    pending = _message_id(error)
+    return text, text if pending is None or pending in text else f"{text} (pending_request_id={pending})"
 
 
 def invalid(errors: Sequence[Mapping[str, Any]], prefix: str | None = None) -> Problem:
@@ -158,6 +197,23 @@ def invalid(errors: Sequence[Mapping[str, Any]], prefix: str | None = None) -> P
     if prefix:
         body["examples"] = [f"{prefix}-{EXAMPLE_UUID}"]
     return Problem(422, body)
+
+
+def _sentence(rule: Rule, message: str) -> str:
+    if rule.says.lower() in message.lower():
+        return message
+    return f"{rule.says}: {message}"
+
+
+def _pending(text: str, request_id: str | None) -> dict[str, Any]:
+    detail = {"code": "PENDING_APPROVAL", "message": text, "pending_request_id": request_id or None}
+    return {"detail": detail}
+
+
+def _message_id(error: message_service_pb2.TurnError) -> str | None:
+    """The message that waits for an answer, which a turn's error names in its texts."""
+    found = _MESSAGE_ID.search(error.detail) or _MESSAGE_ID.search(error.message)
+    return found[0] if found else None
 
 
 def _model_error(error_type: str, message: str, detail: str) -> dict[str, Any]:

@@ -7,7 +7,23 @@ what it is.
 import hashlib
 from collections.abc import Mapping
 
+from starlette.requests import Request
+
+from gateway.services import caller_of
 from loci.agent.v1 import message_service_pb2
+
+
+async def retry_of(request: Request) -> message_service_pb2.Retry:
+    """The keys of a request that is being served."""
+    caller = caller_of(request)
+    return retry_keys(
+        dict(request.scope["headers"]),
+        credential=caller.credential,
+        user_id=str(caller.context.user_id),
+        method=request.method,
+        path=request.scope["path"],
+        body=await request.body(),
+    )
 
 
 def retry_keys(

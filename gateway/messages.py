@@ -1,6 +1,7 @@
 """Messages as REST shows them: common fields, and beside them those of the message's kind."""
 
 import base64
+from collections.abc import Collection, Sequence
 from typing import Any, assert_never
 
 from gateway.convert import Rest, to_rest, whole_second
@@ -14,9 +15,18 @@ SAID = frozenset(
         "assistant_message",
         "tool_call_message",
         "tool_return_message",
+        "approval_request_message",
     }
 )
+# What happens to the window: told in a turn's answer to those who ask for it.
+OF_COMPACTION = frozenset({"summary_message", "event_message"})
 COMMON = ("name", "otid", "sender_id", "step_id", "run_id")
+
+
+def answer_types(asked: Collection[str] | None = None, *, compaction: bool = False) -> frozenset[str]:
+    """The message_types of a turn's answer; `asked`: the client's filter, None for all."""
+    types = SAID | OF_COMPACTION if compaction else SAID
+    return types if asked is None else types.intersection(asked)
 
 
 def message_type(message: message_pb2.Message) -> str:
@@ -45,9 +55,15 @@ def _content(source: message_pb2.Message) -> Rest:
     match source.WhichOneof("message"):
         case "user_message":
             return {"content": _user_content(source.user_message)}
-        case "tool_call_message":
-            calls = [to_rest(call) for call in source.tool_call_message.tool_calls]
+        case "tool_call_message" | "approval_request_message":
+            calls = [to_rest(call) for call in calls_of(source)]
             return {"tool_call": calls[0] if calls else None, "tool_calls": calls}
+        case "approval_response_message":
+            return _answers(source.approval_response_message)
+        case "summary_message":
+            return to_rest(source.summary_message)
+        case "event_message":
+            return _event(source.event_message)
         case "tool_return_message":
             return _returns(source.tool_return_message)
         case "system_message":
@@ -81,13 +97,51 @@ def _part(part: message_pb2.ContentPart) -> Rest:
     return {"type": "image", "source": source}
 
 
+def calls_of(source: message_pb2.Message) -> Sequence[message_pb2.ToolCall]:
+    """The calls in a message that asks for calls, whether they run or wait."""
+    if source.WhichOneof("message") == "approval_request_message":
+        return source.approval_request_message.tool_calls
+    return source.tool_call_message.tool_calls
+
+
 def _returns(source: message_pb2.ToolReturnMessage) -> Rest:
-    returns = [to_rest(one) | {"type": "tool"} for one in source.tool_returns]
-    for one in returns:
-        del one["name"]
-    names = ("tool_return", "status", "tool_call_id", "stdout", "stderr")
-    first = returns[0] if returns else dict.fromkeys(names)
-    return {name: first[name] for name in names} | {"tool_returns": returns}
+    returns = [_return(one) for one in source.tool_returns]
+    # The deprecated fields beside the list say the same of the first return, without its pictures.
+    first = returns[0] if returns else dict.fromkeys(("status", "tool_call_id", "stdout", "stderr"))
+    alone = {name: first[name] for name in ("status", "tool_call_id", "stdout", "stderr")}
+    text = source.tool_returns[0].tool_return if returns else None
+    return alone | {"tool_return": text, "tool_returns": returns}
+
+
+def _return(source: message_pb2.ToolReturn) -> Rest:
+    return {
+        "type": "tool",
+        "tool_call_id": source.tool_call_id,
+        "status": source.status,
+        "tool_return": [_part(part) for part in source.content] or source.tool_return,
+        "stdout": list(source.stdout),
+        "stderr": list(source.stderr),
+    }
+
+
+def _answers(source: message_pb2.ApprovalResponseMessage) -> Rest:
+    decisions = [one.decision for one in source.answers if one.HasField("decision")]
+    first = to_rest(decisions[0]) if decisions else {}
+    # The older form, one answer for all calls, names none of them: it is told by the deprecated fields alone.
+    named = [_answer(one) for one in source.answers if one.HasField("tool_return") or one.decision.tool_call_id]
+    deprecated = {"approve": first.get("approve"), "approval_request_id": None, "reason": first.get("reason")}
+    return {"approvals": named} | deprecated
+
+
+def _answer(source: message_pb2.Answer) -> Rest:
+    if source.HasField("tool_return"):
+        return _return(source.tool_return)
+    return {"type": "approval", **to_rest(source.decision)}
+
+
+def _event(source: message_pb2.EventMessage) -> Rest:
+    data = to_rest(source)
+    return {"event_type": data.pop("event_type"), "event_data": data}
 
 
 def stop_reason(end: message_service_pb2.TurnEnd) -> Rest:

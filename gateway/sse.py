@@ -11,8 +11,10 @@ import orjson
 
 from gateway.convert import Rest
 from gateway.deltas import Deltas
-from gateway.messages import COMMON, SAID, message, stop_reason, usage_statistics
-from loci.agent.v1 import agent_pb2, message_service_pb2
+from gateway.errors import in_stream
+from gateway.messages import COMMON, answer_types, message, stop_reason, usage_statistics
+from gateway.spoken import Spoken
+from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 from services.common.errors import LociError
 
 DONE = b"data: [DONE]\n\n"
@@ -31,7 +33,8 @@ def error_frame(content: Rest) -> bytes:
 class Frames:
     """The frames of one stream.
 
-    deltas: None where whole messages were asked for. types: the message_types to pass on, None for all.
+    deltas: None where whole messages were asked for. types: the message_types to pass on, see `answer_types`.
+    spoken: shows the calls by which older agents speak as messages; None: as calls.
     numbered: chunks carry their event's sequence as `seq_id`, by which a reader may resume; else it is null.
     """
 
@@ -40,12 +43,14 @@ class Frames:
         *,
         deltas: Deltas | None = None,
         types: frozenset[str] | None = None,
+        spoken: Spoken | None = None,
         pings: bool = True,
         numbered: bool = False,
         run_id: str = "",
     ) -> None:
         self._deltas = deltas
-        self._types = SAID if types is None else SAID & types
+        self._types = answer_types() if types is None else types
+        self._spoken = spoken
         self._pings = pings
         self._numbered = numbered
         self.run_id = run_id
@@ -57,10 +62,11 @@ class Frames:
                 self.run_id = event.attached.run_id
                 return [self.ping()] if self._pings else []
             case "message":
-                whole = self._deltas.whole(event.message) if self._deltas else [message(event.message)]
-                return self._chunks(whole, event.sequence)
+                return self._chunks(self._whole(event.message), event.sequence)
             case "delta":
-                return self._chunks(self._deltas.piece(event.delta) if self._deltas else [], event.sequence)
+                return self._chunks(self._pieces(event.delta), event.sequence)
+            case "notice":
+                return self._chunks([message(event.notice)], event.sequence)
             case "attempt_abandoned":
                 return self._abandoned(event)
             case "end":
@@ -85,6 +91,18 @@ class Frames:
             text = f"the stream broke off; the run goes on: POST /v1/runs/{self.run_id}/stream attaches to it"
             error_type, detail = "stream_incomplete", failure.message
         return self._failure("error", error_type, text, detail, None)
+
+    def _whole(self, source: message_pb2.Message) -> list[Rest]:
+        shown = self._spoken.whole(source) if self._spoken else [source]
+        if self._deltas is None:
+            return [message(one) for one in shown]
+        return [chunk for one in shown for chunk in self._deltas.whole(one)]
+
+    def _pieces(self, source: message_pb2.Message) -> list[Rest]:
+        if self._deltas is None:
+            return []
+        shown = self._spoken.piece(source) if self._spoken else [source]
+        return [chunk for one in shown for chunk in self._deltas.piece(one)]
 
     def _chunks(self, contents: list[Rest], sequence: int) -> list[bytes]:
         kept = [content for content in contents if content["message_type"] in self._types]
@@ -112,7 +130,8 @@ class Frames:
         if end.HasField("error"):
             error = end.error
             seq_id = event.sequence if self._numbered else None
-            return self._failure(last["stop_reason"], error.error_type, error.message, error.detail, seq_id)
+            text, detail = in_stream(error)
+            return self._failure(last["stop_reason"], error.error_type, text, detail, seq_id)
         if end.stop_reason == agent_pb2.STOP_REASON_CANCELLED:
             return [frame(last), DONE]
         return [frame(last), frame(usage_statistics(end.usage)), DONE]

@@ -6,13 +6,17 @@ Sending a turn again with the same run id attaches to it, so nothing here can st
 import time
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
+from google.protobuf.message import Message
 
 from gateway.peers import Patience, Peers
 from loci.agent.v1 import message_service_pb2, run_service_pb2
 from services.common.errors import LociError, Unavailable, from_rpc
+
+Request = TypeVar("Request", bound=Message)
+Response = TypeVar("Response")
 
 # A call that lasted this long had found a replica: its loss is a new one.
 _SETTLED_SECONDS = 5.0
@@ -23,16 +27,15 @@ class Rejoined:
     """Stands among a turn's events where they were interrupted. Deltas may be missing here."""
 
 
-async def send_messages(
-    peers: Peers, turn: message_service_pb2.TurnRequest, *, window: float
-) -> message_service_pb2.SendMessagesResponse:
-    """Takes a turn and returns when it has ended, however long that takes. Raises LociError."""
+async def until_answered(
+    rpc: "grpc.aio.UnaryUnaryMultiCallable[Request, Response]", request: Request, *, window: float
+) -> Response:
+    """Calls `rpc`, which takes a turn, and returns when it has ended, however long that takes. Raises LociError."""
     patience = Patience(window)
-    request = message_service_pb2.SendMessagesRequest(turn=turn)
     while True:
         began = time.monotonic()
         try:
-            return await peers.messages.SendMessages(request)
+            return await rpc(request)
         except grpc.RpcError as error:
             failure = from_rpc(error)
         if time.monotonic() - began > _SETTLED_SECONDS:

@@ -1,38 +1,34 @@
 """Talking to agents."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.bodies.messages import CancelRuns, MessageTypeName, SendMessages
+from gateway import answers
+from gateway.bodies.common import dump
+from gateway.bodies.messages import CancelRuns, Compact, MessageTypeName, SendMessages
 from gateway.body import JsonRoute
 from gateway.convert import Rest
-from gateway.deltas import Deltas
-from gateway.errors import problem_of_turn
-from gateway.event_stream import EventStream
-from gateway.idempotency import retry_keys
-from gateway.messages import SAID, message, message_type, stop_reason, usage_statistics
+from gateway.idempotency import retry_of
+from gateway.messages import message, message_type
 from gateway.params import MOST_PER_PAGE, AgentId, Cursor, Limit, Order, page_size, unsupported
 from gateway.responses import json_response
-from gateway.services import Loci, Services, caller_of
-from gateway.sse import Frames
-from gateway.turns import TurnEvents, send_messages
+from gateway.services import Loci
+from gateway.spoken import Spoken
+from gateway.turn_requests import turn_request
 from loci.agent.v1 import message_service_pb2, run_pb2, run_service_pb2
-from services.common.errors import LociError
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(prefix="/agents/{agent_id}/messages", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"], route_class=JsonRoute)
 
 Types = Annotated[list[MessageTypeName] | None, Query(description="Only messages of these types.")]
 # Pages that are read to fill one of filtered messages: 10,000 stored messages at most.
 _PAGES_READ = 10
 
 
-@router.post("")
+@router.post("/messages")
 async def send(agent_id: AgentId, body: SendMessages, request: Request, loci: Loci) -> Response:
     """Takes a turn: answered when it has ended, or with streaming=true as server-sent events.
 
@@ -42,51 +38,31 @@ async def send(agent_id: AgentId, body: SendMessages, request: Request, loci: Lo
     if body.streaming:
         return await send_streaming(agent_id, body, request, loci)
     body.check(streams=False)
-    turn = await _turn(agent_id, body, request)
-    work = asyncio.create_task(send_messages(loci.peers, turn, window=loci.settings.reattach_window))
-    if not await _outlasts(request, work):
-        # Cancelled with its RPC: a turn that has not begun may be withdrawn, one that has goes on.
-        await _leave(loci, turn.agent_id, turn.run_id)
-        return Response(status_code=499)
-    answer = work.result()
-    if answer.end.HasField("error"):
-        return problem_of_turn(answer.end.error).response()
-    types = body.include_return_message_types
-    kept = SAID if types is None else SAID.intersection(types)
-    return json_response(
-        {
-            "messages": [message(one) for one in answer.messages if message_type(one) in kept],
-            "stop_reason": stop_reason(answer.end),
-            "usage": usage_statistics(answer.end.usage),
-            "logprobs": None,
-            "turns": None,
-        }
-    )
+    return await answers.blocking(request, loci, await turn_request(request, body, agent_id), body)
 
 
-@router.post("/stream")
+@router.post("/messages/stream")
 async def send_streaming(agent_id: AgentId, body: SendMessages, request: Request, loci: Loci) -> Response:
     """Takes a turn as server-sent events: whole messages, or with stream_tokens=true pieces of them."""
     body.check(streams=True)
-    turn = await _turn(agent_id, body, request)
-    types = body.include_return_message_types
-    events = TurnEvents(loci.peers, turn=turn, tokens=body.stream_tokens, window=loci.settings.reattach_window)
-    frames = Frames(
-        deltas=Deltas() if body.stream_tokens else None,
-        types=None if types is None else frozenset(types),
-        pings=body.include_pings,
-        numbered=body.background,
+    turn = await turn_request(request, body, agent_id, background=body.background)
+    return await answers.streamed(loci, turn, body)
+
+
+@router.post("/summarize")
+async def compact(agent_id: AgentId, request: Request, loci: Loci, body: Compact | None = None) -> Response:
+    """Compacts the agent's window now. Answers with the summary and how many messages the window had and has."""
+    settings = body.compaction_settings if body else None
+    wanted = message_service_pb2.CompactConversationRequest(
+        agent_id=agent_id,
+        run_id=to_public("run", uuid7()),
+        compaction_settings_json="" if settings is None else dump(settings),
+        retry=await retry_of(request),
     )
-
-    async def leave() -> None:
-        await _leave(loci, agent_id, events.run_id)
-
-    return await stream(
-        loci, events, frames, pings=body.include_pings, on_disconnect=None if body.background else leave
-    )
+    return await answers.compacted(request, loci, wanted)
 
 
-@router.get("")
+@router.get("/messages")
 async def list_messages(
     agent_id: AgentId,
     loci: Loci,
@@ -97,8 +73,14 @@ async def list_messages(
     conversation_id: str | None = None,
     group_id: str | None = None,
     include_return_message_types: Types = None,
+    use_assistant_message: bool = True,
+    assistant_message_tool_name: str = "send_message",
+    assistant_message_tool_kwarg: str = "message",
 ) -> Response:
-    """A page of the agent's history, newest first. `limit` counts stored messages; one may show as several."""
+    """A page of the agent's history, newest first. `limit` counts stored messages; one may show as several, or as none.
+
+    With use_assistant_message, a call by which an older agent speaks is shown as the message that it is.
+    """
     unsupported(group_id=group_id)
     wanted = None if include_return_message_types is None else frozenset(include_return_message_types)
     most = page_size(limit, 100)
@@ -110,22 +92,23 @@ async def list_messages(
         before=before,
         ascending=order == "asc",
     )
+    spoken = Spoken(assistant_message_tool_name, assistant_message_tool_kwarg) if use_assistant_message else None
     shown: list[Rest] = []
-    # A client takes an empty page for the end, so with a filter the next pages are read until this one is full.
-    for _ in range(1 if wanted is None else _PAGES_READ):
+    # A client takes an empty page for the end, so the next pages are read: with a filter until this one is full.
+    for _ in range(_PAGES_READ):
         page = await loci.peers.call(loci.peers.messages.ListMessages, request)
-        for one in page.messages:
+        for one in (part for whole in page.messages for part in (spoken.whole(whole) if spoken else [whole])):
             if wanted is None or message_type(one) in wanted:
                 if wanted is not None and len(shown) >= most and shown[-1]["id"] != one.id:
                     return json_response(shown)
                 shown.append(message(one))
         request.page_token = page.next_page_token
-        if not page.next_page_token:
+        if not page.next_page_token or (shown and wanted is None):
             break
     return json_response(shown)
 
 
-@router.post("/cancel")
+@router.post("/messages/cancel")
 async def cancel(agent_id: AgentId, loci: Loci, body: CancelRuns | None = None) -> Response:
     """Asks runs to stop; without a list, all that are active. Answers with the fate of each."""
     request = run_service_pb2.CancelRunsRequest(agent_id=agent_id, run_ids=body.run_ids if body else None)
@@ -133,67 +116,3 @@ async def cancel(agent_id: AgentId, loci: Loci, body: CancelRuns | None = None) 
     # The flag is set at once; a run that is still running will see it.
     ended = (run_pb2.RUN_STATUS_COMPLETED, run_pb2.RUN_STATUS_FAILED)
     return json_response({run.id: "failed" if run.status in ended else "cancelled" for run in runs})
-
-
-async def stream(
-    loci: Services,
-    turn: TurnEvents,
-    frames: Frames,
-    *,
-    pings: bool,
-    on_disconnect: Callable[[], Awaitable[None]] | None = None,
-) -> Response:
-    """The events of `turn` as a response. What fails before the first event is an HTTP error."""
-    events = turn.events()
-    first = await anext(events)
-    interval = loci.settings.ping_interval if pings else None
-    return EventStream(first, events, frames, ping_interval=interval, on_disconnect=on_disconnect or _nothing)
-
-
-async def _turn(agent_id: str, body: SendMessages, request: Request) -> message_service_pb2.TurnRequest:
-    caller = caller_of(request)
-    return message_service_pb2.TurnRequest(
-        agent_id=agent_id,
-        run_id=to_public("run", uuid7()),
-        messages=body.input_messages(),
-        max_steps=body.max_steps,
-        retry=retry_keys(
-            dict(request.scope["headers"]),
-            credential=caller.credential,
-            user_id=str(caller.context.user_id),
-            method=request.method,
-            path=request.scope["path"],
-            body=await request.body(),
-        ),
-    )
-
-
-async def _outlasts(request: Request, work: "asyncio.Task[object]") -> bool:
-    """Whether the client stays until `work` is done; else `work` is cancelled."""
-    gone = asyncio.create_task(_disconnected(request))
-    try:
-        await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
-        return work.done()
-    finally:
-        gone.cancel()
-        work.cancel()
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _leave(loci: Services, agent_id: str, run_id: str) -> None:
-    """The client of a turn has gone. That ends the turn only where the operator wants it so."""
-    if not loci.settings.cancel_on_disconnect or not run_id:
-        return
-    request = run_service_pb2.CancelRunsRequest(agent_id=agent_id, run_ids=[run_id])
-    try:
-        await loci.peers.call(loci.peers.runs.CancelRuns, request)
-    except LociError:
-        return  # it has ended, or nobody can be asked: there is nobody to tell
-
-
-async def _nothing() -> None:
-    """Nothing."""

@@ -6,16 +6,16 @@ from typing import Literal
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from gateway import convert
+from gateway import answers, convert
 from gateway.bodies.messages import AttachRun
 from gateway.body import JsonRoute
 from gateway.deltas import Deltas
 from gateway.errors import InvalidRequest
-from gateway.messages import message
+from gateway.messages import answer_types, message
 from gateway.params import Cursor, Limit, Names, Order, RunId, one_page, page_size, split
 from gateway.responses import json_response
-from gateway.routes.messages import stream
 from gateway.services import Loci
+from gateway.spoken import Spoken
 from gateway.sse import Frames
 from gateway.turns import TurnEvents
 from loci.agent.v1 import agent_pb2, run_pb2, run_service_pb2
@@ -87,7 +87,8 @@ async def list_run_messages(
     request = run_service_pb2.ListRunMessagesRequest(run_id=run_id)
     found = await loci.peers.call(loci.peers.runs.ListRunMessages, request)
     by_id: dict[str, list[convert.Rest]] = {}
-    for one in found.messages:
+    spoken = Spoken()
+    for one in (part for whole in found.messages for part in spoken.whole(whole)):
         by_id.setdefault(one.id, []).append(message(one))
     ids = list(by_id) if order == "asc" else list(reversed(by_id))
     page = one_page(ids, key=str, after=after, before=before, limit=page_size(limit, 100))
@@ -136,9 +137,16 @@ async def stream_run(run_id: RunId, loci: Loci, body: AttachRun | None = None) -
     )
     resumed = body.starting_after > 0
     deltas = Deltas(joins_midway=not resumed, tail_only=resumed) if body.stream_tokens else None
-    frames = Frames(deltas=deltas, pings=body.include_pings is not False, numbered=True, run_id=run_id)
+    frames = Frames(
+        deltas=deltas,
+        types=answer_types(compaction=body.include_compaction_messages),
+        spoken=Spoken() if body.use_assistant_message else None,
+        pings=body.include_pings is not False,
+        numbered=True,
+        run_id=run_id,
+    )
     # A reader that leaves again is not the one whose turn it is: nothing is cancelled.
-    return await stream(loci, turn, frames, pings=body.include_pings is not False)
+    return await answers.stream(loci, turn, frames, pings=body.include_pings is not False)
 
 
 def _number(parameter: str, name: str, numbers: Mapping[str, int]) -> int:

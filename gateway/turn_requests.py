@@ -1,0 +1,37 @@
+"""A turn as it is asked for over HTTP: body, headers and caller become one TurnRequest."""
+
+from starlette.requests import Request
+
+from gateway.bodies.messages import TurnBody
+from gateway.idempotency import retry_of
+from loci.agent.v1 import message_service_pb2
+from services.common.ids import to_public, uuid7
+
+TRACE_HEADER = b"x-loci-include-trace"
+
+
+async def turn_request(
+    request: Request,
+    body: TurnBody,
+    agent_id: str,
+    *,
+    conversation_id: str = "",
+    background: bool = False,
+    callback_url: str | None = None,
+) -> message_service_pb2.TurnRequest:
+    """The turn, with a fresh run id. `conversation_id`: empty for the agent's default. Raises InvalidRequest."""
+    options = body.options()
+    options.include_trace = body.include_trace or (TRACE_HEADER, b"1") in request.scope["headers"]
+    if callback_url:
+        options.callback_url = callback_url
+    return message_service_pb2.TurnRequest(
+        agent_id=agent_id,
+        conversation_id=conversation_id,
+        run_id=to_public("run", uuid7()),
+        messages=body.input_messages(),
+        max_steps=body.max_steps,
+        retry=await retry_of(request),
+        options=options,
+        on_busy=body.busy(),
+        background=background,
+    )
