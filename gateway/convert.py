@@ -105,18 +105,8 @@ def whole_second(timestamp: Any) -> str:
 
 # The reference's fields that Loci has no use for are there and null.
 _BLOCK_NULLS = dict.fromkeys(("template_id", "base_template_id", "deployment_id", "entity_id", "preserve_on_migration"))
-_RUN_NULLS = dict.fromkeys(
-    (
-        "base_template_id",
-        "callback_url",
-        "callback_sent_at",
-        "callback_status_code",
-        "callback_error",
-        "metadata",
-        "request_config",
-    )
-)
-_STEP_NULLS = dict.fromkeys(("feedback", "model_endpoint", "origin", "project_id", "provider_id", "request_id", "tid"))
+_RUN_NULLS = dict.fromkeys(("base_template_id", "request_config"))
+_STEP_NULLS = dict.fromkeys(("model_endpoint", "origin", "provider_id", "request_id", "tid"))
 _PASSAGE_NULLS = dict.fromkeys(("embedding", "source_id", "file_id", "file_name", "last_updated_by_id"))
 
 
@@ -142,6 +132,8 @@ def tool(message: tool_pb2.Tool) -> Rest:
 def run(message: run_pb2.Run) -> Rest:
     """The reference's Run: 17 fields."""
     rest = to_rest(message) | _RUN_NULLS
+    for name in ("callback_url", "callback_error"):
+        rest[name] = rest[name] or None
     for name in ("started_at", "fence"):
         del rest[name]
     return rest
@@ -158,13 +150,17 @@ def step(message: run_pb2.Step) -> Rest:
         "provider_category": "base",
         "total_tokens": sum(usage.values()),
         "error_type": message.error_type or None,
-        "error_data": {"message": message.error_message} if message.error_message else None,
-        "tags": [],
+        "error_data": _error_data(message),
         "messages": [],
     } | _token_details(rest)
-    for name in ("number", "attempts", "error_message", "prompt_hash", "created_at"):
+    for name in ("number", "attempts", "error_message", "error_detail", "prompt_hash", "created_at"):
         del rest[name]
     return rest
+
+
+def _error_data(message: run_pb2.Step) -> Rest | None:
+    said = {"message": message.error_message, "detail": message.error_detail}
+    return {name: text for name, text in said.items() if text} or None
 
 
 def passage(message: passage_pb2.Passage, embedding_config: Rest | None, organization_id: str) -> Rest:

@@ -102,6 +102,15 @@ def test_a_steps_tokens() -> None:
 def test_a_failed_steps_error() -> None:
     step = convert.step(run_pb2.Step(error_type="LLM_TIMEOUT", error_message="too slow"))
     assert (step["error_type"], step["error_data"]) == ("LLM_TIMEOUT", {"message": "too slow"})
+    detailed = convert.step(run_pb2.Step(error_message="too slow", error_detail="504"))
+    assert detailed["error_data"] == {"message": "too slow", "detail": "504"}
+    assert convert.step(run_pb2.Step())["error_data"] is None
+
+
+def test_what_became_of_a_callback() -> None:
+    run = convert.run(run_pb2.Run(callback_url="https://x/y", callback_status_code=200, metadata_json='{"a":1}'))
+    assert (run["callback_url"], run["callback_status_code"], run["callback_error"]) == ("https://x/y", 200, None)
+    assert (run["metadata"], convert.run(run_pb2.Run())["callback_url"]) == ({"a": 1}, None)
 
 
 def test_usage_of_a_run() -> None:
