@@ -138,6 +138,11 @@ class HttpServer:
         self._server = await loop.create_server(self._accept, LOOPBACK, self.port, backlog=2048)
         self.port = self._server.sockets[0].getsockname()[1]
 
+    def close_connections(self) -> None:
+        """Close what clients hold open."""
+        for connection in list(self._connections):
+            connection.close()
+
     def _accept(self) -> _Connection:
         self.accepted += 1
         return _Connection(self._handler, self._connections)
@@ -147,8 +152,7 @@ class HttpServer:
         if self._server is None:
             return
         self._server.close()
-        for connection in list(self._connections):
-            connection.close()
+        self.close_connections()
         await self._server.wait_closed()
         await asyncio.sleep(0)
         self._server = None

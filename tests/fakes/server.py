@@ -82,6 +82,10 @@ class FakeServer(ABC):
         """How many connections clients have made so far."""
         return self._http.accepted
 
+    def close_connections(self) -> None:
+        """Close the connections that clients hold open, as servers do after a while."""
+        self._http.close_connections()
+
     @property
     def base_url(self) -> str:
         """What goes into the vendor's base URL setting, in the form the vendor documents."""

@@ -29,6 +29,9 @@ from services.llm_gateway.sse import SseEvent, SseParser
 
 _CONNECT_SECONDS = 10.0
 _LINGER_SECONDS = 0.2
+# People think longer than the SDKs' 5 s between two messages, and a new connection costs them a handshake. Where the
+# server closes one earlier, a new one is made.
+LIMITS = httpx2.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=60.0)
 
 # (HTTP status, decoded body) -> the refusal in it.
 ReadRefusal = Callable[[int, Any], Refusal]

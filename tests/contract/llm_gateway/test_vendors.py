@@ -190,6 +190,15 @@ async def test_a_connection_is_used_again(vendor_world: World, stream: bool) -> 
     assert vendor_world.vendor.connections == 1
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_connection_that_the_server_closed_is_replaced(vendor_world: World, stream: bool) -> None:
+    for number in (1, 2):
+        await vendor_world.events(vendor_world.ask("hello"), stream=stream)
+        vendor_world.vendor.close_connections()
+        await asyncio.sleep(0.05)
+        assert vendor_world.vendor.connections == number
+
+
 @pytest.mark.parametrize("vendor_world", ["openai"], indirect=True)
 async def test_a_server_that_does_not_close_after_the_end_is_not_waited_for(vendor_world: World) -> None:
     # A first role frame, the word, the finish, the usage and the end marker.

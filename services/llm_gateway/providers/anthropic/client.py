@@ -15,7 +15,7 @@ from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.providers.faults import Caller
 from services.llm_gateway.providers.trace import traced
-from services.llm_gateway.providers.transport import Transport
+from services.llm_gateway.providers.transport import LIMITS, Transport
 
 _PATH = "/v1/messages"
 _PAGE = 1000
@@ -34,7 +34,7 @@ class AnthropicProvider:
         # The SDK sends the key as a bearer token; compatible servers may know the older header alone.
         headers = {} if config.is_vendor else {"x-api-key": config.api_key}
         # Half the CPU per call of the SDK's other transport.
-        http = anthropic.DefaultAioHttpClient()
+        http = anthropic.DefaultAioHttpClient(limits=LIMITS)
         client = anthropic.AsyncAnthropic(
             api_key=config.api_key,
             base_url=config.base_url,

@@ -22,7 +22,7 @@ from services.llm_gateway.providers.openai.replies import (
 )
 from services.llm_gateway.providers.openai.translate import body_of
 from services.llm_gateway.providers.trace import traced
-from services.llm_gateway.providers.transport import Transport
+from services.llm_gateway.providers.transport import LIMITS, Transport
 
 # Where compatible servers say how long a model's window is: vLLM and SGLang, OpenRouter and Together, Groq,
 # Mistral.
@@ -41,7 +41,7 @@ class OpenAIProvider:
     def _transport(self) -> Transport:
         config = self._config
         # Half the CPU per call of the SDK's other transport.
-        http = openai.DefaultAioHttpClient()
+        http = openai.DefaultAioHttpClient(limits=LIMITS)
         client = openai.AsyncOpenAI(
             api_key=config.api_key,
             base_url=config.base_url,
