@@ -12,16 +12,17 @@ from starlette.types import ASGIApp
 from gateway import VERSION
 from gateway.auth import Authenticator
 from gateway.catalogue import Catalogue
+from gateway.conversations import ConversationAgents
 from gateway.edge import Edge
 from gateway.errors import UNKNOWN_ERROR, Problem, invalid, problem_of
 from gateway.peers import Peers
-from gateway.routes import agent_parts, agents, blocks, health, messages, models, passages, runs, tools
+from gateway.routes import agent_parts, agents, blocks, conversations, health, messages, models, passages, runs, tools
 from gateway.services import Services
 from gateway.settings import Settings
 from services.common.context import Signer
 from services.common.errors import LociError
 
-_ROUTERS = (health, agents, agent_parts, messages, passages, blocks, tools, models, runs)
+_ROUTERS = (health, agents, agent_parts, conversations, messages, passages, blocks, tools, models, runs)
 _NOT_JSON = "the body is not JSON: send it with the header `content-type: application/json`"
 
 
@@ -49,7 +50,7 @@ def build(settings: Settings, signer: Signer, *, peers: Peers | None = None) -> 
         # `edge.py` opens the one span of a request.
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
-    app.state.services = Services(settings, peers, Catalogue(peers))
+    app.state.services = Services(settings, peers, Catalogue(peers), ConversationAgents(peers))
     for module in _ROUTERS:
         app.include_router(module.router, prefix="/v1")
     app.add_exception_handler(LociError, _failed)

@@ -1,7 +1,7 @@
 """Parameters that many routes share: ids in paths, pages."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Path, Query
 from pydantic import AfterValidator
@@ -15,7 +15,9 @@ T = TypeVar("T")
 MOST_PER_PAGE = 1_000
 
 
-def _checked(prefix: str) -> AfterValidator:
+def checked_id(prefix: str) -> AfterValidator:
+    """Answers 422 for a value that is no id with `prefix`."""
+
     def check(value: str) -> str:
         try:
             from_public(prefix, value)
@@ -29,15 +31,35 @@ def _checked(prefix: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _if_given(prefix: str) -> AfterValidator:
+    check: Any = checked_id(prefix).func
+    return AfterValidator(lambda value: None if value is None else check(value))
+
+
+def _conversation(value: str) -> str:
+    if value == "default":
+        return value
+    check: Any = checked_id("agent" if value.startswith("agent-") else "conv").func
+    checked: str = check(value)
+    return checked
+
+
 def _path(prefix: str) -> object:
     return Path(examples=[f"{prefix}-{EXAMPLE_UUID}"])
 
 
-AgentId = Annotated[str, _path("agent"), _checked("agent")]
-BlockId = Annotated[str, _path("block"), _checked("block")]
-ToolId = Annotated[str, _path("tool"), _checked("tool")]
-PassageId = Annotated[str, _path("passage"), _checked("passage")]
-RunId = Annotated[str, _path("run"), _checked("run")]
+AgentId = Annotated[str, _path("agent"), checked_id("agent")]
+BlockId = Annotated[str, _path("block"), checked_id("block")]
+ToolId = Annotated[str, _path("tool"), checked_id("tool")]
+PassageId = Annotated[str, _path("passage"), checked_id("passage")]
+RunId = Annotated[str, _path("run"), checked_id("run")]
+ConversationId = Annotated[str, _path("conv"), checked_id("conv")]
+# A conversation; or `default`, with the agent elsewhere; or (deprecated) the agent whose default conversation is meant.
+ConversationRef = Annotated[str, _path("conv"), AfterValidator(_conversation)]
+NeededAgent = Annotated[str, Query(), checked_id("agent")]
+AgentFilter = Annotated[str | None, Query(), _if_given("agent")]
+AgentInBody = Annotated[str | None, _if_given("agent")]
+MessageRef = Annotated[str | None, Query(), _if_given("message")]
 
 Order = Literal["asc", "desc"]
 Cursor = Annotated[str | None, Query(description="An id: the page begins after, or ends before, this object.")]

@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 
 from gateway.settings import Settings
 from loci.agent.v1.agent_service_pb2_grpc import AgentServiceStub
+from loci.agent.v1.conversation_service_pb2_grpc import ConversationServiceStub
 from loci.agent.v1.message_service_pb2_grpc import MessageServiceStub
 from loci.agent.v1.run_service_pb2_grpc import RunServiceStub
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceStub
@@ -65,6 +66,7 @@ class Peers:
         self._channels = (agent, memory, llm_gateway, tool_runner)
         self._timeout = settings.call_timeout
         self.agents = AgentServiceStub(agent)
+        self.conversations = ConversationServiceStub(agent)
         self.messages = MessageServiceStub(agent)
         self.runs = RunServiceStub(agent)
         self.blocks = BlockServiceStub(memory)

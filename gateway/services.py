@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from gateway.auth import Caller
 from gateway.catalogue import Catalogue
+from gateway.conversations import ConversationAgents
 from gateway.peers import Peers
 from gateway.settings import Settings
 
@@ -19,6 +20,7 @@ class Services:
     settings: Settings
     peers: Peers
     catalogue: Catalogue
+    conversations: ConversationAgents
 
 
 async def _services(request: Request) -> Services:

@@ -15,7 +15,12 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from loci.agent.v1 import agent_service_pb2_grpc, message_service_pb2_grpc, run_service_pb2_grpc
+from loci.agent.v1 import (
+    agent_service_pb2_grpc,
+    conversation_service_pb2_grpc,
+    message_service_pb2_grpc,
+    run_service_pb2_grpc,
+)
 from loci.llm.v1 import model_service_pb2_grpc
 from loci.memory.v1 import block_service_pb2_grpc, passage_service_pb2_grpc
 from loci.tool.v1 import tool_service_pb2_grpc
@@ -26,7 +31,12 @@ from services.common.telemetry import current_trace_id
 
 Answer = Callable[[Any], Any]
 SERVICES: dict[str, tuple[Any, ...]] = {
-    "agent": (agent_service_pb2_grpc, message_service_pb2_grpc, run_service_pb2_grpc),
+    "agent": (
+        agent_service_pb2_grpc,
+        conversation_service_pb2_grpc,
+        message_service_pb2_grpc,
+        run_service_pb2_grpc,
+    ),
     "memory": (block_service_pb2_grpc, passage_service_pb2_grpc),
     "llm_gateway": (model_service_pb2_grpc,),
     "tool_runner": (tool_service_pb2_grpc,),
