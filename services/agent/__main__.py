@@ -21,7 +21,7 @@ async def serve(env: Env) -> None:
     engine = make_engine(database.url, pgbouncer=database.pgbouncer)
     channels = [make_channel(address) for address in (addresses.memory, addresses.llm_gateway, addresses.tool_runner)]
     peers = grpc_peers(*channels)
-    stores = postgres_stores(pool, engine, peers.memory, reject_when_busy=settings.reject_when_busy)
+    stores = postgres_stores(pool, engine, peers.memory, on_busy=settings.on_busy)
     # Before anything is bound: nobody shall connect to a socket that is not served yet.
     await stores.leases.register()
     built = build(

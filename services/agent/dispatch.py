@@ -3,17 +3,19 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Protocol
 
-import orjson
-
 from services.agent.messages import Call, Return
 from services.agent.ports import CallSite, Memory, Recall, ToolInfo, Tools
+from services.agent.sizes import clamp_return
 from services.common.errors import Cancelled, DeadlineExceeded, LociError, Unavailable
 
 RECALL_TOOLS = frozenset({"conversation_search"})
+SPEAKING_TOOLS = frozenset({"send_message"})
 MEMORY_TYPES = frozenset({"letta_core", "letta_memory_core", "letta_sleeptime_core", "letta_voice_sleeptime_core"})
+_SENT = "The message was sent."
 _UNKNOWN = "It may or may not have taken effect."
 
 _log = logging.getLogger(__name__)
@@ -32,12 +34,21 @@ class Runners(Protocol):
     def recall(self) -> Recall: ...
 
 
-async def run_calls(calls: Sequence[Call], site: CallSite, tools: Sequence[ToolInfo], runners: Runners) -> list[Return]:
-    """The returns of the calls, in their order. Neighbours that may run in parallel do."""
+async def run_calls(
+    calls: Sequence[Call | Return], site: CallSite, tools: Sequence[ToolInfo], runners: Runners
+) -> list[Return]:
+    """The returns of the calls, in their order; what is a return already stays.
+
+    Neighbours that may run in parallel do.
+    """
     by_name = {tool.name: tool for tool in tools}
+
+    def together(call: Call | Return) -> bool:
+        return isinstance(call, Return) or (call.name in by_name and by_name[call.name].parallel)
+
     returns: list[Return] = []
-    for parallel, group in groupby(calls, key=lambda call: call.name in by_name and by_name[call.name].parallel):
-        pending = [run_call(call, site, by_name, runners) for call in group]
+    for parallel, group in groupby(calls, key=together):
+        pending = [_answered(call, site, by_name, runners) for call in group]
         if parallel:
             returns += await asyncio.gather(*pending)
         else:
@@ -49,10 +60,8 @@ async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runne
     """The return of one call; what goes wrong is said to the model, never raised."""
     tool = tools.get(call.name)
     if tool is None:
-        offered = ", ".join(sorted(tools)) or "none"
-        return _refusal(call, f"Tool not found: {call.name}. The tools you can call: {offered}.")
-    if (problem := _not_an_object(call.arguments)) is not None:
-        return _refusal(call, f"Nothing was run: the arguments of {call.name} are not a JSON object ({problem}).")
+        # It was there when the call was made.
+        return _refusal(call, f"Tool not found: {call.name}.")
     try:
         returned = await _runner(tool, runners)(call, site)
     except (Unavailable, DeadlineExceeded, Cancelled) as error:
@@ -63,38 +72,32 @@ async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runne
     except Exception:  # noqa: BLE001
         _log.exception("call %s failed", call.key)
         return _refusal(call, f"{call.name} failed. {_UNKNOWN}")
-    return _cut(returned, tool.return_char_limit)
+    text = clamp_return(_cut(returned.text, tool.return_char_limit), site.settings.context_window_limit)
+    return replace(returned, text=text)
+
+
+async def _answered(call: Call | Return, site: CallSite, tools: dict[str, ToolInfo], runners: Runners) -> Return:
+    return call if isinstance(call, Return) else await run_call(call, site, tools, runners)
 
 
 def _runner(tool: ToolInfo, runners: Runners) -> Callable[[Call, CallSite], Awaitable[Return]]:
-    if tool.name in RECALL_TOOLS and tool.tool_type in MEMORY_TYPES:
-        return runners.recall.search
     if tool.tool_type in MEMORY_TYPES:
-        return runners.memory.apply
+        if tool.name in RECALL_TOOLS:
+            return runners.recall.search
+        return _speak if tool.name in SPEAKING_TOOLS else runners.memory.apply
     return lambda call, site: runners.tools.execute(tool, call, site)
 
 
-def _not_an_object(arguments: str) -> str | None:
-    try:
-        value = orjson.loads(arguments)
-    except orjson.JSONDecodeError as error:
-        return str(error)
-    return None if isinstance(value, dict) else f"it is a {type(value).__name__}"
+async def _speak(call: Call, site: CallSite) -> Return:
+    """The message is the call itself; clients are shown it."""
+    return Return(call.id, call.name, _SENT)
 
 
 def _refusal(call: Call, sentence: str) -> Return:
     return Return(call.id, call.name, sentence, is_error=True)
 
 
-def _cut(returned: Return, limit: int) -> Return:
-    if len(returned.text) <= limit:
-        return returned
-    marker = f"... [cut: {len(returned.text) - limit} of {len(returned.text)} characters are not shown]"
-    return Return(
-        returned.call_id,
-        returned.name,
-        returned.text[:limit] + marker,
-        returned.is_error,
-        returned.stdout,
-        returned.stderr,
-    )
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}... [cut: {len(text) - limit} of {len(text)} characters are not shown]"

@@ -3,12 +3,15 @@
 `sequence` is (fence - 1) * 1,000,000 + n: it rises strictly, across owners too, and is never used twice.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from services.agent.messages import Message, Part, pieces
-from services.agent.turn import (
+from services.agent.compaction import Trigger
+from services.agent.facts import (
+    Compacted,
     Fact,
     Failure,
     ModelReplied,
@@ -18,6 +21,7 @@ from services.agent.turn import (
     ToolsReturned,
     Usage,
 )
+from services.agent.messages import Message, Part, pieces
 
 SEQUENCES_PER_OWNER = 1_000_000
 
@@ -54,6 +58,18 @@ class Abandoned:
 
 
 @dataclass(frozen=True, slots=True)
+class Compacting:
+    """The window is being compacted; `context_tokens` is None where nobody has counted. Never stored."""
+
+    sequence: int
+    run_id: UUID
+    step_id: UUID
+    trigger: Trigger
+    context_tokens: int | None
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """A run as its readers see it."""
 
@@ -80,11 +96,15 @@ class Ended:
     usage: Usage
     steps: int
     context_tokens: int | None
+    # Log probabilities and token ids of each reply, where they were asked for: {"message_id", "outputs"}.
+    outputs: tuple[Mapping[str, Any], ...] = ()
     # The run of the same conversation whose turn it now is, with the replica that shall drive it.
     successor: tuple[UUID, UUID | None] | None = None
 
 
-Event = Delta | Shown | Abandoned | Ended
+# What is shown and never stored.
+Passing = Delta | Abandoned | Compacting
+Event = Passing | Shown | Ended
 
 
 def first_sequence(fence: int) -> int:
@@ -95,7 +115,7 @@ def first_sequence(fence: int) -> int:
 def frames(fact: Fact) -> int:
     """How many events a fact is shown as; the input is not shown."""
     match fact:
-        case ModelReplied(message=message) | ToolsReturned(message=message):
+        case ModelReplied(message=message) | ToolsReturned(message=message) | Compacted(summary=Message() as message):
             return len(pieces(message))
         case RunEnded():
             return 1

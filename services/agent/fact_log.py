@@ -4,19 +4,25 @@ Messages are rows of their own and are not repeated in the body; the reader hand
 Facts of the previous release must stay readable: `from_row` judges by `schema_version`.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any, assert_never
 from uuid import UUID
 
-from services.agent.messages import Message
-from services.agent.turn import (
+from services.agent.compaction import CompactionStats, Trigger
+from services.agent.facts import (
     SCHEMA_VERSION,
+    ClientSkill,
+    ClientTool,
+    Compacted,
+    ContextOverflowed,
     Fact,
     Failure,
     ModelFailed,
     ModelReplied,
+    Options,
+    Reminded,
     RunEnded,
     Settings,
     StopReason,
@@ -24,38 +30,17 @@ from services.agent.turn import (
     Usage,
     UserSpoke,
 )
+from services.agent.messages import Message
+from services.agent.rule_json import rules_from_json, rules_to_json
+
+# The settings that a fact holds; the rest of them are the request's options.
+_STORED = tuple(each.name for each in fields(Settings) if each.name != "options")
 
 
 def to_row(fact: Fact) -> tuple[str, int, dict[str, Any]]:
     """Kind, schema version and body."""
-    match fact:
-        case UserSpoke():
-            return "user_spoke", SCHEMA_VERSION, {"settings": settings_to_json(fact.settings)}
-        case ModelReplied():
-            body = {
-                "step": fact.step,
-                "attempt": fact.attempt,
-                "usage": usage_to_json(fact.usage),
-                "finish": fact.finish,
-            }
-            body["message_id"] = str(fact.message.id)
-            body["at"] = fact.message.created_at.isoformat()
-            return "model_replied", SCHEMA_VERSION, body
-        case ModelFailed():
-            body = {"step": fact.step, "attempt": fact.attempt, "failure": failure_to_json(fact.failure)}
-            return "model_failed", SCHEMA_VERSION, body
-        case ToolsReturned():
-            return "tools_returned", SCHEMA_VERSION, {"step": fact.step}
-        case RunEnded():
-            return (
-                "run_ended",
-                SCHEMA_VERSION,
-                {
-                    "stop_reason": fact.stop_reason.value,
-                    "failure": None if fact.failure is None else failure_to_json(fact.failure),
-                },
-            )
-    assert_never(fact)
+    kind, body = _kind_and_body(fact)
+    return kind, SCHEMA_VERSION, body
 
 
 def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Sequence[Message]) -> Fact:
@@ -64,7 +49,7 @@ def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Seq
         raise ValueError(f"fact {kind} has schema version {schema_version}; this release reads up to {SCHEMA_VERSION}")
     match kind:
         case "user_spoke":
-            return UserSpoke(settings_from_json(body["settings"]), tuple(messages))
+            return UserSpoke(settings_from_body(body), tuple(messages))
         case "model_replied":
             return ModelReplied(
                 body["step"],
@@ -72,11 +57,25 @@ def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Seq
                 messages[0] if messages else _silence(body),
                 Usage(**body["usage"]),
                 body["finish"],
+                tuple(body.get("offered", ())),
+                body.get("outputs"),
             )
         case "model_failed":
             return ModelFailed(body["step"], body["attempt"], failure_from_json(body["failure"]))
+        case "context_overflowed":
+            return ContextOverflowed(body["step"], body["attempt"], body["limit"])
+        case "compacted":
+            return Compacted(
+                Trigger(body["trigger"]),
+                messages[0] if messages else None,
+                None if body["kept_from"] is None else UUID(body["kept_from"]),
+                CompactionStats(**body["stats"] | {"trigger": Trigger(body["stats"]["trigger"])}),
+                Usage(**body["usage"]),
+            )
         case "tools_returned":
-            return ToolsReturned(body["step"], messages[0])
+            return ToolsReturned(body["step"], messages[0], body.get("invalid", False))
+        case "reminded":
+            return Reminded(messages[0])
         case "run_ended":
             failure = body["failure"]
             return RunEnded(StopReason(body["stop_reason"]), None if failure is None else failure_from_json(failure))
@@ -84,13 +83,47 @@ def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Seq
 
 
 def settings_to_json(settings: Settings) -> dict[str, Any]:
-    """The stored form of settings."""
-    return asdict(settings) | {"tool_ids": [str(tool_id) for tool_id in settings.tool_ids]}
+    """The body of a run's first fact."""
+    stored = {name: getattr(settings, name) for name in _STORED}
+    stored |= {"tool_ids": [str(tool_id) for tool_id in settings.tool_ids]}
+    stored |= {"tool_rules": rules_to_json(settings.tool_rules)}
+    return {"settings": stored, "options": options_to_json(settings.options)}
 
 
-def settings_from_json(stored: dict[str, Any]) -> Settings:
-    """Settings from their stored form."""
-    return Settings(**stored | {"tool_ids": tuple(UUID(tool_id) for tool_id in stored["tool_ids"])})
+def settings_from_body(body: Mapping[str, Any]) -> Settings:
+    """The settings in the body of a run's first fact; what the request's options say wins."""
+    stored = dict(body["settings"])
+    # The first release had the step limit among the settings, and no options.
+    old = {"max_steps": stored.pop("max_steps")} if "max_steps" in stored else {}
+    options = options_from_json(body.get("options", old))
+    stored |= {
+        "tool_ids": tuple(UUID(tool_id) for tool_id in stored["tool_ids"]),
+        "tool_rules": rules_from_json(stored.get("tool_rules", [])),
+        "options": options,
+    }
+    asked = {"model": options.model, "context_window_limit": options.context_window_limit, "system": options.system}
+    return Settings(**stored | {name: value for name, value in asked.items() if value is not None})
+
+
+def options_to_json(options: Options) -> dict[str, Any]:
+    """The stored form of a request's options; what is as usual is left out."""
+    usual = Options()
+    given = {each.name: getattr(options, each.name) for each in fields(Options)}
+    given = {name: value for name, value in given.items() if value != getattr(usual, name)}
+    for name in ("client_tools", "client_skills"):
+        if name in given:
+            given[name] = [asdict(one) for one in given[name]]
+    return {"max_steps": options.max_steps} | given
+
+
+def options_from_json(stored: Mapping[str, Any]) -> Options:
+    """A request's options from their stored form."""
+    given = dict(stored)
+    if "client_tools" in given:
+        given["client_tools"] = tuple(ClientTool(**one) for one in given["client_tools"])
+    if "client_skills" in given:
+        given["client_skills"] = tuple(ClientSkill(**one) for one in given["client_skills"])
+    return Options(**given)
 
 
 def usage_to_json(usage: Usage) -> dict[str, int]:
@@ -106,6 +139,43 @@ def failure_to_json(failure: Failure) -> dict[str, str]:
 def failure_from_json(stored: dict[str, str]) -> Failure:
     """A failure from its stored form."""
     return Failure(**stored | {"stop_reason": StopReason(stored["stop_reason"])})  # type: ignore[arg-type]
+
+
+def _kind_and_body(fact: Fact) -> tuple[str, dict[str, Any]]:
+    match fact:
+        case UserSpoke():
+            return "user_spoke", settings_to_json(fact.settings)
+        case ModelReplied():
+            return "model_replied", _reply_body(fact)
+        case ModelFailed():
+            body = {"step": fact.step, "attempt": fact.attempt, "failure": failure_to_json(fact.failure)}
+            return "model_failed", body
+        case ContextOverflowed():
+            return "context_overflowed", asdict(fact)
+        case Compacted():
+            return "compacted", {
+                "trigger": fact.trigger.value,
+                "kept_from": None if fact.kept_from is None else str(fact.kept_from),
+                "stats": asdict(fact.stats),
+                "usage": usage_to_json(fact.usage),
+            }
+        case ToolsReturned():
+            return "tools_returned", {"step": fact.step} | ({"invalid": True} if fact.invalid else {})
+        case Reminded():
+            return "reminded", {}
+        case RunEnded():
+            failure = None if fact.failure is None else failure_to_json(fact.failure)
+            return "run_ended", {"stop_reason": fact.stop_reason.value, "failure": failure}
+    assert_never(fact)
+
+
+def _reply_body(fact: ModelReplied) -> dict[str, Any]:
+    body: dict[str, Any] = {"step": fact.step, "attempt": fact.attempt, "finish": fact.finish}
+    body |= {"usage": usage_to_json(fact.usage)}
+    body |= {"message_id": str(fact.message.id), "at": fact.message.created_at.isoformat()}
+    if fact.offered:
+        body["offered"] = list(fact.offered)
+    return body if fact.outputs is None else body | {"outputs": fact.outputs}
 
 
 def _silence(body: dict[str, Any]) -> Message:

@@ -1,6 +1,6 @@
 """From an error of a model call to what the run says of it. Pure."""
 
-from services.agent.turn import Failure, StopReason
+from services.agent.facts import Failure, StopReason
 from services.common.errors import LociError, ResourceExhausted
 
 # ErrorInfo.reason -> (stop reason, the reference's error_type)
@@ -27,9 +27,14 @@ def failure_of(error: LociError) -> Failure:
     return Failure(stop_reason, error_type, message, detail, error.reason)
 
 
-def refuses_history(error: LociError) -> bool:
-    """Whether another history may do: this one is too long or too heavy, or holds what the model does not take."""
+def overflows(error: LociError) -> bool:
+    """Whether what was sent is too much: for the model's window, or for a message on the wire."""
     if isinstance(error, ResourceExhausted):
         # A rate limit has an LLM_ reason; without one it is the size of the message.
         return not error.reason.startswith("LLM_")
-    return error.reason in ("LLM_CONTEXT_OVERFLOW", "LLM_BAD_REQUEST")
+    return error.reason == "LLM_CONTEXT_OVERFLOW"
+
+
+def refuses_history(error: LociError) -> bool:
+    """Whether another history may do: this one is too long or too heavy, or holds what the model does not take."""
+    return overflows(error) or error.reason == "LLM_BAD_REQUEST"

@@ -6,8 +6,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from services.agent.events import Abandoned, Delta, Event
-from services.agent.turn import CANCELLED, Action, Fact, Failure, Finish, RunEnded, Turn, decide, evolve
+from services.agent.events import Event, Passing
+from services.agent.facts import Action, Fact, Failure
+from services.agent.turn import CANCELLED, Turn, decide, evolve, follows
 
 T = TypeVar("T")
 
@@ -18,7 +19,7 @@ class Effects(Protocol):
     # Resolved with the reason when the run shall stop.
     interruption: asyncio.Future[Failure]
 
-    def perform(self, turn: Turn, action: Action) -> AsyncGenerator[Delta | Abandoned | Fact]:
+    def perform(self, turn: Turn, action: Action) -> AsyncGenerator[Passing | Fact]:
         """Carries an action out: what can be shown already, then the one fact that came of it."""
         ...
 
@@ -39,7 +40,7 @@ async def run(turn: Turn, effects: Effects) -> AsyncGenerator[Event]:
         if turn.interruption is None:
             happenings = until(effects.interruption, happenings)
         async for happened in happenings:
-            if isinstance(happened, Delta | Abandoned):
+            if isinstance(happened, Passing):
                 yield happened
             else:
                 fact = happened
@@ -53,12 +54,12 @@ async def run(turn: Turn, effects: Effects) -> AsyncGenerator[Event]:
 
 
 async def settle(turn: Turn, fact: Fact, effects: Effects) -> tuple[Turn, list[Event]]:
-    """Stores a fact, together with the end of the run when it leads to that."""
-    facts: tuple[Fact, ...] = (fact,)
-    turn = evolve(turn, fact)
-    if turn.ended is None and isinstance(action := decide(turn), Finish):
-        facts += (RunEnded(action.stop_reason, action.failure),)
-        turn = evolve(turn, facts[-1])
+    """Stores a fact, together with those that follow from it alone: the end of the run, a reminder."""
+    facts: tuple[Fact, ...] = ()
+    next_fact: Fact | None = fact
+    while next_fact is not None:
+        turn, facts = evolve(turn, next_fact), (*facts, next_fact)
+        next_fact = follows(turn)
     cancel_requested, events = await effects.commit(turn, facts)
     return (replace(turn, interruption=CANCELLED) if cancel_requested else turn), events
 

@@ -38,10 +38,14 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """Thoughts in the clear, with the provider's signature where it demands one back."""
+    """Thoughts in the clear, with the provider's signature where it demands one back.
+
+    `prompted`: the model wrote them in an argument of the call that follows, because its agent's type asks for that.
+    """
 
     text: str = ""
     signature: str = ""
+    prompted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """The answer to the call with the provider's id `call_id`."""
+    """The answer to the call with the provider's id `call_id`. `refused`: the tool was not run."""
 
     call_id: str = ""
     name: str = ""
@@ -76,6 +80,7 @@ class Return:
     stdout: tuple[str, ...] = ()
     stderr: tuple[str, ...] = ()
     images: tuple[Image, ...] = ()
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

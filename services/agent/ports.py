@@ -1,13 +1,14 @@
 """What the loop needs from outside, as Protocols over plain values. Adapters implement them (adapters/)."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from services.agent.facts import Fact, Settings, Usage
 from services.agent.messages import Call, Message, Part, Return
-from services.agent.turn import Fact, Settings, Turn, Usage
+from services.agent.turn import Turn
 
 # The model ---------------------------------------------------------------------------------------------
 
@@ -27,7 +28,10 @@ class ToolInfo:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One model call. `stream` asks for deltas; the answer is the same."""
+    """One model call. `stream` asks for deltas; the answer is the same.
+
+    forced: a tool must be called; `only`: this one. parallel: whether one reply may hold several calls.
+    """
 
     settings: Settings
     prompt: str
@@ -36,6 +40,11 @@ class ModelRequest:
     agent_id: UUID
     step_id: UUID
     stream: bool
+    forced: bool = False
+    only: str | None = None
+    parallel: bool = True
+    # A text is wanted: the tools are shown, and none may be called.
+    text_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +60,13 @@ class PartDelta:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The whole reply. Calls have no key yet."""
+    """The whole reply. Calls have no key yet. `outputs` and `trace` only where the request's options ask for them."""
 
     parts: tuple[Part, ...]
     usage: Usage
     finish: str
+    outputs: Mapping[str, Any] | None = None
+    trace: str | None = None
 
 
 class PeerLost(Exception):
@@ -70,6 +81,10 @@ class Models(Protocol):
 
         Closing the iterator closes the provider's call.
         """
+        ...
+
+    async def window(self, handle: str) -> int:
+        """Tokens of a model's window. Raises NotFound (MODEL_NOT_FOUND) for one that is not configured."""
         ...
 
 
@@ -113,12 +128,19 @@ class CallSite:
 class Memory(Protocol):
     """The agent's memory."""
 
-    async def view(self, agent_id: UUID) -> MemoryView:
-        """What the prompt shows. Waits for a service that is being restarted; raises LociError after that."""
+    async def view(self, agent_id: UUID, conversation_id: UUID) -> MemoryView:
+        """What the prompt shows in a conversation; the default one has the agent's id.
+
+        Waits for a service that is being restarted; raises LociError after that.
+        """
         ...
 
-    async def apply(self, call: Call, site: CallSite) -> Return:
-        """Runs a memory tool exactly once under the call's key."""
+    async def apply(self, call: Call, site: CallSite, *, create_block: bool = False) -> Return:
+        """Runs a memory tool exactly once under the call's key; `create_block`: makes a block that is not there."""
+        ...
+
+    async def recall(self, agent_id: UUID, query: str, most: int) -> tuple[str, ...]:
+        """The passages of the agent's archives that fit the query best. Raises LociError."""
         ...
 
 
@@ -165,6 +187,7 @@ class Owned:
     created_at: datetime
     ancestors: tuple[UUID, ...] = ()
     cancel_requested: bool = False
+    background: bool = False
     # Of the prompt compiled last, to see whether it still holds.
     prompt_versions: dict[str, Any] | None = None
     # The prompt that this run began with, when an owner before had compiled it.
@@ -184,7 +207,11 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Facts to store in one transaction. `sequences` holds the first frame's position for each fact."""
+    """Facts to store in one transaction. `sequences` holds the first frame's position for each fact.
+
+    `metrics`: nanoseconds of the step that the facts touch, by name. `provider_trace`: what was sent to the provider
+    and what it answered, where the request asked for it.
+    """
 
     facts: tuple[Fact, ...]
     sequences: tuple[int, ...]
@@ -192,6 +219,8 @@ class Commit:
     prompt: Prompt | None
     first_token_at: datetime | None = None
     trace_id: str = ""
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    provider_trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

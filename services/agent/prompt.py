@@ -5,19 +5,28 @@ the prefix. The format is that of the reference API (memory blocks, then memory 
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from services.agent.facts import ClientSkill, Settings
+from services.agent.messages import Message, Text, text_of
+from services.agent.policy import POLICIES
 from services.agent.ports import BlockView, MemoryView, Prompt
-from services.agent.turn import Settings
+from services.agent.rule_words import describe
+from services.agent.turn import Turn
 from services.agent.zones import zone
 
 MARKER = "{CORE_MEMORY}"
 _BLOCKS_PREAMBLE = (
     "These blocks are your core memory. They are always in view, and you change them with your memory tools."
 )
+_NUMBERS_WARNING = (
+    "The line numbers before the arrows are not part of the value. Never write them when you edit the block."
+)
+_RECALLED = "Found in your archival memory for the message that follows; it may or may not matter:"
+_NUMBERED_TYPES = ("letta_v1_agent", "memgpt_v2_agent", "sleeptime_agent")
 
 
 def versions_of(settings: Settings, memory: MemoryView) -> dict[str, Any]:
@@ -49,21 +58,71 @@ def compile_prompt(
     stamp = {"compiled_at": now.isoformat(timespec="seconds"), "recalled": recalled}
     if last is not None and all(last.get(name) == value for name, value in versions.items()):
         stamp = {name: last[name] for name in stamp}
-    metadata = _metadata(settings, memory, agent_id, conversation_id, stamp)
-    section = "\n\n".join(filter(None, (_blocks(memory.blocks), metadata)))
+    blocks = memory.blocks if POLICIES[settings.agent_type].shows_memory else ()
+    sections = (
+        _blocks(blocks, numbered=_numbers_lines(settings)),
+        describe(settings.tool_rules),
+        _metadata(settings, memory, agent_id, conversation_id, stamp),
+    )
     system = settings.system if MARKER in settings.system else f"{settings.system}\n\n{MARKER}"
-    text = system.replace(MARKER, section)
-    return Prompt(hashlib.sha256(text.encode()).digest(), text, versions | stamp, versions["blocks"])
+    text = system.replace(MARKER, "\n\n".join(filter(None, sections)))
+    return Prompt(_hash(text), text, versions | stamp, versions["blocks"])
 
 
-def _blocks(blocks: tuple[BlockView, ...]) -> str:
+def overriding_prompt(text: str) -> Prompt:
+    """What a request said instead of the agent's prompt; it is made from no version of anything."""
+    return Prompt(_hash(text), text, {})
+
+
+def with_skills(prompt: str, skills: Sequence[ClientSkill]) -> str:
+    """The prompt of one request, with what its client's agent can look up."""
+    if not skills:
+        return prompt
+    rendered = "\n".join(map(_skill, skills))
+    return f"{prompt}\n\n<available_skills>\n{rendered}\n</available_skills>"
+
+
+def with_recalled(history: Sequence[Message], passages: Sequence[str], run_id: UUID) -> Sequence[Message]:
+    """The history with passages of the agent's archives before what this run was sent; the prefix stays as it was."""
+    place = next((place for place, message in enumerate(history) if message.run_id == run_id), None)
+    if not passages or place is None:
+        return history
+    text = "\n".join(f"- {passage}" for passage in passages)
+    said = Text(f"<archival_memory>\n{_RECALLED}\n{text}\n</archival_memory>")
+    message = Message(UUID(int=run_id.int ^ 1), "user", (said,), history[place].created_at)
+    return [*history[:place], message, *history[place:]]
+
+
+def asked(turn: Turn) -> str:
+    """What the run was sent, as words to look for."""
+    return "\n".join(
+        text_of(message) for message in turn.history if message.run_id == turn.run_id and message.role == "user"
+    )
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _numbers_lines(settings: Settings) -> bool:
+    """Claude edits by line better when it sees the numbers; LETTA V1 API, system prompt."""
+    return settings.model.startswith("anthropic/") and settings.agent_type in _NUMBERED_TYPES
+
+
+def _skill(skill: ClientSkill) -> str:
+    lines = (f"<name>{skill.name}</name>", f"<description>{skill.description}</description>")
+    location = (f"<location>{skill.location}</location>",) if skill.location else ()
+    return "\n".join(("<skill>", *lines, *location, "</skill>"))
+
+
+def _blocks(blocks: tuple[BlockView, ...], *, numbered: bool) -> str:
     if not blocks:
         return ""
-    rendered = "\n\n".join(map(_block, blocks))
+    rendered = "\n\n".join(_block(block, numbered=numbered) for block in blocks)
     return f"<memory_blocks>\n{_BLOCKS_PREAMBLE}\n\n{rendered}\n</memory_blocks>"
 
 
-def _block(block: BlockView) -> str:
+def _block(block: BlockView, *, numbered: bool) -> str:
     metadata = ["- read_only=true"] if block.read_only else []
     metadata += [f"- chars_current={len(block.value)}", f"- chars_limit={block.limit}"]
     lines = [
@@ -74,12 +133,17 @@ def _block(block: BlockView) -> str:
         "<metadata>",
         *metadata,
         "</metadata>",
+        *([f"<warning>\n{_NUMBERS_WARNING}\n</warning>"] if numbered else []),
         "<value>",
-        block.value,
+        _with_numbers(block.value) if numbered else block.value,
         "</value>",
         f"</{block.label}>",
     ]
     return "\n".join(lines)
+
+
+def _with_numbers(value: str) -> str:
+    return "\n".join(f"{number}→ {line}" for number, line in enumerate(value.split("\n"), start=1))
 
 
 def _metadata(

@@ -2,6 +2,7 @@
 
 import ipaddress
 from dataclasses import dataclass
+from typing import Literal
 
 from services.agent.agents import Defaults
 from services.common.context import Signer, Verifier
@@ -49,8 +50,8 @@ class ExternalSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """listen: the address for other services; reject_when_busy: a second request to a conversation is refused instead
-    of waiting in line; run_timeout: longest run, seconds."""
+    """listen: the address for other services; on_busy: what becomes of a request for a busy conversation; run_timeout:
+    longest run, seconds."""
 
     listen: str
     external: ExternalSettings
@@ -59,7 +60,7 @@ class Settings:
     signer: Signer
     verifier: Verifier
     defaults: Defaults
-    reject_when_busy: bool
+    on_busy: Literal["wait", "reject", "interrupt"]
     run_timeout: float
 
     @classmethod
@@ -76,9 +77,19 @@ class Settings:
                 model=_handle(env, "LOCI_DEFAULT_MODEL", "loci/demo"),
                 embedding=_handle(env, "LOCI_DEFAULT_EMBEDDING", "loci/hash"),
             ),
-            reject_when_busy=env.choice("LOCI_BUSY", ("wait", "reject"), default="wait") == "reject",
+            on_busy=_on_busy(env),
             run_timeout=env.seconds("LOCI_RUN_TIMEOUT", default=_DAY, example="86400"),
         )
+
+
+def _on_busy(env: Env) -> Literal["wait", "reject", "interrupt"]:
+    match env.choice("LOCI_BUSY", ("wait", "reject", "interrupt"), default="wait"):
+        case "reject":
+            return "reject"
+        case "interrupt":
+            return "interrupt"
+        case _:
+            return "wait"
 
 
 def read_database(env: Env) -> DatabaseSettings:

@@ -12,7 +12,8 @@ from typing import Any
 from uuid import UUID
 
 from services.agent.adapters.leases import NotMine, PostgresLeases, Unusable
-from services.agent.turn import CANCELLED, Failure, StopReason
+from services.agent.facts import Failure, StopReason
+from services.agent.turn import CANCELLED
 from services.agent.worker import Worker
 
 BEAT_SECONDS = 0.5
@@ -146,8 +147,8 @@ class Tenure:
             await self._worker.take_over(await self._leases.load(row))
         except NotMine:
             _log.info("run %s has another owner", row["id"])
-        except Unusable:
-            await self._give_up(row, CANCELLED)
+        except Unusable as unusable:
+            await self._give_up(row, unusable.failure)
         except Exception:  # noqa: BLE001
             # The supervisor of runs: a newer replica may be able to load it, or this one later.
             _log.exception("run %s could not be loaded", row["id"])

@@ -7,164 +7,51 @@ A run is the fold of its facts. Whoever owns it performs the action that `decide
 of it, and goes on with the evolved turn; the loop is in loop.py. After a crash the next owner folds the stored
 facts and asks `decide` again: nothing else is needed to go on.
 
-    UserSpoke -> CallModel -> ModelReplied -+-> RunTools -> ToolsReturned -> CallModel ...
-                     |                      `-> Finish(end_turn)
-                     `------> ModelFailed ----> Finish(llm_api_error ...)
+    UserSpoke -> CallModel -> ModelReplied ------+-> RunTools -> ToolsReturned -+-> CallModel ...
+                     |                           |                             +-> Remind -> Reminded -> CallModel ...
+                     |                           `-> Finish(end_turn,          `-> Finish(tool_rule, max_steps ...)
+                     |                                      requires_approval ...)
+                     +-> ContextOverflowed -> Compact -> Compacted -> CallModel ...
+                     `-> ModelFailed -> Finish(llm_api_error ...)
 
 An interruption (cancel, deadline) is not a fact but a flag read with each stored fact; it turns the next action
 into Finish.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any, assert_never
 from uuid import UUID, uuid5
 
-from services.agent.messages import Call, Message, calls_of
+from services.agent.approvals import answers, pending_message, waiting
+from services.agent.compaction import Trigger, due
+from services.agent.continuation import after_reply
+from services.agent.facts import (
+    Action,
+    CallModel,
+    Compact,
+    Compacted,
+    ContextOverflowed,
+    Fact,
+    Failure,
+    Finish,
+    ModelFailed,
+    ModelReplied,
+    Remind,
+    Reminded,
+    RunEnded,
+    RunStatus,
+    RunTools,
+    Settings,
+    StopReason,
+    ToolsReturned,
+    Usage,
+    UserSpoke,
+)
+from services.agent.messages import Call, Message, Text, calls_of
 
-SCHEMA_VERSION = 1
-
-
-class StopReason(StrEnum):
-    """Why a run ends; values are those of the reference API."""
-
-    END_TURN = "end_turn"
-    ERROR = "error"
-    LLM_API_ERROR = "llm_api_error"
-    INVALID_LLM_RESPONSE = "invalid_llm_response"
-    MAX_STEPS = "max_steps"
-    MAX_TOKENS_EXCEEDED = "max_tokens_exceeded"
-    CANCELLED = "cancelled"
-
-
-class RunStatus(StrEnum):
-    """How far a run got; values are those of the reference API."""
-
-    CREATED = "created"
-    RUNNING = "running"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens; None where the provider does not say."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_input_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    reasoning_tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a run began with; it keeps them whatever happens to the agent meanwhile."""
-
-    agent_version: int
-    model: str
-    embedding: str
-    system: str
-    context_window_limit: int
-    max_steps: int
-    tool_ids: tuple[UUID, ...] = ()
-    timezone: str = "UTC"
-    model_settings: dict[str, Any] = field(default_factory=dict)
-    response_format: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a model call or a run failed, in the reference's words and ours."""
-
-    stop_reason: StopReason
-    error_type: str
-    message: str
-    detail: str = ""
-    # ErrorInfo.reason of the failed call.
-    reason: str = ""
-
-
-# Facts ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class UserSpoke:
-    """The run's first fact."""
-
-    settings: Settings
-    messages: tuple[Message, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelReplied:
-    """A model call ended well. `finish` is stop, tool_calls, length, content_filter or empty."""
-
-    step: int
-    attempt: int
-    message: Message
-    usage: Usage
-    finish: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFailed:
-    """A model call failed for good."""
-
-    step: int
-    attempt: int
-    failure: Failure
-
-
-@dataclass(frozen=True, slots=True)
-class ToolsReturned:
-    """Every pending call has its answer; `message` holds the returns in the order of the calls."""
-
-    step: int
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
-class RunEnded:
-    """The run's last fact."""
-
-    stop_reason: StopReason
-    failure: Failure | None = None
-
-
-Fact = UserSpoke | ModelReplied | ModelFailed | ToolsReturned | RunEnded
-
-# Actions -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class CallModel:
-    """Make model call number `step`, for the `attempt`th time."""
-
-    step: int
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class RunTools:
-    """Run these calls of model call number `step`."""
-
-    step: int
-    calls: tuple[Call, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """End the run."""
-
-    stop_reason: StopReason
-    failure: Failure | None = None
-
-
-Action = CallModel | RunTools | Finish
-
-# The turn ----------------------------------------------------------------------------------------------
+# A window that is left larger than this by its messages' number is compacted, however few its tokens are.
+MOST_MESSAGES = 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +59,8 @@ class Turn:
     """What is known of a run.
 
     `history` is the window before the run and all that the run added, oldest first. `attempt` counts owners of
-    the current step: 1 unless one was lost.
+    the current step: 1 unless one was lost. `reply` is what `decide` has not yet dealt with: the model's last, or the
+    one of an earlier run whose calls waited for the client.
     """
 
     run_id: UUID
@@ -180,36 +68,65 @@ class Turn:
     history: tuple[Message, ...] = ()
     step: int = 0
     attempt: int = 1
-    pending: tuple[Call, ...] = ()
     reply: ModelReplied | None = None
+    returned: ToolsReturned | None = None
+    overflow: ContextOverflowed | None = None
+    # Compactions since the model replied.
+    compactions: int = 0
     failure: Failure | None = None
     interruption: Failure | None = None
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     context_tokens: int | None = None
+    # Log probabilities and token ids of each reply, where they were asked for.
+    outputs: tuple[Mapping[str, Any], ...] = ()
     ended: RunEnded | None = None
+
+    @property
+    def pending(self) -> tuple[Call, ...]:
+        """The calls that have no return yet."""
+        if self.reply is None or self.returned is not None or self.ended is not None:
+            return ()
+        return calls_of(self.reply.message)
+
+
+def begun(run_id: UUID, settings: Settings, before: Sequence[Message], messages: Sequence[Message]) -> Turn:
+    """A run whose first fact is stored; `before` is the window as it was."""
+    # A summary is never cleared away, nor what waits for the client.
+    cleared = settings.message_buffer_autoclear and pending_message(before) is None
+    shown = tuple(message for message in before if message.role == "summary") if cleared else tuple(before)
+    return evolve(Turn(run_id, settings, history=shown), UserSpoke(settings, tuple(messages)))
 
 
 def decide(turn: Turn) -> Action:
     """What to do now. Not to be asked once the turn has ended."""
-    if turn.interruption is not None:
-        return Finish(turn.interruption.stop_reason, _unless_cancelled(turn.interruption))
-    if turn.failure is not None:
-        return Finish(turn.failure.stop_reason, turn.failure)
+    if (stopped := turn.interruption or turn.failure) is not None:
+        return Finish(stopped.stop_reason, _unless_cancelled(stopped))
+    if turn.overflow is not None:
+        return Compact(Trigger.CONTEXT_WINDOW_EXCEEDED)
+    if turn.settings.options.compact is not None:
+        return Finish(StopReason.END_TURN) if turn.compactions else Compact(Trigger.MANUAL)
     if turn.pending:
-        return RunTools(turn.step, turn.pending)
-    if turn.reply is not None and not calls_of(turn.reply.message):
-        cut = turn.reply.finish == "length"
-        return Finish(StopReason.MAX_TOKENS_EXCEEDED if cut else StopReason.END_TURN)
-    if turn.step >= turn.settings.max_steps:
+        waits = turn.reply is not None and waiting(turn.pending, answers(turn.history, turn.reply.message))
+        return Finish(StopReason.REQUIRES_APPROVAL) if waits else RunTools(turn.step, turn.pending)
+    if _crowded(turn):
+        return Compact(Trigger.POST_STEP_CONTEXT_CHECK)
+    end = (
+        None if turn.reply is None else after_reply(turn.settings, turn.history, turn.run_id, turn.reply, turn.returned)
+    )
+    if isinstance(end, Finish):
+        return end
+    if turn.step >= turn.settings.options.max_steps:
         return Finish(StopReason.MAX_STEPS)
-    return CallModel(turn.step + 1, turn.attempt)
+    return end or CallModel(turn.step + 1, turn.attempt)
 
 
 def evolve(turn: Turn, fact: Fact) -> Turn:
     """What is known after `fact`."""
     match fact:
         case UserSpoke(settings=settings, messages=messages):
-            return replace(turn, settings=settings, history=turn.history + messages)
+            turn = replace(turn, settings=settings, history=turn.history + messages)
+            pending = pending_message(turn.history)
+            return turn if pending is None else replace(turn, reply=_of_earlier_run(pending))
         case ModelReplied(message=message):
             return replace(
                 turn,
@@ -218,23 +135,40 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
                 step=fact.step,
                 attempt=1,
                 reply=fact,
-                pending=calls_of(message),
+                returned=None,
+                compactions=0,
                 usage=add_usage(turn.usage, fact.usage),
                 context_tokens=fact.usage.prompt_tokens + fact.usage.completion_tokens,
+                outputs=turn.outputs + _outputs(fact),
             )
         case ModelFailed(failure=failure):
             return replace(turn, step=fact.step, failure=failure)
+        case ContextOverflowed():
+            return replace(
+                turn, settings=_with_window(turn.settings, fact.limit), overflow=fact, attempt=fact.attempt + 1
+            )
+        case Compacted(summary=summary, kept_from=kept_from):
+            return replace(
+                turn,
+                history=turn.history if summary is None else (summary, *_kept(turn.history, kept_from)),
+                overflow=None,
+                compactions=turn.compactions + 1,
+                usage=add_usage(turn.usage, fact.usage),
+                context_tokens=fact.stats.context_tokens_after,
+            )
         case ToolsReturned(message=message):
-            return replace(turn, history=(*turn.history, message), attempt=1, pending=())
+            return replace(turn, history=(*turn.history, message), attempt=1, returned=fact)
+        case Reminded(message=message):
+            return replace(turn, history=(*turn.history, message), reply=None, returned=None)
         case RunEnded():
-            return replace(turn, ended=fact, pending=())
+            return replace(turn, ended=fact)
     assert_never(fact)
 
 
 def status_of(stop_reason: StopReason) -> RunStatus:
     """The run status that a stop reason leads to, as the reference has it."""
     match stop_reason:
-        case StopReason.END_TURN | StopReason.MAX_STEPS:
+        case StopReason.END_TURN | StopReason.MAX_STEPS | StopReason.TOOL_RULE | StopReason.REQUIRES_APPROVAL:
             return RunStatus.COMPLETED
         case StopReason.CANCELLED:
             return RunStatus.CANCELLED
@@ -242,7 +176,11 @@ def status_of(stop_reason: StopReason) -> RunStatus:
             StopReason.ERROR
             | StopReason.LLM_API_ERROR
             | StopReason.INVALID_LLM_RESPONSE
+            | StopReason.INVALID_TOOL_CALL
             | StopReason.MAX_TOKENS_EXCEEDED
+            | StopReason.NO_TOOL_CALL
+            | StopReason.INSUFFICIENT_CREDITS
+            | StopReason.CONTEXT_WINDOW_OVERFLOW_IN_SYSTEM_PROMPT
         ):
             return RunStatus.FAILED
     assert_never(stop_reason)
@@ -256,6 +194,28 @@ def step_id(run_id: UUID, step: int) -> UUID:
 def call_key(run_id: UUID, step: int, index: int) -> str:
     """The key under which a call acts at most once, whoever makes it."""
     return f"{run_id}/{step}/{index}"
+
+
+def follows(turn: Turn) -> Fact | None:
+    """The fact that follows from what is known alone, if the next action is one that asks nobody."""
+    if turn.ended is not None:
+        return None
+    match decide(turn):
+        case Finish(stop_reason=stop_reason, failure=failure):
+            return RunEnded(stop_reason, failure)
+        case Remind() as action:
+            return reminder(turn, action)
+        case CallModel() | RunTools() | Compact():
+            return None
+
+
+def reminder(turn: Turn, action: Remind) -> Reminded:
+    """What comes of Remind; the same whoever performs it."""
+    last = turn.history[-1]
+    message = Message(
+        uuid5(turn.run_id, f"reminder-{turn.step}"), "user", (Text(action.text),), last.created_at, turn.run_id
+    )
+    return Reminded(replace(message, step_id=step_id(turn.run_id, turn.step)))
 
 
 CANCELLED = Failure(StopReason.CANCELLED, "cancelled", "The run was cancelled.")
@@ -284,3 +244,30 @@ def _add(one: int | None, other: int | None) -> int | None:
 
 def _unless_cancelled(failure: Failure) -> Failure | None:
     return None if failure.stop_reason is StopReason.CANCELLED else failure
+
+
+def _crowded(turn: Turn) -> bool:
+    """Whether the window should be compacted after this step: once, and not before the model has replied."""
+    if turn.compactions or turn.reply is None or turn.reply.step == 0:
+        return False
+    window = turn.settings.context_window_limit
+    return due(turn.context_tokens or 0, window) or len(turn.history) > MOST_MESSAGES
+
+
+def _kept(history: tuple[Message, ...], kept_from: UUID | None) -> tuple[Message, ...]:
+    """What a compaction left; all of it when the message is not here: then what is here is newer than that."""
+    places = (place for place, message in enumerate(history) if message.id == kept_from)
+    return history[next(places, 0) :]
+
+
+def _outputs(fact: ModelReplied) -> tuple[Mapping[str, Any], ...]:
+    return () if fact.outputs is None else ({"message_id": str(fact.message.id), **fact.outputs},)
+
+
+def _with_window(settings: Settings, learned: int) -> Settings:
+    """With the window that the model turned out to have."""
+    return replace(settings, context_window_limit=min(settings.context_window_limit, learned or 2**31))
+
+
+def _of_earlier_run(message: Message) -> ModelReplied:
+    return ModelReplied(0, 1, message, Usage(), "tool_calls")

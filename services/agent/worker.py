@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
 from uuid import UUID
 
 from services.agent import loop
@@ -14,9 +13,13 @@ from services.agent.adapters.journal import Accepted, PostgresJournal, TurnReque
 from services.agent.broadcast import Hub, Subscription
 from services.agent.effects import Ports, RunEffects
 from services.agent.events import Ended
-from services.agent.ports import Fenced, MemoryView, Owned, ToolInfo
-from services.agent.turn import CANCELLED, OVERDUE, Failure
+from services.agent.facts import Failure
+from services.agent.model_calls import Surroundings, discard
+from services.agent.ports import Fenced, MemoryView, Owned
+from services.agent.prompt import asked
+from services.agent.turn import CANCELLED, OVERDUE
 from services.common.context import CallContext, Signer, use_context
+from services.common.errors import LociError
 from services.common.telemetry import span
 
 AUDIENCE = ("memory", "llm_gateway", "tool_runner")
@@ -66,7 +69,7 @@ class Worker:
         """Stores a request and drives it if its turn has come. The first reader misses no event."""
         context = self._context(request.organization_id, request.user_id, request.run_id, request.ancestors)
         with use_context(context, signer=self._signer):
-            view = asyncio.ensure_future(self._ports.memory.view(request.agent_id))
+            view = asyncio.ensure_future(self._ports.memory.view(request.agent_id, request.conversation_id))
         self._driven.setdefault(request.run_id, None)
         owned = None
         try:
@@ -74,10 +77,12 @@ class Worker:
             owned = accepted.owned
         finally:
             if owned is None:
-                _discard(view)
+                discard(view)
                 self.unreserve(request.run_id)
         if accepted.successor is not None:
             self.succeed(request.organization_id, *accepted.successor)
+        if accepted.interrupts is not None:
+            await self.cancel(request.organization_id, [(accepted.interrupts, request.conversation_id)])
         if owned is None:
             return accepted, None
         self._hub.open(request.run_id)
@@ -135,21 +140,30 @@ class Worker:
     def _drive(self, owned: Owned, view: "asyncio.Future[MemoryView] | None" = None, *, stream: bool = True) -> None:
         context = self._context(owned.organization_id, owned.user_id, owned.run_id, owned.ancestors)
         with use_context(context, signer=self._signer):
-            if view is None:
-                view = asyncio.ensure_future(self._ports.memory.view(owned.agent_id))
-            tools = asyncio.ensure_future(self._ports.tools.describe(owned.turn.settings.tool_ids))
-            task = asyncio.create_task(self._run(owned, view, tools, stream=stream), name=f"run {owned.run_id}")
+            around = self._surroundings(owned, view)
+            task = asyncio.create_task(self._run(owned, around, stream=stream), name=f"run {owned.run_id}")
         self._driven[owned.run_id] = task
 
-    async def _run(
-        self,
-        owned: Owned,
-        view: "asyncio.Future[MemoryView]",
-        tools: "asyncio.Future[tuple[ToolInfo, ...]]",
-        *,
-        stream: bool,
-    ) -> None:
-        effects = RunEffects(owned, self._ports, view, tools, stream=stream)
+    def _surroundings(self, owned: Owned, view: "asyncio.Future[MemoryView] | None") -> Surroundings:
+        memory, settings = self._ports.memory, owned.turn.settings
+        if view is None:
+            view = asyncio.ensure_future(memory.view(owned.agent_id, owned.conversation_id))
+        tools = asyncio.ensure_future(self._ports.tools.describe(settings.tool_ids))
+        recalled = None
+        if settings.recall_passages and (query := asked(owned.turn)):
+            recalled = asyncio.ensure_future(self._recall(owned.agent_id, query, settings.recall_passages))
+        return Surroundings(view, tools, recalled, owned.prompt)
+
+    async def _recall(self, agent_id: UUID, query: str, most: int) -> tuple[str, ...]:
+        try:
+            return await self._ports.memory.recall(agent_id, query, most)
+        except LociError as error:
+            # It helps when it is there; the turn goes on without it.
+            _log.warning("no passages were recalled: %s", error.message)
+            return ()
+
+    async def _run(self, owned: Owned, around: Surroundings, *, stream: bool) -> None:
+        effects = RunEffects(owned, self._ports, around, stream=stream)
         self._effects[owned.run_id] = effects
         timer = asyncio.get_running_loop().call_later(owned.seconds_left, self.interrupt, owned.run_id, OVERDUE)
         turn = owned.turn
@@ -171,8 +185,7 @@ class Worker:
             self.drop(owned.run_id)
         finally:
             timer.cancel()
-            _discard(view)
-            _discard(tools)
+            around.discard()
             self._effects.pop(owned.run_id, None)
             if self._driven.get(owned.run_id) is asyncio.current_task():
                 self._driven.pop(owned.run_id, None)
@@ -180,9 +193,3 @@ class Worker:
 
     def _context(self, organization_id: UUID, user_id: UUID, run_id: UUID, ancestors: tuple[UUID, ...]) -> CallContext:
         return CallContext(organization_id, user_id, "agent", AUDIENCE, run_id=run_id, ancestors=ancestors)
-
-
-def _discard(future: "asyncio.Future[Any]") -> None:
-    """Nobody will ask for it any more; its error, if any, is of no interest."""
-    future.cancel()
-    future.add_done_callback(lambda done: None if done.cancelled() else done.exception())

@@ -1,34 +1,41 @@
 """The journal in Postgres: acceptance of requests, facts under a fence, what readers see, cancels."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import asyncpg
 
 from services.agent.adapters import sql
-from services.agent.adapters.conversations import Successor, promote, window
-from services.agent.adapters.line import LINE_SCHEMA_VERSION, messages_to_line
+from services.agent.adapters.conversations import WINDOW_MESSAGES, Successor, promote, release, window
+from services.agent.adapters.line import LINE_SCHEMA_VERSION, input_to_line
 from services.agent.adapters.rows import (
     ended_columns,
     fact_rows,
     input_rows,
+    message_from_json,
     message_rows,
+    pending_columns,
     replay,
-    settings_from_row,
     step_rows,
     usage_column,
 )
+from services.agent.approvals import Fits, MustWait, NothingWaits, Repeats, UnknownCalls, answers_in, judge
 from services.agent.events import Ended, Event
-from services.agent.fact_log import settings_to_json
+from services.agent.fact_log import options_to_json, settings_from_body
+from services.agent.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, Options
 from services.agent.messages import Message
 from services.agent.ports import Commit, Fenced, Owned, Stored
-from services.agent.turn import SCHEMA_VERSION, Settings, Turn
-from services.common.errors import Aborted, NotFound, ResourceExhausted
+from services.agent.turn import begun
+from services.common.errors import Aborted, InvalidArgument, NotFound, ResourceExhausted
+from services.common.ids import to_public
 
 LONGEST_LINE = 32
+# What becomes of a request for a busy conversation: it waits in line, is refused, or cancels the running one and is
+# next.
+OnBusy = Literal["wait", "reject", "interrupt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,58 +48,77 @@ class TurnRequest:
     conversation_id: UUID
     run_id: UUID
     messages: tuple[Message, ...]
-    max_steps: int
     seconds: float
+    options: Options = field(default_factory=Options)
     keys: tuple[str, ...] = ()
     request_hash: bytes | None = None
     is_retry: bool = False
     ancestors: tuple[UUID, ...] = ()
+    # What to do when the conversation is busy; None: the server's setting.
+    on_busy: OnBusy | None = None
+    background: bool = False
+
+    @property
+    def answers(self) -> bool:
+        """Whether it holds answers to calls that wait for the client."""
+        return any(answers_in(message) for message in self.messages)
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """What became of a request. `owned` is set when its turn came at once; `started` is False for a retry.
 
-    `successor` is a run of the conversation whose turn it turned out to be.
+    `successor` is a run of the conversation whose turn it turned out to be. `interrupts`: a run to cancel first.
     """
 
     run_id: UUID
     started: bool
     owned: Owned | None = None
     successor: Successor | None = None
+    interrupts: UUID | None = None
 
 
-class _Repeated(Exception):
-    """The request is there already; the transaction is rolled back."""
+class Repeated(Exception):
+    """The request is there already, as run `run_id`; the transaction is rolled back."""
+
+    def __init__(self, run_id: UUID) -> None:
+        super().__init__(str(run_id))
+        self.run_id = run_id
 
 
 class PostgresJournal:
-    """The run's log. `reject_when_busy` answers ABORTED instead of letting requests wait in line."""
+    """The run's log. `on_busy` is what becomes of a request for a busy conversation that says nothing of it."""
 
-    def __init__(self, pool: asyncpg.Pool, worker_id: UUID, *, reject_when_busy: bool = False) -> None:
+    def __init__(self, pool: asyncpg.Pool, worker_id: UUID, *, on_busy: OnBusy = "wait") -> None:
         self._pool = pool
         self.worker_id = worker_id
-        self._reject_when_busy = reject_when_busy
+        self._on_busy = on_busy
 
     async def accept(self, request: TurnRequest) -> Accepted:
         """Stores a request, or finds the run of the request it repeats.
 
-        Raises NotFound (AGENT_NOT_FOUND), ResourceExhausted (CONVERSATION_LINE_FULL), Aborted
-        (CONVERSATION_BUSY).
+        Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND), ResourceExhausted (CONVERSATION_LINE_FULL), Aborted
+        (CONVERSATION_BUSY, APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID).
         """
         if request.is_retry and request.request_hash is not None:
             run_id = await self._pool.fetchval(sql.FIND_BY_HASH, request.organization_id, request.request_hash)
             if run_id is not None:
                 return await self._attach(request.organization_id, run_id)
         try:
+            if not (request.answers or request.background):
+                row = await self._start(self._pool, request)
+                if row["log_id"] is not None:
+                    return Accepted(request.run_id, started=True, owned=await self._owned(self._pool, request, row))
             async with self._pool.acquire() as connection, connection.transaction():
                 return await self._accept(connection, request)
-        except _Repeated:
+        except asyncpg.UniqueViolationError:
             run_id = await self._find(self._pool, request)
-            if run_id is None:
-                # It was withdrawn meanwhile, or its agent was erased.
-                raise Aborted("the request that this one repeats is gone; send it again", reason="RETRY_LOST") from None
-            return await self._attach(request.organization_id, run_id)
+        except Repeated as repeated:
+            run_id = repeated.run_id
+        if run_id is None:
+            # It was withdrawn meanwhile, or its agent was erased.
+            raise Aborted("the request that this one repeats is gone; send it again", reason="RETRY_LOST") from None
+        return await self._attach(request.organization_id, run_id)
 
     async def _attach(self, organization_id: UUID, run_id: UUID) -> Accepted:
         await self._pool.execute(sql.MOVE_HOME, organization_id, run_id, self.worker_id)
@@ -105,32 +131,69 @@ class PostgresJournal:
         )
         return run_id
 
-    async def _accept(self, connection: Any, request: TurnRequest) -> Accepted:
-        ids = (request.organization_id, request.conversation_id, request.run_id)
-        head = await connection.fetchrow(sql.CLAIM_HEAD, *ids, len(request.messages))
-        if head is None or head["agent_id"] != request.agent_id:
-            raise _nobody(request)
-        if head["active_run_id"] is not None:
-            return await self._enter_line(connection, request, head)
-        now = datetime.now(UTC)
-        settings = settings_from_row(head, request.max_steps)
-        inserted = await connection.fetchrow(
+    async def _start(self, connection: Any, request: TurnRequest, *, fits: bool = False) -> Mapping[str, Any]:
+        """The statement that does all for an idle conversation; its row says whether it did."""
+        row: Mapping[str, Any] | None = await connection.fetchrow(
             sql.START,
-            *self._of_request(request),
-            {"settings": settings_to_json(settings)},
+            request.organization_id,
+            request.conversation_id,
+            request.run_id,
+            request.agent_id,
+            request.user_id,
+            self.worker_id,
+            request.seconds,
+            list(request.ancestors),
+            request.request_hash,
+            list(request.keys),
+            options_to_json(request.options),
             input_rows(request.messages),
-            head["log_id"],
-            head["first_seq"],
+            len(request.messages),
             SCHEMA_VERSION,
-            now,
+            datetime.now(UTC),
+            fits,
+            WINDOW_MESSAGES,
         )
-        _check_first(inserted, request)
-        history = await window(connection, request.organization_id, request.conversation_id)
-        return Accepted(request.run_id, started=True, owned=_owned(request, head, settings, history, now))
+        if row is None or row["agent_id"] is None:
+            raise _nobody(request)
+        return row
 
-    def _of_request(self, request: TurnRequest) -> tuple[Any, ...]:
-        """The parameters that START and ENTER_LINE share: $1 to $10."""
-        return (
+    async def _accept(self, connection: Any, request: TurnRequest) -> Accepted:
+        """The same one by one, under the lock of the head: for what has to be looked at first, or has to wait."""
+        ids = (request.organization_id, request.conversation_id)
+        head = await connection.fetchrow(sql.LOCK_HEAD, *ids)
+        if head is None:
+            raise _nobody(request)
+        if (active := head["active_run_id"]) is not None:
+            return await self._enter_line(connection, request, active, head["waiting"])
+        check_input(await window(connection, *ids), request.messages)
+        if request.background:
+            entered = await self._enter(connection, request, front=False)
+            return replace(entered, successor=await promote(connection, *ids))
+        row = await self._start(connection, request, fits=True)
+        return Accepted(request.run_id, started=True, owned=await self._owned(connection, request, row))
+
+    async def _enter_line(self, connection: Any, request: TurnRequest, active: UUID, waiting: int) -> Accepted:
+        if (repeated := await self._find(connection, request)) is not None:
+            raise Repeated(repeated)
+        on_busy = request.on_busy or self._on_busy
+        stuck = await connection.fetchval(sql.RUN_STATUS, request.organization_id, active) != "running"
+        if on_busy == "reject" and not stuck:
+            raise _busy(active)
+        if waiting >= LONGEST_LINE and not stuck:
+            raise ResourceExhausted(
+                f"{LONGEST_LINE} requests wait for this conversation already; try again later.",
+                reason="CONVERSATION_LINE_FULL",
+            )
+        interrupts = on_busy == "interrupt" and not stuck
+        entered = await self._enter(connection, request, front=request.answers or interrupts)
+        # An ended run that holds the turn is a fault; it must not hold up whoever comes next.
+        ids = (request.organization_id, request.conversation_id)
+        successor = await promote(connection, *ids) if stuck else None
+        return replace(entered, successor=successor, interrupts=active if interrupts else None)
+
+    async def _enter(self, connection: Any, request: TurnRequest, *, front: bool) -> Accepted:
+        await connection.execute(
+            sql.ENTER_LINE,
             request.organization_id,
             request.run_id,
             request.agent_id,
@@ -141,37 +204,45 @@ class PostgresJournal:
             list(request.ancestors),
             request.request_hash,
             list(request.keys),
-        )
-
-    async def _enter_line(self, connection: Any, request: TurnRequest, head: Mapping[str, Any]) -> Accepted:
-        active = head["active_run_id"]
-        if await self._find(connection, request) is not None:
-            raise _Repeated
-        stuck = await connection.fetchval(sql.RUN_STATUS, request.organization_id, active) != "running"
-        if self._reject_when_busy and not stuck:
-            raise _busy(active)
-        if head["waiting"] > LONGEST_LINE and not stuck:
-            raise ResourceExhausted(
-                f"{LONGEST_LINE} requests wait for this conversation already; try again later.",
-                reason="CONVERSATION_LINE_FULL",
-            )
-        entered = await connection.fetchrow(
-            sql.ENTER_LINE,
-            *self._of_request(request),
-            messages_to_line(request.messages, request.max_steps),
+            options_to_json(request.options),
+            input_to_line(request.messages, request.options),
             datetime.now(UTC),
             LINE_SCHEMA_VERSION,
+            front,
+            request.background,
         )
-        _check_first(entered, request)
-        # An ended run that holds the turn is a fault; it must not hold up whoever comes next.
-        ids = (request.organization_id, request.conversation_id)
-        return Accepted(request.run_id, started=True, successor=await promote(connection, *ids) if stuck else None)
+        return Accepted(request.run_id, started=True)
+
+    async def _owned(self, connection: Any, request: TurnRequest, row: Mapping[str, Any]) -> Owned:
+        settings, first_seq = settings_from_body(row["body"]), row["first_seq"]
+        before = tuple(message_from_json(shown) for shown in reversed(row["shown"] or ()))
+        if first_seq > 1 and not any(message.seq == first_seq - 1 for message in before):
+            # The turn before this one ended while we waited for the head: what it stored came after we had looked.
+            now = await window(connection, request.organization_id, request.conversation_id)
+            before = tuple(message for message in now if message.run_id != request.run_id)
+        return Owned(
+            organization_id=request.organization_id,
+            user_id=request.user_id,
+            run_id=request.run_id,
+            agent_id=request.agent_id,
+            conversation_id=request.conversation_id,
+            fence=1,
+            turn=begun(request.run_id, settings, before, request.messages),
+            seconds_left=request.seconds,
+            created_at=datetime.now(UTC),
+            ancestors=request.ancestors,
+            prompt_versions=row["prompt_versions"],
+            recalled=first_seq - 1,
+        )
 
     async def commit(self, owned: Owned, commit: Commit) -> Stored:
         """Stores facts, their messages and steps in one transaction. Raises Fenced."""
         turn, prompt = commit.turn, commit.prompt
         stop_reason, status, error = ended_columns(turn)
         messages = message_rows(commit.facts)
+        pending_id, due = pending_columns(turn)
+        steps = step_rows(commit)
+        trace = commit.provider_trace if steps else None
         arguments = (
             owned.organization_id,
             owned.run_id,
@@ -181,7 +252,7 @@ class PostgresJournal:
             fact_rows(commit),
             messages,
             len(messages),
-            step_rows(commit),
+            steps,
             None if prompt is None else prompt.hash,
             None if prompt is None else prompt.text,
             None if prompt is None else prompt.versions or None,
@@ -191,17 +262,40 @@ class PostgresJournal:
             error,
             commit.first_token_at,
             len(commit.facts),
+            pending_id,
+            due,
+            None if trace is None else steps[0]["id"],
+            trace,
         )
-        if turn.ended is None:
-            return _stored(await self._pool.fetchrow(sql.COMMIT, *arguments))
-        async with self._pool.acquire() as connection, connection.transaction():
-            row = await connection.fetchrow(sql.COMMIT, *arguments)
+        if extra := self._extra(owned, commit):
+            async with self._pool.acquire() as connection, connection.transaction():
+                row = await connection.fetchrow(sql.COMMIT, *arguments)
+                stored = _stored(row)
+                for statement, *given in extra:
+                    await connection.execute(statement, *given)
+        else:
+            row = await self._pool.fetchrow(sql.COMMIT, *arguments)
             stored = _stored(row)
-            if row["waiting"]:
-                return replace(
-                    stored, successor=await promote(connection, owned.organization_id, owned.conversation_id)
-                )
-            return stored
+        if turn.ended is not None and row["waiting"]:
+            # Lost before this, the line stands until the repair of leases.py sees it.
+            return replace(stored, successor=await self._next(owned))
+        return stored
+
+    async def _next(self, owned: Owned) -> Successor | None:
+        async with self._pool.acquire() as connection, connection.transaction():
+            return await release(connection, owned.organization_id, owned.conversation_id, owned.run_id)
+
+    def _extra(self, owned: Owned, commit: Commit) -> list[tuple[Any, ...]]:
+        """Statements of the same transaction for what seldom happens."""
+        ids = (owned.organization_id, owned.conversation_id)
+        extra: list[tuple[Any, ...]] = []
+        for fact in commit.facts:
+            match fact:
+                case Compacted(summary=Message(id=summary_id), kept_from=kept_from):
+                    extra.append((sql.MOVE_WINDOW, *ids, kept_from, summary_id))
+                case ContextOverflowed(limit=limit) if limit:
+                    extra.append((sql.LEARN_WINDOW, ids[0], commit.turn.settings.model, limit))
+        return extra
 
     # Readers -------------------------------------------------------------------------------------------
 
@@ -248,32 +342,27 @@ class PostgresJournal:
             return gone is not None
 
 
-def _owned(
-    request: TurnRequest,
-    head: Mapping[str, Any],
-    settings: Settings,
-    history: tuple[Message, ...],
-    now: datetime,
-) -> Owned:
-    return Owned(
-        organization_id=request.organization_id,
-        user_id=request.user_id,
-        run_id=request.run_id,
-        agent_id=request.agent_id,
-        conversation_id=request.conversation_id,
-        fence=1,
-        turn=Turn(request.run_id, settings, history=history),
-        seconds_left=request.seconds,
-        created_at=now,
-        ancestors=request.ancestors,
-        prompt_versions=head["prompt_versions"],
-        recalled=max(0, len(history) - len(request.messages)),
-    )
-
-
-def _check_first(inserted: Mapping[str, Any], request: TurnRequest) -> None:
-    if inserted["runs"] == 0 or inserted["keys"] < len(request.keys):
-        raise _Repeated
+def check_input(history: Sequence[Message], messages: Sequence[Message]) -> None:
+    """Raises Aborted (APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID), Repeated."""
+    match judge(history, messages):
+        case MustWait(request_id=request_id):
+            public = to_public("message", request_id)
+            raise Aborted(
+                "Cannot send a new message: the agent is waiting for approval on a tool call. "
+                "Approve or deny the pending request first.",
+                reason="APPROVAL_PENDING",
+                metadata={"pending_request_id": public},
+            )
+        case NothingWaits():
+            sentence = "Cannot process approval response: no tool call is currently awaiting approval."
+            raise InvalidArgument(sentence, reason="NO_PENDING_APPROVAL")
+        case UnknownCalls(wanted=wanted, given=given):
+            sentence = f"Invalid tool call IDs. Expected '{list(wanted)}', but received '{list(given)}'."
+            raise InvalidArgument(sentence, reason="TOOL_CALL_IDS_INVALID")
+        case Repeats(run_id=run_id):
+            raise Repeated(run_id)
+        case Fits():
+            return
 
 
 def _stored(row: Mapping[str, Any] | None) -> Stored:

@@ -12,11 +12,14 @@ import asyncpg
 
 from services.agent.adapters import sql
 from services.agent.adapters.conversations import Successor, release, window
-from services.agent.adapters.line import messages_from_line
-from services.agent.adapters.rows import input_rows, message_from_row, settings_from_row
-from services.agent.fact_log import failure_to_json, from_row, settings_to_json
+from services.agent.adapters.journal import Repeated, check_input
+from services.agent.adapters.line import input_from_line
+from services.agent.adapters.rows import input_rows, message_from_row
+from services.agent.fact_log import failure_to_json, from_row, options_to_json, settings_from_body
+from services.agent.facts import SCHEMA_VERSION, Failure, StopReason, UserSpoke
 from services.agent.ports import Owned, Prompt
-from services.agent.turn import SCHEMA_VERSION, Failure, Turn, UserSpoke, evolve, status_of
+from services.agent.turn import CANCELLED, Turn, begun, evolve, status_of
+from services.common.errors import Aborted, InvalidArgument
 
 
 class NotMine(Exception):
@@ -24,7 +27,11 @@ class NotMine(Exception):
 
 
 class Unusable(Exception):
-    """The run cannot begin: its agent was deleted while it waited."""
+    """The run cannot begin: its agent was deleted while it waited, or its input does not fit any more."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
 
 
 class PostgresLeases:
@@ -53,9 +60,13 @@ class PostgresLeases:
         await self._pool.execute(sql.RESIGN, self.worker_id)
 
     async def repair(self) -> None:
-        """Queues runs whose owner is in no table, and marks tenants ready that have queued runs."""
+        """Queues runs whose owner is in no table, marks tenants ready that have queued runs, and moves lines on whose
+        turn ended unnoticed."""
         await self._pool.execute(sql.REQUEUE_LOST)
         await self._pool.execute(sql.REPAIR_READY)
+        for row in await self._pool.fetch(sql.STUCK_LINES):
+            async with self._pool.acquire() as connection, connection.transaction():
+                await release(connection, row["organization_id"], row["conversation_id"], row["active_run_id"])
 
     async def claim(self, most: int) -> list[Mapping[str, Any]] | None:
         """Takes queued runs of the tenant that was served longest ago; None when no tenant is ready."""
@@ -76,8 +87,18 @@ class PostgresLeases:
 
     async def load(self, run: Mapping[str, Any]) -> Owned:
         """A claimed run with its turn. Raises NotMine, Unusable, and ValueError for what a newer release wrote."""
-        async with self._pool.acquire() as connection, connection.transaction():
-            return await (_resume(connection, run) if run["facts"] else _begin(connection, run))
+        try:
+            async with self._pool.acquire() as connection, connection.transaction():
+                return await (_resume(connection, run) if run["facts"] else _begin(connection, run))
+        except (Aborted, InvalidArgument) as error:
+            detail = error.metadata.get("pending_request_id", "")
+            failure = Failure(StopReason.ERROR, "internal_error", error.message, detail, error.reason)
+            raise Unusable(failure) from error
+        except Repeated as repeated:
+            sentence = f"These answers were given before; run-{repeated.run_id} went on with them."
+            raise Unusable(
+                Failure(StopReason.ERROR, "internal_error", sentence, reason="NO_PENDING_APPROVAL")
+            ) from None
 
     async def give_up(self, run: Mapping[str, Any], failure: Failure) -> Successor | None:
         """Ends a claimed run that cannot be driven; the next in line, if there is one."""
@@ -100,18 +121,27 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> Owned:
         raise NotMine
     line = await connection.fetchrow(sql.TAKE_INPUT, organization_id, conversation_id, run_id)
     if line is None:
-        raise Unusable
-    messages, max_steps = messages_from_line(line["schema_version"], line["input"], run_id)
-    head = await connection.fetchrow(sql.BEGIN_HEAD, organization_id, conversation_id, run_id, len(messages))
+        raise Unusable(CANCELLED)
+    messages, options = input_from_line(line["schema_version"], line["input"], run_id)
+    before = await window(connection, organization_id, conversation_id)
+    check_input(before, messages)
+    head = await connection.fetchrow(
+        sql.BEGIN_HEAD,
+        organization_id,
+        conversation_id,
+        run_id,
+        run["agent_id"],
+        len(messages),
+        options_to_json(options),
+    )
     if head is None:
-        raise Unusable
-    settings = settings_from_row(head, max_steps)
+        raise Unusable(CANCELLED)
     await connection.execute(
         sql.FIRST_FACT,
         organization_id,
         run_id,
         run["fence"],
-        {"settings": settings_to_json(settings)},
+        head["body"],
         input_rows(messages),
         head["log_id"],
         head["first_seq"],
@@ -119,10 +149,8 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> Owned:
         run["agent_id"],
         conversation_id,
     )
-    history = await window(connection, organization_id, conversation_id)
-    owned = _taken(run, Turn(run_id, settings, history=history))
-    recalled = max(0, len(history) - len(messages))
-    return replace(owned, prompt_versions=head["prompt_versions"], recalled=recalled)
+    owned = _taken(run, begun(run_id, settings_from_body(head["body"]), before, messages))
+    return replace(owned, prompt_versions=head["prompt_versions"], recalled=head["first_seq"] - 1)
 
 
 async def _resume(connection: Any, run: Mapping[str, Any]) -> Owned:
@@ -140,7 +168,7 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> Owned:
     first = facts[0]
     assert isinstance(first, UserSpoke)
     before = tuple(message for message in shown if message.run_id != run["id"])
-    turn = reduce(evolve, facts, Turn(run["id"], first.settings, history=before))
+    turn = reduce(evolve, facts[1:], begun(run["id"], first.settings, before, first.messages))
     prompt = await connection.fetchrow(sql.RUN_PROMPT, *ids)
     return replace(
         # A model call may have been cut short; if tools are what is next, their return resets the count.
@@ -163,4 +191,5 @@ def _taken(run: Mapping[str, Any], turn: Turn) -> Owned:
         created_at=run["created_at"],
         ancestors=tuple(run["ancestors"]),
         cancel_requested=run["cancel_requested"],
+        background=run["background"],
     )

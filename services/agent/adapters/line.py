@@ -5,22 +5,30 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from services.agent.fact_log import options_from_json, options_to_json
+from services.agent.facts import Options
 from services.agent.messages import Message, parts_from_json, parts_to_json
 
-LINE_SCHEMA_VERSION = 1
+LINE_SCHEMA_VERSION = 2
 
 
-def messages_to_line(messages: Sequence[Message], max_steps: int) -> dict[str, Any]:
+def input_to_line(messages: Sequence[Message], options: Options) -> dict[str, Any]:
     """The stored form."""
-    return {"max_steps": max_steps, "messages": [_to_line(message) for message in messages]}
+    return {"options": options_to_json(options), "messages": [_to_line(message) for message in messages]}
 
 
-def messages_from_line(schema_version: int, stored: Mapping[str, Any], run_id: UUID) -> tuple[tuple[Message, ...], int]:
-    """The messages, dated now, and the step limit. Raises ValueError for what a newer release wrote."""
+def input_from_line(
+    schema_version: int, stored: Mapping[str, Any], run_id: UUID
+) -> tuple[tuple[Message, ...], Options]:
+    """The messages, dated now, and the options. Raises ValueError for what a newer release wrote."""
     if schema_version > LINE_SCHEMA_VERSION:
-        raise ValueError(f"a waiting input has schema version {schema_version}; this release reads 1")
+        raise ValueError(
+            f"a waiting input has schema version {schema_version}; this release reads up to {LINE_SCHEMA_VERSION}"
+        )
     now = datetime.now(UTC)
-    return tuple(_from_line(message, run_id, now) for message in stored["messages"]), stored["max_steps"]
+    # The first release knew of one option.
+    options = stored["options"] if schema_version > 1 else {"max_steps": stored["max_steps"]}
+    return tuple(_from_line(message, run_id, now) for message in stored["messages"]), options_from_json(options)
 
 
 def _to_line(message: Message) -> dict[str, Any]:

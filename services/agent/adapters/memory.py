@@ -4,7 +4,13 @@ from uuid import UUID
 
 import grpc
 
-from loci.memory.v1 import agent_memory_service_pb2, agent_memory_service_pb2_grpc, block_pb2
+from loci.memory.v1 import (
+    agent_memory_service_pb2,
+    agent_memory_service_pb2_grpc,
+    block_pb2,
+    passage_service_pb2,
+    passage_service_pb2_grpc,
+)
 from services.agent.messages import Call, Return
 from services.agent.ports import BlockView, CallSite, MemoryView
 from services.common.channel import call_idempotent
@@ -12,6 +18,9 @@ from services.common.ids import from_public, to_public
 
 # A service that is being restarted is back by then.
 PATIENCE_SECONDS = 30.0
+# What is only helpful is not waited for long.
+RECALL_SECONDS = 5.0
+LONGEST_QUERY = 10_000
 
 
 class GrpcMemory:
@@ -19,15 +28,18 @@ class GrpcMemory:
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._memory = agent_memory_service_pb2_grpc.AgentMemoryServiceStub(channel)
+        self._passages = passage_service_pb2_grpc.PassageServiceStub(channel)
 
-    async def view(self, agent_id: UUID) -> MemoryView:
+    async def view(self, agent_id: UUID, conversation_id: UUID) -> MemoryView:
         """See ports.Memory.view."""
-        request = agent_memory_service_pb2.GetAgentMemoryRequest(agent_id=to_public("agent", agent_id))
+        request = agent_memory_service_pb2.GetAgentMemoryRequest(
+            agent_id=to_public("agent", agent_id), conversation_id=_own(agent_id, conversation_id)
+        )
         response = await call_idempotent(self._memory.GetAgentMemory, request, timeout=PATIENCE_SECONDS)
         memory = response.memory
         return MemoryView(tuple(map(_block, memory.blocks)), memory.passage_count, tuple(memory.passage_tags))
 
-    async def apply(self, call: Call, site: CallSite) -> Return:
+    async def apply(self, call: Call, site: CallSite, *, create_block: bool = False) -> Return:
         """See ports.Memory.apply."""
         request = agent_memory_service_pb2.ApplyToolRequest(
             call_key=call.key,
@@ -38,9 +50,24 @@ class GrpcMemory:
             arguments_json=call.arguments,
             embedding=site.settings.embedding,
             timezone=site.settings.timezone,
+            conversation_id=_own(site.agent_id, site.conversation_id),
+            create_missing_block=create_block,
         )
         response = await call_idempotent(self._memory.ApplyTool, request, timeout=PATIENCE_SECONDS)
         return Return(call.id, call.name, response.tool_return, response.is_error)
+
+    async def recall(self, agent_id: UUID, query: str, most: int) -> tuple[str, ...]:
+        """See ports.Memory.recall."""
+        request = passage_service_pb2.SearchPassagesRequest(
+            agent_id=to_public("agent", agent_id), query=query[:LONGEST_QUERY], top_k=most
+        )
+        response = await call_idempotent(self._passages.SearchPassages, request, timeout=RECALL_SECONDS)
+        return tuple(hit.passage.text for hit in response.hits)
+
+
+def _own(agent_id: UUID, conversation_id: UUID) -> str:
+    """The id of a conversation that may have memory of its own; the default one has the agent's."""
+    return "" if conversation_id == agent_id else to_public("conv", conversation_id)
 
 
 def _block(block: block_pb2.Block) -> BlockView:

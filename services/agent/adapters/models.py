@@ -1,43 +1,20 @@
 """The port Models over gRPC to the model gateway."""
 
-from base64 import b64decode
-from collections.abc import AsyncGenerator, Iterable
-from typing import assert_never
+import time
+from collections.abc import AsyncGenerator
 
 import grpc
-import orjson
 
-from loci.llm.v1 import chat_pb2, chat_service_pb2, chat_service_pb2_grpc
-from services.agent import model_settings
-from services.agent.messages import (
-    Call,
-    Decision,
-    Image,
-    Message,
-    Part,
-    Reasoning,
-    RedactedReasoning,
-    Return,
-    Role,
-    Text,
-)
-from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply, ToolInfo
-from services.agent.turn import Usage
-from services.common.errors import InvalidArgument, from_rpc
-from services.common.ids import to_public
+from loci.llm.v1 import chat_service_pb2, chat_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
+from services.agent.adapters.chat_wire import generation_request, part_of, reply_of
+from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply
+from services.common.channel import call_idempotent
+from services.common.errors import from_rpc
 
-_ROLES: dict[Role, "chat_pb2.ChatRole.ValueType"] = {
-    "system": chat_pb2.CHAT_ROLE_SYSTEM,
-    "user": chat_pb2.CHAT_ROLE_USER,
-    "assistant": chat_pb2.CHAT_ROLE_ASSISTANT,
-    "tool": chat_pb2.CHAT_ROLE_TOOL,
-}
-_FINISHES = {
-    chat_pb2.FINISH_REASON_STOP: "stop",
-    chat_pb2.FINISH_REASON_TOOL_CALLS: "tool_calls",
-    chat_pb2.FINISH_REASON_LENGTH: "length",
-    chat_pb2.FINISH_REASON_CONTENT_FILTER: "content_filter",
-}
+PATIENCE_SECONDS = 15.0
+# A window that was asked for is not asked for again so soon.
+KNOWN_SECONDS = 30.0
+_MOST_KNOWN = 10_000
 
 
 class GrpcModels:
@@ -45,20 +22,22 @@ class GrpcModels:
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._chat = chat_service_pb2_grpc.ChatServiceStub(channel)
+        self._models = model_service_pb2_grpc.ModelServiceStub(channel)
+        self._windows: dict[str, tuple[float, int]] = {}
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
         """See ports.Models.generate."""
         try:
             if not request.stream:
                 single = chat_service_pb2.GenerateRequest(request=generation_request(request))
-                yield _reply((await self._chat.Generate(single)).generation)
+                yield reply_of((await self._chat.Generate(single)).generation)
                 return
             call = self._chat.StreamGenerate(
                 chat_service_pb2.StreamGenerateRequest(request=generation_request(request))
             )
             try:
                 async for event in call:
-                    if (part := _event(event)) is not None:
+                    if (part := part_of(event)) is not None:
                         yield part
                     if isinstance(part, Reply):
                         return
@@ -72,120 +51,14 @@ class GrpcModels:
                 raise PeerLost(failure.message) from error
             raise failure from error
 
-
-def generation_request(request: ModelRequest) -> chat_service_pb2.GenerationRequest:
-    """The request on the wire. Raises InvalidArgument (LLM_BAD_REQUEST) for settings that no model has."""
-    settings = dict(request.settings.model_settings)
-    if wrong := model_settings.problem(settings):
-        raise InvalidArgument(f"The agent's model_settings cannot be used: {wrong}.", reason="LLM_BAD_REQUEST")
-    wire = chat_service_pb2.GenerationRequest(
-        handle=request.settings.model,
-        messages=[
-            chat_pb2.ChatMessage(
-                role=chat_pb2.CHAT_ROLE_SYSTEM,
-                parts=[chat_pb2.ChatPart(text=chat_pb2.TextPart(text=request.prompt))],
-            ),
-            *map(_message, request.history),
-        ],
-        tools=map(_tool, request.tools),
-        step_id=to_public("step", request.step_id),
-        agent_id=to_public("agent", request.agent_id),
-    )
-    if (temperature := settings.pop("temperature", None)) is not None:
-        wire.temperature = temperature
-    if (tokens := settings.pop("max_output_tokens", None)) is not None:
-        wire.max_output_tokens = tokens
-    if (parallel := settings.pop("parallel_tool_calls", None)) is not None:
-        wire.parallel_tool_calls = parallel
-    settings.pop("provider_type", None)
-    if settings:
-        wire.settings_json = orjson.dumps(settings).decode()
-    return wire
-
-
-def _tool(tool: ToolInfo) -> chat_pb2.ToolSpec:
-    return chat_pb2.ToolSpec(
-        name=tool.name, description=tool.description, parameters_json=orjson.dumps(tool.parameters).decode()
-    )
-
-
-def _message(message: Message) -> chat_pb2.ChatMessage:
-    # An instruction in the middle of a conversation: only the first message may be the system's.
-    role: Role = "user" if message.role == "system" else message.role
-    return chat_pb2.ChatMessage(role=_ROLES[role], parts=map(_part, message.parts))
-
-
-def _part(part: Part) -> chat_pb2.ChatPart:
-    match part:
-        case Text():
-            text = chat_pb2.TextPart(text=part.text, signature=part.signature or None)
-            return chat_pb2.ChatPart(text=text)
-        case Image():
-            return chat_pb2.ChatPart(image=_image(part))
-        case Reasoning():
-            reasoning = chat_pb2.ReasoningPart(text=part.text, signature=part.signature or None)
-            return chat_pb2.ChatPart(reasoning=reasoning)
-        case RedactedReasoning():
-            return chat_pb2.ChatPart(redacted_reasoning=chat_pb2.RedactedReasoningPart(data=part.data))
-        case Call():
-            call = chat_pb2.ToolCallPart(id=part.id, name=part.name, arguments_json=part.arguments)
-            return chat_pb2.ChatPart(tool_call=call)
-        case Return():
-            content = [chat_pb2.ChatPart(text=chat_pb2.TextPart(text=part.text))]
-            content += [chat_pb2.ChatPart(image=_image(image)) for image in part.images]
-            result = chat_pb2.ToolResultPart(tool_call_id=part.call_id, content=content, is_error=part.is_error)
-            return chat_pb2.ChatPart(tool_result=result)
-        case Decision():
-            # No model is shown one; see context.sendable.
-            raise TypeError("a decision was about to be sent to a model")
-    assert_never(part)
-
-
-def _image(part: Image) -> chat_pb2.ImagePart:
-    if part.url:
-        return chat_pb2.ImagePart(url=part.url)
-    return chat_pb2.ImagePart(data=b64decode(part.data), media_type=part.media_type)
-
-
-def _event(event: chat_service_pb2.StreamGenerateResponse) -> PartDelta | Reply | None:
-    match event.WhichOneof("event"):
-        case "text_delta":
-            return PartDelta(event.text_delta.index, "content", event.text_delta.text)
-        case "reasoning_delta":
-            return PartDelta(event.reasoning_delta.index, "reasoning", event.reasoning_delta.text)
-        case "tool_call_delta":
-            delta = event.tool_call_delta
-            return PartDelta(delta.index, "call", delta.arguments_delta, delta.id, delta.name)
-        case "completed":
-            return _reply(event.completed)
-        case _:
-            # Of a newer release.
-            return None
-
-
-def _reply(generation: chat_pb2.Generation) -> Reply:
-    usage = generation.usage
-    return Reply(
-        parts=tuple(_parts(generation.message.parts)),
-        usage=Usage(
-            usage.prompt_tokens,
-            usage.completion_tokens,
-            usage.cached_input_tokens if usage.HasField("cached_input_tokens") else None,
-            usage.cache_write_tokens if usage.HasField("cache_write_tokens") else None,
-            usage.reasoning_tokens if usage.HasField("reasoning_tokens") else None,
-        ),
-        finish=_FINISHES.get(generation.finish_reason, ""),
-    )
-
-
-def _parts(parts: Iterable[chat_pb2.ChatPart]) -> Iterable[Part]:
-    for part in parts:
-        match part.WhichOneof("part"):
-            case "text":
-                yield Text(part.text.text, part.text.signature)
-            case "reasoning":
-                yield Reasoning(part.reasoning.text, part.reasoning.signature)
-            case "redacted_reasoning":
-                yield RedactedReasoning(part.redacted_reasoning.data)
-            case "tool_call":
-                yield Call("", part.tool_call.id, part.tool_call.name, part.tool_call.arguments_json)
+    async def window(self, handle: str) -> int:
+        """See ports.Models.window."""
+        known_until, window = self._windows.get(handle, (0.0, 0))
+        if known_until < time.monotonic():
+            request = model_service_pb2.GetModelRequest(handle=handle)
+            response = await call_idempotent(self._models.GetModel, request, timeout=PATIENCE_SECONDS)
+            window = response.model.context_window
+            if len(self._windows) >= _MOST_KNOWN:
+                self._windows.clear()
+            self._windows[handle] = time.monotonic() + KNOWN_SECONDS, window
+        return window

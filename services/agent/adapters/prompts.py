@@ -6,9 +6,10 @@ from uuid import UUID
 import asyncpg
 
 from services.agent.agents import Agent
+from services.agent.facts import Settings
 from services.agent.ports import Memory
 from services.agent.prompt import compile_prompt
-from services.agent.turn import Settings
+from services.agent.rule_json import rules_from_json
 
 # $1 organization, $2 conversation
 _HEAD = """
@@ -33,12 +34,13 @@ class PromptsNow:
             embedding=agent.settings.embedding,
             system=agent.settings.system,
             context_window_limit=agent.settings.context_window_limit,
-            max_steps=1,
+            agent_type=agent.settings.agent_type,
+            tool_rules=rules_from_json(agent.settings.tool_rules),
             timezone=agent.settings.timezone,
         )
         prompt = compile_prompt(
             settings,
-            await self._memory.view(agent.id),
+            await self._memory.view(agent.id, conversation_id),
             agent_id=agent.id,
             conversation_id=conversation_id,
             recalled=0 if head is None else head["recalled"],

@@ -1,27 +1,33 @@
 """Rows of the turn path <-> values of the loop."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, assert_never
+from uuid import UUID
 
+from services.agent.approvals import answers, waiting
 from services.agent.events import Abandoned, Ended, Event, RunView, first_sequence, show
 from services.agent.fact_log import failure_from_json, failure_to_json, to_row, usage_to_json
-from services.agent.messages import Message, calls_of, parts_from_json, parts_to_json, text_of
-from services.agent.ports import Commit, Prompt
-from services.agent.turn import (
+from services.agent.facts import (
+    Compacted,
+    ContextOverflowed,
     Fact,
     Failure,
     ModelFailed,
     ModelReplied,
+    Reminded,
     RunEnded,
     RunStatus,
-    Settings,
     StopReason,
     ToolsReturned,
-    Turn,
     Usage,
-    status_of,
-    step_id,
+    UserSpoke,
 )
+from services.agent.messages import Message, calls_of, parts_from_json, parts_to_json, text_of
+from services.agent.ports import Commit
+from services.agent.tool_rules import needs_approval
+from services.agent.turn import Turn, status_of, step_id
 
 # Postgres keeps at most 1 MB in a tsvector; what is longer is found by its beginning.
 SEARCHED_CHARACTERS = 100_000
@@ -41,6 +47,12 @@ def message_from_row(row: Mapping[str, Any]) -> Message:
         sender_id=row["sender_id"],
         seq=row["seq"],
     )
+
+
+def message_from_json(row: Mapping[str, Any]) -> Message:
+    """A message of the log that came as JSON."""
+    ids = {name: None if row[name] is None else UUID(row[name]) for name in ("id", "run_id", "step_id")}
+    return message_from_row({**row, **ids, "created_at": datetime.fromisoformat(row["created_at"])})
 
 
 def message_to_row(message: Message, place: int, fact: int) -> dict[str, Any]:
@@ -65,22 +77,6 @@ def input_rows(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return [message_to_row(message, place, 1) for place, message in enumerate(messages)]
 
 
-def settings_from_row(row: Mapping[str, Any], max_steps: int) -> Settings:
-    """The settings a run begins with."""
-    return Settings(
-        agent_version=row["version"],
-        model=row["model"],
-        embedding=row["embedding"],
-        system=row["system"],
-        context_window_limit=row["context_window_limit"],
-        max_steps=max_steps,
-        tool_ids=tuple(row["tool_ids"]),
-        timezone=row["timezone"],
-        model_settings=row["model_settings"],
-        response_format=row["response_format"],
-    )
-
-
 def fact_rows(commit: Commit) -> list[dict[str, Any]]:
     """Parameters of the facts."""
     rows = []
@@ -101,21 +97,34 @@ def fact_rows(commit: Commit) -> list[dict[str, Any]]:
 def message_rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
     """Parameters of the messages that the facts bring."""
     found = [
-        (fact.message, number)
+        (message, number)
         for number, fact in enumerate(facts, start=1)
-        if isinstance(fact, ModelReplied | ToolsReturned) and fact.message.parts
+        if (message := message_of(fact)) is not None and message.parts
     ]
     return [message_to_row(message, place, number) for place, (message, number) in enumerate(found)]
+
+
+def message_of(fact: Fact) -> Message | None:
+    """The message that a fact adds to the log; not the input, which has its own way there."""
+    match fact:
+        case ModelReplied(message=message) | ToolsReturned(message=message) | Reminded(message=message):
+            return message
+        case Compacted(summary=summary):
+            return summary
+        case UserSpoke() | ModelFailed() | ContextOverflowed() | RunEnded():
+            return None
+    assert_never(fact)
 
 
 def step_rows(commit: Commit) -> list[dict[str, Any]]:
     """Parameters of the step that the facts begin or end; none when they touch no step."""
     turn = commit.turn
     steps = [fact.step for fact in commit.facts if isinstance(fact, ModelReplied | ModelFailed | ToolsReturned)]
-    if not steps and _unanswered(turn):
+    if not steps and turn.ended is not None and _unanswered(turn):
         # The run ends while the tools of its last step still run.
         steps = [turn.step]
-    return [_step_row(commit.facts, turn, step, commit.prompt, commit.trace_id) for step in steps[:1]]
+    # Calls of an earlier run have their step there.
+    return [_step_row(commit, step) for step in steps[:1] if step]
 
 
 def _unanswered(turn: Turn) -> bool:
@@ -123,7 +132,8 @@ def _unanswered(turn: Turn) -> bool:
     return bool(turn.history and turn.history[-1].run_id == turn.run_id and calls_of(turn.history[-1]))
 
 
-def _step_row(facts: Iterable[Fact], turn: Turn, step: int, prompt: Prompt | None, trace_id: str) -> dict[str, Any]:
+def _step_row(commit: Commit, step: int) -> dict[str, Any]:
+    turn, prompt = commit.turn, commit.prompt
     row: dict[str, Any] = {
         "id": step_id(turn.run_id, step),
         "number": step,
@@ -136,9 +146,10 @@ def _step_row(facts: Iterable[Fact], turn: Turn, step: int, prompt: Prompt | Non
         "error": None,
         "prompt_hash": None if prompt is None else prompt.hash.hex(),
         "block_versions": {} if prompt is None else prompt.block_versions,
-        "trace_id": trace_id or None,
+        "trace_id": commit.trace_id or None,
+        "metrics": dict(commit.metrics),
     }
-    for fact in facts:
+    for fact in commit.facts:
         match fact:
             case ModelReplied():
                 row |= {"attempts": fact.attempt, "usage": usage_to_json(fact.usage)}
@@ -147,7 +158,7 @@ def _step_row(facts: Iterable[Fact], turn: Turn, step: int, prompt: Prompt | Non
                 row |= {"attempts": fact.attempt, "status": "failed", "error": failure_to_json(fact.failure)}
             case RunEnded(stop_reason=stop_reason, failure=failure):
                 row["stop_reason"] = stop_reason.value
-                if _unanswered(turn):
+                if _unanswered(turn) and stop_reason is not StopReason.REQUIRES_APPROVAL:
                     row["status"] = "cancelled" if stop_reason is StopReason.CANCELLED else "failed"
                     row["error"] = None if failure is None else failure_to_json(failure)
     return row
@@ -163,6 +174,17 @@ def ended_columns(turn: Turn) -> tuple[str | None, str | None, dict[str, Any] | 
         status_of(turn.ended.stop_reason).value,
         None if failure is None else failure_to_json(failure),
     )
+
+
+def pending_columns(turn: Turn) -> tuple[UUID | None, datetime | None]:
+    """The message whose calls wait for the client when the run has ended, and when they are answered without one."""
+    if turn.ended is None or turn.ended.stop_reason is not StopReason.REQUIRES_APPROVAL or turn.reply is None:
+        return None, None
+    message = turn.reply.message
+    waits = waiting(calls_of(message), answers(turn.history, message))
+    rules = [needs_approval(turn.settings.tool_rules, call.name) for call in waits if call.gate == "approval"]
+    patience = [rule.timeout_seconds for rule in rules if rule is not None and rule.timeout_seconds is not None]
+    return message.id, message.created_at + timedelta(seconds=min(patience)) if patience else None
 
 
 def usage_column(turn: Turn) -> dict[str, int]:
@@ -201,8 +223,11 @@ def replay(
     """The events of a run's stored facts; a run that was withdrawn from the line has none but its end."""
     by_fact = {row["fact"]: row for row in messages}
     events: list[Event] = []
+    outputs: list[dict[str, Any]] = []
     for fact in facts:
-        if fact["kind"] in ("model_replied", "tools_returned") and fact["number"] in by_fact:
+        if given := fact["body"].get("outputs"):
+            outputs.append({"message_id": fact["body"]["message_id"], **given})
+        if fact["kind"] in ("model_replied", "tools_returned", "compacted") and fact["number"] in by_fact:
             if (attempt := fact["body"].get("attempt", 1)) > 1:
                 # What a reader saw of the attempts before is void; the place of the last delta tells who must know.
                 step = step_id(run["id"], fact["body"]["step"])
@@ -210,7 +235,8 @@ def replay(
             events += show(message_from_row(by_fact[fact["number"]]), fact["sequence"])
         elif fact["kind"] == "run_ended":
             failure = fact["body"]["failure"]
-            events.append(_ended(run, fact["sequence"], None if failure is None else failure_from_json(failure)))
+            cause = None if failure is None else failure_from_json(failure)
+            events.append(replace(_ended(run, fact["sequence"], cause), outputs=tuple(outputs)))
     if run["completed_at"] is not None and not (events and isinstance(events[-1], Ended)):
         events.append(_ended(run, first_sequence(run["fence"] + 1), None))
     return events

@@ -2,25 +2,47 @@
 
 LEASE = "interval '2.5 seconds'"
 
-# Who has the conversation's turn: the row lock orders all who ask.
-# $1 organization, $2 conversation, $3 run, $4 number of input messages
-CLAIM_HEAD = """
-WITH head AS (
-    UPDATE agent.conversation_heads h
-    SET active_run_id = coalesce(old.active_run_id, $3),
-        next_seq = h.next_seq + CASE WHEN old.active_run_id IS NULL THEN $4 ELSE 0 END,
-        waiting = h.waiting + CASE WHEN old.active_run_id IS NULL THEN 0 ELSE 1 END
-    FROM (SELECT active_run_id FROM agent.conversation_heads
-          WHERE organization_id = $1 AND conversation_id = $2 FOR UPDATE) old
-    WHERE h.organization_id = $1 AND h.conversation_id = $2
-    RETURNING old.active_run_id, h.waiting, h.log_id, h.next_seq - $4 AS first_seq, h.prompt_versions
-)
-SELECT head.*, a.id AS agent_id, a.version, a.model, a.embedding, a.system, a.context_window_limit, a.tool_ids,
-       a.timezone, a.model_settings, a.response_format
-FROM head
-JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $2 AND c.deleted_at IS NULL
-JOIN agent.agents a ON a.organization_id = $1 AND a.id = c.agent_id AND a.deleted_at IS NULL
+# What a run keeps of its agent and its conversation; see fact_log.settings_from_body.
+_SETTINGS = """jsonb_build_object(
+        'agent_version', a.version, 'agent_type', a.agent_type, 'model', coalesce(c.model, a.model),
+        'embedding', a.embedding, 'system', a.system,
+        'context_window_limit', least(coalesce(c.context_window_limit, a.context_window_limit), l.tokens),
+        'tool_ids', to_jsonb(a.tool_ids), 'tool_rules', a.tool_rules, 'timezone', a.timezone,
+        'model_settings', coalesce(c.model_settings, a.model_settings), 'response_format', a.response_format,
+        'compaction_settings', a.compaction_settings, 'message_buffer_autoclear', a.message_buffer_autoclear,
+        'recall_passages', a.recall_passages)"""
+
+# $1 organization, $2 conversation, $4 agent; the options as given
+_AGENT = f"""
+    SELECT a.id AS agent_id, jsonb_build_object('settings', {_SETTINGS}, 'options', %s::jsonb) AS body
+    FROM agent.conversations c
+    JOIN agent.agents a ON a.organization_id = $1 AND a.id = c.agent_id AND a.deleted_at IS NULL
+    LEFT JOIN agent.learned_windows l
+        ON l.organization_id = $1 AND l.model = coalesce(%s::jsonb ->> 'model', c.model, a.model)
+    WHERE c.organization_id = $1 AND c.id = $2 AND c.agent_id = $4 AND c.deleted_at IS NULL
 """
+
+_MESSAGE_COLUMNS = "id, role, content, name, otid, sender_id, run_id, step_id, fact, seq, created_at"
+
+# The newest messages of a conversation from the beginning of its window on, newest first, and last the summary of what
+# was before: each segment is read backwards by its key, so that neither the age of the conversation nor the length of
+# its window costs a sort. %s: the row of the head; $1 organization, $2 conversation, %s: most
+_WINDOW = """
+    (SELECT {columns} FROM agent.conversation_segments s
+     CROSS JOIN LATERAL (
+        SELECT * FROM agent.messages
+        WHERE organization_id = $1 AND log_id = s.log_id AND role <> 'summary'
+            AND seq >= CASE WHEN s.ordinal = h.window_ordinal THEN greatest(h.window_seq, s.from_seq) ELSE s.from_seq END
+            AND seq <= coalesce(s.to_seq, 9223372036854775807)
+        ORDER BY seq DESC LIMIT {most}
+     ) m
+     WHERE s.organization_id = $1 AND s.conversation_id = $2 AND s.ordinal >= h.window_ordinal
+     ORDER BY s.ordinal DESC, m.seq DESC
+     LIMIT {most})
+    UNION ALL
+    (SELECT {columns} FROM agent.messages m WHERE m.organization_id = $1 AND m.id = h.summary_id)
+"""
+_WINDOW_COLUMNS = ", ".join(f"m.{name}" for name in _MESSAGE_COLUMNS.split(", "))
 
 _MESSAGES = """jsonb_to_recordset($%d::jsonb) AS m(
         place int, id uuid, role text, content jsonb, name text, otid text, sender_id text, search text,
@@ -34,44 +56,64 @@ _INSERT_MESSAGES = """
 _MESSAGE_VALUES = """m.role, m.content, m.name, m.otid, m.sender_id,
            to_tsvector('english', m.search) || to_tsvector('simple', m.search), m.created_at"""
 
-# $1 organization, $2 run, $3 agent, $4 conversation, $5 user, $6 worker, $7 time limit in seconds, $8 ancestors,
-# $9 request hash, $10 keys, $11 settings, $12 messages, $13 log, $14 first seq, $15 schema version, $16 created at
+# A request on an idle conversation, all at once: it gets the turn, its run begins, its input is in the log, and the
+# window before it is read. The row lock of the head orders all who ask; one that finds the conversation busy, or
+# waiting for the client ($16: that is known and fits), changes nothing. A repeated request violates a key.
+# $1 organization, $2 conversation, $3 run, $4 agent, $5 user, $6 worker, $7 time limit in seconds, $8 ancestors,
+# $9 request hash, $10 keys, $11 options, $12 messages, $13 number of messages, $14 schema version, $15 created at,
+# $17 most messages of the window
 START = f"""
-WITH run AS (
+WITH old AS (
+    SELECT active_run_id, pending_message_id FROM agent.conversation_heads
+    WHERE organization_id = $1 AND conversation_id = $2 FOR UPDATE
+), its_agent AS ({_AGENT % ("$11", "$11")}), head AS (
+    UPDATE agent.conversation_heads h
+    SET active_run_id = $3, next_seq = h.next_seq + $13, last_message_at = $15
+    FROM old, its_agent
+    WHERE h.organization_id = $1 AND h.conversation_id = $2
+        AND old.active_run_id IS NULL AND (old.pending_message_id IS NULL OR $16)
+    RETURNING h.log_id, h.next_seq - $13 AS first_seq, h.window_ordinal, h.window_seq, h.summary_id, h.prompt_versions
+), run AS (
     INSERT INTO agent.runs (organization_id, id, agent_id, conversation_id, user_id, status, worker_id, home_id, fence,
-                            facts, deadline, ancestors, request_hash, created_at, started_at)
-    VALUES ($1, $2, $3, $4, $5, 'running', $6, $6, 1, 1, now() + make_interval(secs => $7), $8, $9, $16, $16)
-    ON CONFLICT DO NOTHING RETURNING id
+                            facts, deadline, ancestors, request_hash, options, created_at, started_at)
+    SELECT $1, $3, $4, $2, $5, 'running', $6, $6, 1, 1, now() + make_interval(secs => $7), $8, $9, $11::jsonb, $15, $15
+    FROM head
 ), keys AS (
-    INSERT INTO agent.run_keys (organization_id, key, run_id)
-    SELECT $1, key, run.id FROM run, unnest($10::text[]) AS key ON CONFLICT DO NOTHING RETURNING key
+    INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT $1, key, $3 FROM head, unnest($10::text[]) AS key
 ), fact AS (
     INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
-    SELECT $1, run.id, 1, 'user_spoke', $15, 1, 0, $11::jsonb FROM run
+    SELECT $1, $3, 1, 'user_spoke', $14, 1, 0, its_agent.body FROM head, its_agent
 ), said AS (
     {_INSERT_MESSAGES}
-    SELECT $1, $13, $14 + m.place, m.id, $3, $4, run.id, NULL, 1, {_MESSAGE_VALUES}
-    FROM run, {_MESSAGES % 12}
+    SELECT $1, head.log_id, head.first_seq + m.place, m.id, $4, $2, $3, NULL, 1, {_MESSAGE_VALUES}
+    FROM head, {_MESSAGES % 12}
 )
-SELECT (SELECT count(*) FROM run) AS runs, (SELECT count(*) FROM keys) AS keys
+SELECT old.active_run_id, old.pending_message_id, its_agent.agent_id, its_agent.body, h.log_id, h.first_seq,
+       h.prompt_versions,
+       (SELECT json_agg(w) FROM ({_WINDOW.format(columns=_WINDOW_COLUMNS, most="$17")}) w) AS shown
+FROM old LEFT JOIN its_agent ON true LEFT JOIN head h ON true
 """
 
-# $1..$5 as START, $6 home, $7 time limit, $8 ancestors, $9 request hash, $10 keys, $11 input, $12 created at,
-# $13 schema version
+# Who has the turn of a conversation, and who waits for what. $1 organization, $2 conversation
+LOCK_HEAD = """
+SELECT active_run_id, pending_message_id, waiting FROM agent.conversation_heads
+WHERE organization_id = $1 AND conversation_id = $2 FOR UPDATE
+"""
+
+# $1 organization, $2 run, $3 agent, $4 conversation, $5 user, $6 home, $7 time limit, $8 ancestors, $9 request hash,
+# $10 keys, $11 options, $12 input, $13 created at, $14 schema version, $15 before all others, $16 background
 ENTER_LINE = """
-WITH run AS (
+WITH head AS (
+    UPDATE agent.conversation_heads SET waiting = waiting + 1 WHERE organization_id = $1 AND conversation_id = $4
+), run AS (
     INSERT INTO agent.runs (organization_id, id, agent_id, conversation_id, user_id, status, home_id, deadline,
-                            ancestors, request_hash, created_at)
-    VALUES ($1, $2, $3, $4, $5, 'created', $6, now() + make_interval(secs => $7), $8, $9, $12)
-    ON CONFLICT DO NOTHING RETURNING id
+                            ancestors, request_hash, options, background, created_at)
+    VALUES ($1, $2, $3, $4, $5, 'created', $6, now() + make_interval(secs => $7), $8, $9, $11::jsonb, $16, $13)
 ), keys AS (
-    INSERT INTO agent.run_keys (organization_id, key, run_id)
-    SELECT $1, key, run.id FROM run, unnest($10::text[]) AS key ON CONFLICT DO NOTHING RETURNING key
-), line AS (
-    INSERT INTO agent.conversation_line (organization_id, conversation_id, run_id, schema_version, input)
-    SELECT $1, $4, run.id, $13, $11::jsonb FROM run
+    INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT $1, key, $2 FROM unnest($10::text[]) AS key
 )
-SELECT (SELECT count(*) FROM run) AS runs, (SELECT count(*) FROM keys) AS keys
+INSERT INTO agent.conversation_line (organization_id, conversation_id, run_id, schema_version, input, front)
+VALUES ($1, $4, $2, $14, $12::jsonb, $15)
 """
 
 # A run whose turn has come puts its input into the log. The run's row first, as everywhere: zero rows means that
@@ -88,18 +130,14 @@ DELETE FROM agent.conversation_line WHERE organization_id = $1 AND conversation_
 RETURNING schema_version, input
 """
 
-# $1 organization, $2 conversation, $3 run, $4 number of messages
-BEGIN_HEAD = """
-WITH head AS (
-    UPDATE agent.conversation_heads SET next_seq = next_seq + $4
+# $1 organization, $2 conversation, $3 run, $4 agent, $5 number of messages, $6 options
+BEGIN_HEAD = f"""
+WITH its_agent AS ({_AGENT % ("$6", "$6")}), head AS (
+    UPDATE agent.conversation_heads SET next_seq = next_seq + $5, last_message_at = clock_timestamp()
     WHERE organization_id = $1 AND conversation_id = $2 AND active_run_id = $3
-    RETURNING log_id, next_seq - $4 AS first_seq, prompt_versions
+    RETURNING log_id, next_seq - $5 AS first_seq, prompt_versions
 )
-SELECT head.*, a.id AS agent_id, a.version, a.model, a.embedding, a.system, a.context_window_limit, a.tool_ids,
-       a.timezone, a.model_settings, a.response_format
-FROM head
-JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $2 AND c.deleted_at IS NULL
-JOIN agent.agents a ON a.organization_id = $1 AND a.id = c.agent_id AND a.deleted_at IS NULL
+SELECT head.*, its_agent.agent_id, its_agent.body FROM head, its_agent
 """
 
 # $1 organization, $2 run, $3 fence, $4 settings, $5 messages, $6 log, $7 first seq, $8 schema version, $9 agent,
@@ -114,29 +152,18 @@ SELECT $1, $6, $7 + m.place, m.id, $9, $10, $2, NULL, 1, {_MESSAGE_VALUES}
 FROM {_MESSAGES % 5}
 """
 
-# The newest messages of a conversation from the beginning of its window on, newest first: each segment is read
-# backwards by its key, so that neither the age of the conversation nor the length of its window costs a sort.
 # $1 organization, $2 conversation, $3 most
-WINDOW = """
-SELECT m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.fact, m.seq, m.created_at
-FROM agent.conversation_heads h
-JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = $2 AND s.ordinal >= h.window_ordinal
-CROSS JOIN LATERAL (
-    SELECT * FROM agent.messages
-    WHERE organization_id = $1 AND log_id = s.log_id
-        AND seq >= CASE WHEN s.ordinal = h.window_ordinal THEN greatest(h.window_seq, s.from_seq) ELSE s.from_seq END
-        AND seq <= coalesce(s.to_seq, 9223372036854775807)
-    ORDER BY seq DESC LIMIT $3
-) m
+WINDOW = f"""
+SELECT w.* FROM agent.conversation_heads h
+CROSS JOIN LATERAL ({_WINDOW.format(columns=_WINDOW_COLUMNS, most="$3")}) w
 WHERE h.organization_id = $1 AND h.conversation_id = $2
-ORDER BY s.ordinal DESC, m.seq DESC
-LIMIT $3
 """
 
 # Facts, their messages and steps, under the fence: zero rows means that another owner has the run.
 # $1 organization, $2 run, $3 fence, $4 conversation, $5 agent, $6 facts, $7 messages, $8 number of messages, $9 steps,
 # $10 prompt hash, $11 prompt text, $12 prompt versions, $13 stop reason, $14 status, $15 usage, $16 error,
-# $17 first token at, $18 number of facts
+# $17 first token at, $18 number of facts, $19 message whose calls wait for the client, $20 when they are answered without
+# one, $21 step with a trace, $22 that trace
 COMMIT = f"""
 WITH run AS (
     UPDATE agent.runs
@@ -149,7 +176,9 @@ WITH run AS (
     UPDATE agent.conversation_heads h
     SET next_seq = h.next_seq + $8, prompt_hash = coalesce($10, h.prompt_hash),
         prompt_versions = coalesce($12::jsonb, h.prompt_versions),
-        active_run_id = CASE WHEN $14::text IS NOT NULL AND h.waiting = 0 THEN NULL ELSE h.active_run_id END
+        active_run_id = CASE WHEN $14::text IS NOT NULL AND h.waiting = 0 THEN NULL ELSE h.active_run_id END,
+        pending_message_id = CASE WHEN $14::text IS NULL THEN h.pending_message_id ELSE $19 END,
+        approval_due = CASE WHEN $14::text IS NULL THEN h.approval_due ELSE $20 END
     FROM run WHERE h.organization_id = $1 AND h.conversation_id = $4
     RETURNING h.log_id, h.next_seq - $8 AS first_seq, h.waiting
 ), stored AS (
@@ -163,21 +192,42 @@ WITH run AS (
 ), prompt AS (
     INSERT INTO agent.compiled_prompts (organization_id, agent_id, hash, text)
     SELECT $1, $5, $10, $11 FROM run WHERE $11::text IS NOT NULL ON CONFLICT DO NOTHING
+), traced AS (
+    INSERT INTO agent.provider_traces (organization_id, step_id, run_id, agent_id, trace)
+    SELECT $1, $21, $2, $5, $22 FROM run WHERE $22::text IS NOT NULL
+    ON CONFLICT (organization_id, step_id) DO UPDATE SET trace = excluded.trace
 ), step AS (
     INSERT INTO agent.steps (organization_id, id, run_id, agent_id, number, status, stop_reason, model_handle, attempts,
-                             context_window_limit, usage, error, prompt_hash, block_versions, trace_id, created_at,
-                             completed_at)
+                             context_window_limit, usage, error, prompt_hash, block_versions, trace_id, metrics,
+                             created_at, completed_at)
     SELECT $1, s.id, $2, $5, s.number, s.status, s.stop_reason, s.model_handle, s.attempts, s.context_window_limit,
-           s.usage, s.error, decode(s.prompt_hash, 'hex'), s.block_versions, s.trace_id, clock_timestamp(),
+           s.usage, s.error, decode(s.prompt_hash, 'hex'), s.block_versions, s.trace_id, s.metrics, clock_timestamp(),
            CASE WHEN s.status = 'pending' THEN NULL ELSE clock_timestamp() END
     FROM run, jsonb_to_recordset($9::jsonb) AS s(
         id uuid, number int, status text, stop_reason text, model_handle text, attempts int, context_window_limit int,
-        usage jsonb, error jsonb, prompt_hash text, block_versions jsonb, trace_id text)
+        usage jsonb, error jsonb, prompt_hash text, block_versions jsonb, trace_id text, metrics jsonb)
     ON CONFLICT (organization_id, id) DO UPDATE
     SET status = excluded.status, stop_reason = excluded.stop_reason, error = excluded.error,
-        completed_at = excluded.completed_at
+        metrics = steps.metrics || excluded.metrics, completed_at = excluded.completed_at
 )
 SELECT run.cancel_requested, run.started_at, run.completed_at, head.waiting FROM run LEFT JOIN head ON true
+"""
+
+# The window begins at a message, and a summary stands for what was before. $1 organization, $2 conversation, $3 first
+# message that is kept, $4 summary
+MOVE_WINDOW = """
+UPDATE agent.conversation_heads h SET window_ordinal = s.ordinal, window_seq = m.seq, summary_id = $4
+FROM agent.messages m
+JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = $2 AND s.log_id = m.log_id
+    AND m.seq >= s.from_seq AND m.seq <= coalesce(s.to_seq, 9223372036854775807)
+WHERE h.organization_id = $1 AND h.conversation_id = $2 AND m.organization_id = $1 AND m.id = $3
+"""
+
+# What a model's window turned out to be; it only shrinks. $1 organization, $2 model, $3 tokens
+LEARN_WINDOW = """
+INSERT INTO agent.learned_windows (organization_id, model, tokens) VALUES ($1, $2, $3)
+ON CONFLICT (organization_id, model) DO UPDATE SET tokens = excluded.tokens, learned_at = clock_timestamp()
+WHERE learned_windows.tokens > excluded.tokens
 """
 
 # The next in line gets the turn: its home drives it if it is alive, anyone otherwise. $1 organization, $2 conversation
@@ -223,7 +273,7 @@ ORDER BY created_at DESC LIMIT 1
 """
 
 RUN_COLUMNS = """organization_id, id, agent_id, conversation_id, user_id, status, fence, facts, cancel_requested, deadline,
-    ancestors, created_at"""
+    ancestors, background, created_at"""
 
 FACTS = """
 SELECT number, kind, schema_version, sequence, body FROM agent.facts
@@ -348,6 +398,11 @@ INSERT INTO agent.run_queue (organization_id, run_id) SELECT organization_id, id
 
 # A run that cannot be driven is ended as it is. $1 organization, $2 run, $3 fence, $4 status, $5 stop reason, $6 error
 GIVE_UP = """
+WITH input AS (
+    DELETE FROM agent.conversation_line l USING agent.runs r
+    WHERE l.organization_id = $1 AND l.run_id = $2 AND r.organization_id = $1 AND r.id = $2
+        AND l.conversation_id = r.conversation_id AND r.fence = $3
+)
 UPDATE agent.runs SET status = $4, stop_reason = $5, error = $6::jsonb, completed_at = clock_timestamp()
 WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
 RETURNING conversation_id
@@ -358,6 +413,16 @@ RELEASE_HEAD = """
 UPDATE agent.conversation_heads SET active_run_id = CASE WHEN waiting = 0 THEN NULL ELSE active_run_id END
 WHERE organization_id = $1 AND conversation_id = $2 AND active_run_id = $3
 RETURNING waiting
+"""
+
+# Conversations whose turn is held by a run that has ended while others wait: the replica that ended it was lost before
+# it could say who is next.
+STUCK_LINES = """
+SELECT DISTINCT h.organization_id, h.conversation_id, h.active_run_id
+FROM agent.conversation_line l
+JOIN agent.conversation_heads h ON h.organization_id = l.organization_id AND h.conversation_id = l.conversation_id
+JOIN agent.runs r ON r.organization_id = h.organization_id AND r.id = h.active_run_id
+WHERE r.completed_at < clock_timestamp() - interval '1 second'
 """
 
 RUN_STATUS = "SELECT status FROM agent.runs WHERE organization_id = $1 AND id = $2"
@@ -372,7 +437,6 @@ RETURNING id, worker_id
 """
 
 # A run still in line leaves it; $4 home, if only its home may do that. $1 organization, $2 conversation, $3 run
-LOCK_HEAD = "SELECT 1 FROM agent.conversation_heads WHERE organization_id = $1 AND conversation_id = $2 FOR UPDATE"
 CANCEL_WAITING = """
 WITH gone AS (
     DELETE FROM agent.conversation_line l USING agent.runs r

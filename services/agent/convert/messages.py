@@ -1,17 +1,19 @@
-"""Messages <-> protobuf: stored messages as clients see them, and what clients send."""
+"""Stored messages -> protobuf, as clients see them."""
 
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Literal, assert_never
+from typing import assert_never
 from uuid import UUID
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.agent.v1 import message_pb2
-from services.agent.events import Delta, Shown
+from services.agent.events import Compacting, Delta, Shown
 from services.agent.messages import (
     Call,
+    Decision,
     Image,
     Message,
     Part,
@@ -19,16 +21,29 @@ from services.agent.messages import (
     RedactedReasoning,
     Return,
     Text,
+    piece_id,
     pieces,
     system_message_id,
-    without_nul,
 )
-from services.common.errors import InvalidArgument
+from services.agent.summary import unpack
 from services.common.ids import to_public, uuid7
 
-LONGEST_TEXT = 4_000_000
-# Messages of one request.
-MOST_MESSAGES = 100
+
+def event_to_message(event: Compacting) -> message_pb2.Message:
+    """Word of a compaction that begins."""
+    return message_pb2.Message(
+        id=to_public("message", uuid7()),
+        date=timestamp(datetime.now(UTC)),
+        run_id=to_public("run", event.run_id),
+        step_id=to_public("step", event.step_id),
+        seq_id=event.sequence,
+        event_message=message_pb2.EventMessage(
+            event_type="compaction",
+            trigger=event.trigger.value,
+            context_token_estimate=event.context_tokens,
+            context_window=event.window,
+        ),
+    )
 
 
 def messages_to_proto(message: Message) -> list[message_pb2.Message]:
@@ -55,7 +70,7 @@ def shown_to_proto(event: Shown) -> message_pb2.Message:
 def delta_to_proto(event: Delta, run_id: UUID) -> message_pb2.Message:
     """A delta in a stream."""
     shown = message_pb2.Message(
-        id=to_public("message", event.message_id),
+        id=to_public("message", piece_id(event.message_id, event.part)),
         date=timestamp(datetime.now(UTC)),
         otid=event.otid,
         step_id=to_public("step", event.step_id),
@@ -64,16 +79,6 @@ def delta_to_proto(event: Delta, run_id: UUID) -> message_pb2.Message:
     )
     _put(shown, "assistant", (event.part,))
     return shown
-
-
-def messages_from_proto(sent: Sequence[message_pb2.InputMessage], run_id: UUID, now: datetime) -> tuple[Message, ...]:
-    """What a client sends, as it will be stored. Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID)."""
-    if not sent:
-        raise InvalidArgument("messages must hold at least one message", reason="MESSAGES_EMPTY")
-    if len(sent) > MOST_MESSAGES:
-        sentence = f"messages has {len(sent)} messages; at most {MOST_MESSAGES} can be sent at once"
-        raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
-    return tuple(_input(message, number, run_id, now) for number, message in enumerate(sent))
 
 
 def timestamp(time: datetime) -> Timestamp:
@@ -85,7 +90,7 @@ def timestamp(time: datetime) -> Timestamp:
 
 def _piece(message: Message, otid: str, parts: Sequence[Part]) -> message_pb2.Message:
     shown = message_pb2.Message(
-        id=to_public("message", message.id),
+        id=to_public("message", piece_id(message.id, parts[0])),
         date=timestamp(message.created_at),
         name=message.name,
         otid=otid,
@@ -100,6 +105,10 @@ def _piece(message: Message, otid: str, parts: Sequence[Part]) -> message_pb2.Me
 def _put(shown: message_pb2.Message, role: str, parts: Sequence[Part]) -> None:
     first = parts[0]
     match first:
+        case Return() | Decision() if role == "approval":
+            shown.approval_response_message.answers.extend(map(_answer, parts))
+        case Text() if role == "summary":
+            _put_summary(shown.summary_message, first.text)
         case Text() | Image() if role == "user":
             shown.user_message.content.extend(map(_content, parts))
         case Text() | Image() if role == "system":
@@ -107,7 +116,7 @@ def _put(shown: message_pb2.Message, role: str, parts: Sequence[Part]) -> None:
         case Text() | Image():
             shown.assistant_message.content = _joined(parts)
         case Reasoning():
-            shown.reasoning_message.source = "reasoner_model"
+            shown.reasoning_message.source = "non_reasoner_model" if first.prompted else "reasoner_model"
             shown.reasoning_message.reasoning = _joined(parts)
             if first.signature:
                 shown.reasoning_message.signature = first.signature
@@ -116,12 +125,15 @@ def _put(shown: message_pb2.Message, role: str, parts: Sequence[Part]) -> None:
             shown.hidden_reasoning_message.hidden_reasoning = first.data
         case Call():
             calls = (part for part in parts if isinstance(part, Call))
-            shown.tool_call_message.tool_calls.extend(map(_call, calls))
+            into = shown.approval_request_message if first.gate else shown.tool_call_message
+            into.tool_calls.extend(map(_call, calls))
         case Return():
             returns = [part for part in parts if isinstance(part, Return)]
             shown.name = returns[0].name
             shown.is_err = any(part.is_error for part in returns)
             shown.tool_return_message.tool_returns.extend(map(_return, returns))
+        case Decision():
+            raise ValueError("a decision stands in a message of role approval only")
         case _:
             assert_never(first)
 
@@ -143,7 +155,23 @@ def _call(call: Call) -> message_pb2.ToolCall:
     return message_pb2.ToolCall(name=call.name, arguments=call.arguments, tool_call_id=call.id)
 
 
+def _answer(part: Part) -> message_pb2.Answer:
+    if isinstance(part, Return):
+        return message_pb2.Answer(tool_return=_return(part))
+    assert isinstance(part, Decision)
+    decision = message_pb2.Decision(tool_call_id=part.call_id, approve=part.approve, reason=part.reason or None)
+    return message_pb2.Answer(decision=decision)
+
+
+def _put_summary(shown: message_pb2.SummaryMessage, text: str) -> None:
+    summary, stats = unpack(text) or (text, None)
+    shown.summary = summary
+    if stats is not None:
+        shown.compaction_stats.CopyFrom(message_pb2.CompactionStats(**asdict(stats)))
+
+
 def _return(returned: Return) -> message_pb2.ToolReturn:
+    pictures = [_content(image) for image in returned.images]
     return message_pb2.ToolReturn(
         tool_call_id=returned.call_id,
         status="error" if returned.is_error else "success",
@@ -151,42 +179,5 @@ def _return(returned: Return) -> message_pb2.ToolReturn:
         stdout=returned.stdout,
         stderr=returned.stderr,
         name=returned.name,
+        content=[message_pb2.ContentPart(text=returned.text), *pictures] if pictures else [],
     )
-
-
-def _input(sent: message_pb2.InputMessage, number: int, run_id: UUID, now: datetime) -> Message:
-    parts = tuple(part for content in sent.content if (part := _part(content, number)) is not None)
-    if not parts:
-        raise InvalidArgument(f"messages[{number}] has no content", reason="MESSAGES_EMPTY")
-    return Message(
-        id=uuid7(),
-        role="system" if sent.role == message_pb2.MESSAGE_ROLE_SYSTEM else "user",
-        parts=parts,
-        created_at=now,
-        run_id=run_id,
-        name=_optional(sent, "name"),
-        otid=_optional(sent, "otid"),
-        sender_id=_optional(sent, "sender_id"),
-    )
-
-
-def _optional(sent: message_pb2.InputMessage, name: Literal["name", "otid", "sender_id"]) -> str | None:
-    text: str = getattr(sent, name)
-    return text.replace("\0", "") if sent.HasField(name) else None
-
-
-def _part(content: message_pb2.ContentPart, number: int) -> Part | None:
-    match content.WhichOneof("part"):
-        case "text":
-            text = content.text.replace("\0", "")
-            if len(text) > LONGEST_TEXT:
-                sentence = f"messages[{number}] has {len(text)} characters; at most {LONGEST_TEXT} can be sent"
-                raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
-            return Text(text) if text else None
-        case "image" if content.image.WhichOneof("source") == "url":
-            return without_nul(Image(url=content.image.url))
-        case "image":
-            data = b64encode(content.image.data).decode()
-            return without_nul(Image(data=data, media_type=content.image.media_type))
-        case _:
-            return None

@@ -1,24 +1,29 @@
 """Events of a turn -> protobuf, and requests for a turn <- protobuf."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import assert_never
+from typing import Any, assert_never
 from uuid import UUID
 
 import orjson
 
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2, run_pb2
-from services.agent.adapters.journal import TurnRequest
-from services.agent.convert.messages import delta_to_proto, messages_from_proto, shown_to_proto, timestamp
-from services.agent.events import Abandoned, Delta, Ended, Event, RunView, Shown
-from services.agent.turn import Failure, Usage
+from services.agent.adapters.journal import OnBusy, TurnRequest
+from services.agent.convert.inputs import messages_from_proto
+from services.agent.convert.messages import delta_to_proto, event_to_message, shown_to_proto, timestamp
+from services.agent.convert.options import compaction_from_proto, options_from_proto
+from services.agent.events import Abandoned, Compacting, Delta, Ended, Event, RunView, Shown
+from services.agent.facts import Failure, Options, Usage
 from services.common.context import CallContext
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
 
-DEFAULT_MAX_STEPS = 50
-MOST_STEPS = 1_000
+_ON_BUSY: dict[int, OnBusy] = {
+    message_service_pb2.ON_BUSY_WAIT: "wait",
+    message_service_pb2.ON_BUSY_REJECT: "reject",
+    message_service_pb2.ON_BUSY_INTERRUPT: "interrupt",
+}
 # The range of google.protobuf.Duration.
 MOST_SECONDS = 315_576_000_000
 
@@ -27,9 +32,6 @@ def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *,
     """A request for a turn. Raises InvalidArgument."""
     agent_id = from_public("agent", wire.agent_id)
     run_id = from_public("run", wire.run_id) if wire.run_id else uuid7()
-    max_steps = wire.max_steps if wire.HasField("max_steps") else DEFAULT_MAX_STEPS
-    if not 1 <= max_steps <= MOST_STEPS:
-        raise InvalidArgument(f"max_steps must be from 1 to {MOST_STEPS}, not {max_steps}", reason="MESSAGE_INVALID")
     seconds = wire.timeout.seconds + wire.timeout.nanos / 1e9 if wire.HasField("timeout") else longest_seconds
     if not 0 < seconds <= MOST_SECONDS:
         sentence = f"timeout must be above 0 s and at most {MOST_SECONDS} s, not {seconds:g} s"
@@ -41,13 +43,41 @@ def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *,
         conversation_id=from_public("conv", wire.conversation_id) if wire.conversation_id else agent_id,
         run_id=run_id,
         messages=messages_from_proto(wire.messages, run_id, datetime.now(UTC)),
-        max_steps=max_steps,
+        options=options_from_proto(wire),
         seconds=min(seconds, longest_seconds),
         keys=_keys(wire.messages, wire.retry.idempotency_key, agent_id),
         request_hash=wire.retry.request_hash or None,
         is_retry=wire.retry.is_retry,
-        ancestors=(*context.ancestors, context.run_id) if context.run_id is not None else context.ancestors,
+        ancestors=ancestors_of(context),
+        on_busy=_ON_BUSY.get(wire.on_busy),
+        background=wire.background,
     )
+
+
+def compaction_request(
+    wire: message_service_pb2.CompactConversationRequest, context: CallContext, *, longest_seconds: float
+) -> TurnRequest:
+    """A request for a compaction: a turn without messages. Raises InvalidArgument."""
+    agent_id = from_public("agent", wire.agent_id)
+    return TurnRequest(
+        organization_id=context.organization_id,
+        user_id=context.user_id,
+        agent_id=agent_id,
+        conversation_id=from_public("conv", wire.conversation_id) if wire.conversation_id else agent_id,
+        run_id=from_public("run", wire.run_id) if wire.run_id else uuid7(),
+        messages=(),
+        options=Options(compact=compaction_from_proto(wire.compaction_settings_json)),
+        seconds=longest_seconds,
+        keys=_keys((), wire.retry.idempotency_key, agent_id),
+        request_hash=wire.retry.request_hash or None,
+        is_retry=wire.retry.is_retry,
+        ancestors=ancestors_of(context),
+    )
+
+
+def ancestors_of(context: CallContext) -> tuple[UUID, ...]:
+    """The runs that wait for a run that this call begins."""
+    return (*context.ancestors, context.run_id) if context.run_id is not None else context.ancestors
 
 
 def event_to_proto(event: Event, run_id: UUID) -> message_service_pb2.TurnEvent:
@@ -63,6 +93,8 @@ def event_to_proto(event: Event, run_id: UUID) -> message_service_pb2.TurnEvent:
             wire.attempt_abandoned.attempt = event.attempt
             if event.message_id is not None:
                 wire.attempt_abandoned.message_id = to_public("message", event.message_id)
+        case Compacting():
+            wire.notice.CopyFrom(event_to_message(event))
         case Ended():
             wire.end.CopyFrom(end_to_proto(event))
         case _:
@@ -86,7 +118,22 @@ def end_to_proto(event: Ended) -> message_service_pb2.TurnEnd:
     )
     if event.failure is not None:
         end.error.CopyFrom(_failure(event.failure))
+    if event.outputs:
+        end.turns_json = orjson.dumps(list(map(_turn_outputs, event.outputs))).decode()
+        if (logprobs := event.outputs[-1].get("logprobs")) is not None:
+            end.logprobs_json = orjson.dumps(logprobs).decode()
     return end
+
+
+def _turn_outputs(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """A reply's entry in the reference's `turns`."""
+    return {
+        "role": "assistant",
+        "output_ids": outputs.get("output_ids"),
+        "output_token_logprobs": outputs.get("output_token_logprobs"),
+        "content": outputs.get("content"),
+        "tool_name": None,
+    }
 
 
 def run_to_proto(run: RunView) -> run_pb2.Run:

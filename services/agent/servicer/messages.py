@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -10,9 +11,10 @@ import grpc
 
 from loci.agent.v1 import message_service_pb2 as wire
 from loci.agent.v1 import message_service_pb2_grpc
-from services.agent.convert.turns import attached, event_to_proto, turn_request
+from services.agent.adapters.journal import TurnRequest
+from services.agent.convert.turns import attached, compaction_request, event_to_proto, turn_request
 from services.agent.events import Delta
-from services.agent.ports_admin import CompiledPrompts, History
+from services.agent.ports_admin import CompiledPrompts, History, ModelCatalogue
 from services.agent.reading import Reader
 from services.agent.servicer.messages_list import MessageLists
 from services.agent.worker import Worker
@@ -26,9 +28,17 @@ class MessageServicer(MessageLists, message_service_pb2_grpc.MessageServiceServi
     """loci.agent.v1.MessageService; `longest_seconds` bounds every run."""
 
     def __init__(
-        self, history: History, prompts: CompiledPrompts, worker: Worker, reader: Reader, *, longest_seconds: float
+        self,
+        history: History,
+        prompts: CompiledPrompts,
+        models: ModelCatalogue,
+        worker: Worker,
+        reader: Reader,
+        *,
+        longest_seconds: float,
     ) -> None:
         super().__init__(history, prompts)
+        self._models = models
         self._worker = worker
         self._reader = reader
         self._longest_seconds = longest_seconds
@@ -56,9 +66,35 @@ class MessageServicer(MessageLists, message_service_pb2_grpc.MessageServiceServi
             async for event in events:
                 yield wire.StreamMessagesResponse(event=event)
 
+    async def CompactConversation(
+        self, request: wire.CompactConversationRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> wire.CompactConversationResponse:
+        """A turn that compacts and says nothing."""
+        response = wire.CompactConversationResponse()
+        turn = compaction_request(request, current(), longest_seconds=self._longest_seconds)
+        async with aclosing(self._events(turn, stream_tokens=False)) as events:
+            async for event in events:
+                match event.WhichOneof("event"):
+                    case "message" if event.message.HasField("summary_message"):
+                        shown = event.message.summary_message
+                        response.summary = shown.summary
+                        response.messages_count_before = shown.compaction_stats.messages_count_before
+                        response.messages_count_after = shown.compaction_stats.messages_count_after
+                    case "end":
+                        response.run.CopyFrom(event.end.run)
+        return response
+
     async def _turn(self, turn: wire.TurnRequest, *, stream_tokens: bool) -> AsyncGenerator[wire.TurnEvent]:
+        request = turn_request(turn, current(), longest_seconds=self._longest_seconds)
+        if request.options.model is not None:
+            window = await self._models.window(request.organization_id, request.options.model)
+            request = replace(request, options=replace(request.options, context_window_limit=window))
+        async with aclosing(self._events(request, stream_tokens=stream_tokens)) as events:
+            async for event in events:
+                yield event
+
+    async def _events(self, request: TurnRequest, *, stream_tokens: bool) -> AsyncGenerator[wire.TurnEvent]:
         caller = current()
-        request = turn_request(turn, caller, longest_seconds=self._longest_seconds)
         accepted, subscription = await self._worker.accept(request, stream=stream_tokens)
         follow = self._reader.follow(caller.organization_id, accepted.run_id, subscription=subscription)
         begun = subscription is not None

@@ -10,12 +10,13 @@ import pytest
 
 from services.agent.adapters.journal import TurnRequest
 from services.agent.adapters.recall import PostgresRecall
-from services.agent.context import A_PICTURE, SHORTENINGS
-from services.agent.effects import ATTEMPTS
+from services.agent.context import SHORTENINGS
 from services.agent.events import Abandoned
+from services.agent.facts import RunStatus, Settings
 from services.agent.messages import Call, Image, Text
+from services.agent.model_calls import ATTEMPTS
 from services.agent.ports import CallSite, ModelRequest, PartDelta, PeerLost, Reply
-from services.agent.turn import RunStatus, Settings
+from services.agent.shrinking import A_PICTURE
 from services.common.errors import (
     DeadlineExceeded,
     InvalidArgument,
@@ -97,7 +98,7 @@ async def test_a_refusal_that_stays_fails_the_run(world: World) -> None:
 
 
 async def test_a_model_gateway_that_stays_lost(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.agent.effects._FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("services.agent.model_calls._FIRST_PAUSE", 0.001)
     async with world.replica() as replica:
         replica.models.replies = [PeerLost("gone")] * 20
         failure = end(await replica.send(world.request())).failure
@@ -115,7 +116,7 @@ async def test_a_providers_nul_is_no_obstacle(world: World) -> None:
 
 
 async def test_there_are_only_so_many_deltas(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.agent.effects.MOST_DELTAS", 3)
+    monkeypatch.setattr("services.agent.positions.MOST_DELTAS", 3)
 
     async def talk(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
         for _ in range(10):

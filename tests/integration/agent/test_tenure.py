@@ -7,9 +7,9 @@ import pytest
 
 from services.agent.adapters.leases import NotMine, PostgresLeases
 from services.agent.events import Ended
+from services.agent.facts import RunStatus
 from services.agent.ports import ModelRequest, PartDelta, Reply
 from services.agent.tenure import MOST_OWNERS
-from services.agent.turn import RunStatus
 from services.common.ids import uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
@@ -157,7 +157,7 @@ async def test_all_runs_of_a_conversation_are_cancelled(world: World) -> None:
 
 
 async def test_a_keyed_retry_attaches_even_where_busy_is_refused(world: World) -> None:
-    async with world.replica(reject=True) as replica:
+    async with world.replica(on_busy="reject") as replica:
         replica.models.replies = [hang]
         first = world.request(keys=("otids:9",))
         await replica.worker.accept(first, stream=False)

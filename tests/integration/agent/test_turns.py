@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, AsyncIterator
 import pytest
 
 from services.agent.events import Abandoned, Delta, Shown
+from services.agent.facts import RunStatus, StopReason
 from services.agent.messages import Call, Text
 from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply
-from services.agent.turn import RunStatus, StopReason
 from services.common.counter import StatementCounter
 from services.common.errors import Aborted, NotFound, ResourceExhausted
 from services.common.migrate import migrate
@@ -67,7 +67,7 @@ async def test_one_step_costs_two_transactions(agent_url: str) -> None:
         await asyncio.sleep(0)
         # What the replica does beside its turns: it beats, and looks for runs that nobody owns.
         beats = sum("beat AS" in statement or "agent.run_queue" in statement for statement in counter.texts)
-        assert (counter.statements - beats, counter.transactions - beats) == (4, 2)
+        assert (counter.statements - beats, counter.transactions - beats) == (2, 2)
 
 
 async def test_max_steps(world: World) -> None:
@@ -216,7 +216,7 @@ async def test_busy_can_be_refused(world: World) -> None:
         await asyncio.sleep(0.3)
         yield text("first")
 
-    async with world.replica(reject=True) as replica:
+    async with world.replica(on_busy="reject") as replica:
         replica.models.replies = [slow]
         sending = asyncio.create_task(replica.send(world.request()))
         await asyncio.sleep(0.1)

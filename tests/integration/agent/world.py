@@ -11,17 +11,17 @@ from uuid import UUID
 import asyncpg
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from services.agent.adapters.journal import PostgresJournal, TurnRequest
+from services.agent.adapters.journal import OnBusy, PostgresJournal, TurnRequest
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.recall import PostgresRecall
 from services.agent.broadcast import Hub
 from services.agent.effects import Ports
 from services.agent.events import Ended, Event, Shown
+from services.agent.facts import Options, Usage
 from services.agent.messages import Call, Message, Part, Return, Text
 from services.agent.ports import CallSite, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
 from services.agent.reading import Reader
 from services.agent.tenure import Tenure
-from services.agent.turn import Usage
 from services.agent.worker import Worker
 from services.common.context import Signer
 from services.common.counter import StatementCounter
@@ -67,18 +67,26 @@ class ScriptedModels:
             async for event in events:
                 yield event
 
+    async def window(self, handle: str) -> int:
+        """Every model is of one size."""
+        return 32_000
+
 
 @dataclass
 class ScriptedMemory:
     """An empty memory."""
 
-    async def view(self, agent_id: UUID) -> MemoryView:
+    async def view(self, agent_id: UUID, conversation_id: UUID) -> MemoryView:
         """Nothing."""
         return MemoryView()
 
-    async def apply(self, call: Call, site: CallSite) -> Return:
+    async def apply(self, call: Call, site: CallSite, *, create_block: bool = False) -> Return:
         """Never right."""
         raise AssertionError(f"{call.name} is no tool of this world")
+
+    async def recall(self, agent_id: UUID, query: str, most: int) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
 
 
 @dataclass
@@ -167,10 +175,10 @@ class World:
         return self.agent_id
 
     @asynccontextmanager
-    async def replica(self, *, reject: bool = False) -> AsyncGenerator[Replica]:
+    async def replica(self, *, on_busy: OnBusy = "wait") -> AsyncGenerator[Replica]:
         """A replica, stopped at the end unless it died."""
         worker_id, hub = uuid7(), Hub()
-        journal = PostgresJournal(self.pool, worker_id, reject_when_busy=reject)
+        journal = PostgresJournal(self.pool, worker_id, on_busy=on_busy)
         models, tools = ScriptedModels(), ScriptedTools()
         ports = Ports(journal, models, ScriptedMemory(), tools, PostgresRecall(self.pool))
         worker = Worker(journal, ports, hub, self.signer)
@@ -192,7 +200,7 @@ class World:
             conversation_id=self.agent_id,
             run_id=run_id,
             messages=(message,),
-            max_steps=max_steps,
+            options=Options(max_steps=max_steps),
             seconds=options.pop("seconds", 60.0),
             **options,
         )

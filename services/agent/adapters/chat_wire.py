@@ -1,0 +1,195 @@
+"""Model calls <-> protobuf of the model gateway."""
+
+from base64 import b64decode
+from collections.abc import Iterable
+from typing import Any, assert_never
+
+import orjson
+
+from loci.llm.v1 import chat_pb2, chat_service_pb2
+from services.agent import model_settings
+from services.agent.facts import Options, Usage
+from services.agent.messages import (
+    Call,
+    Decision,
+    Image,
+    Message,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Return,
+    Role,
+    Text,
+)
+from services.agent.ports import ModelRequest, PartDelta, Reply, ToolInfo
+from services.common.errors import InvalidArgument
+from services.common.ids import to_public
+
+_ROLES: dict[Role, "chat_pb2.ChatRole.ValueType"] = {
+    "system": chat_pb2.CHAT_ROLE_SYSTEM,
+    "user": chat_pb2.CHAT_ROLE_USER,
+    "assistant": chat_pb2.CHAT_ROLE_ASSISTANT,
+    "tool": chat_pb2.CHAT_ROLE_TOOL,
+}
+_FINISHES = {
+    chat_pb2.FINISH_REASON_STOP: "stop",
+    chat_pb2.FINISH_REASON_TOOL_CALLS: "tool_calls",
+    chat_pb2.FINISH_REASON_LENGTH: "length",
+    chat_pb2.FINISH_REASON_CONTENT_FILTER: "content_filter",
+}
+
+
+def generation_request(request: ModelRequest) -> chat_service_pb2.GenerationRequest:
+    """The request on the wire. Raises InvalidArgument (LLM_BAD_REQUEST) for settings that no model has."""
+    settings = dict(request.settings.model_settings)
+    if wrong := model_settings.problem(settings):
+        raise InvalidArgument(f"The agent's model_settings cannot be used: {wrong}.", reason="LLM_BAD_REQUEST")
+    wire = chat_service_pb2.GenerationRequest(
+        handle=request.settings.model,
+        messages=[
+            chat_pb2.ChatMessage(
+                role=chat_pb2.CHAT_ROLE_SYSTEM,
+                parts=[chat_pb2.ChatPart(text=chat_pb2.TextPart(text=request.prompt))],
+            ),
+            *map(_message, request.history),
+        ],
+        tools=map(_tool, request.tools),
+        step_id=to_public("step", request.step_id),
+        agent_id=to_public("agent", request.agent_id),
+    )
+    if (temperature := settings.pop("temperature", None)) is not None:
+        wire.temperature = temperature
+    if (tokens := settings.pop("max_output_tokens", None)) is not None:
+        wire.max_output_tokens = tokens
+    settings.pop("parallel_tool_calls", None)
+    settings.pop("provider_type", None)
+    _put_tool_use(wire, request)
+    _put_options(wire, request.settings.options)
+    # What the agent has of its own comes before what is among its model's settings.
+    if (form := request.settings.response_format or settings.pop("response_format", None)) is not None:
+        wire.response_format_json = orjson.dumps(form).decode()
+    if settings:
+        wire.settings_json = orjson.dumps(settings).decode()
+    return wire
+
+
+def _put_tool_use(wire: chat_service_pb2.GenerationRequest, request: ModelRequest) -> None:
+    if not request.tools:
+        return
+    wire.parallel_tool_calls = request.parallel
+    if request.text_only:
+        wire.tool_choice.mode = chat_pb2.TOOL_CHOICE_MODE_NONE
+    elif request.only is not None:
+        wire.tool_choice.tool_name = request.only
+    elif request.forced:
+        wire.tool_choice.mode = chat_pb2.TOOL_CHOICE_MODE_REQUIRED
+
+
+def _put_options(wire: chat_service_pb2.GenerationRequest, options: Options) -> None:
+    wire.return_logprobs = options.return_logprobs
+    wire.return_token_ids = options.return_token_ids
+    wire.include_trace = options.include_trace
+    if options.top_logprobs is not None:
+        wire.top_logprobs = options.top_logprobs
+
+
+def _tool(tool: ToolInfo) -> chat_pb2.ToolSpec:
+    return chat_pb2.ToolSpec(
+        name=tool.name, description=tool.description, parameters_json=orjson.dumps(tool.parameters).decode()
+    )
+
+
+def _message(message: Message) -> chat_pb2.ChatMessage:
+    # An instruction in the middle of a conversation: only the first message may be the system's.
+    role: Role = "user" if message.role in ("system", "summary") else message.role
+    return chat_pb2.ChatMessage(role=_ROLES[role], parts=map(_part, message.parts))
+
+
+def _part(part: Part) -> chat_pb2.ChatPart:
+    match part:
+        case Text():
+            text = chat_pb2.TextPart(text=part.text, signature=part.signature or None)
+            return chat_pb2.ChatPart(text=text)
+        case Image():
+            return chat_pb2.ChatPart(image=_image(part))
+        case Reasoning():
+            reasoning = chat_pb2.ReasoningPart(text=part.text, signature=part.signature or None)
+            return chat_pb2.ChatPart(reasoning=reasoning)
+        case RedactedReasoning():
+            return chat_pb2.ChatPart(redacted_reasoning=chat_pb2.RedactedReasoningPart(data=part.data))
+        case Call():
+            call = chat_pb2.ToolCallPart(id=part.id, name=part.name, arguments_json=part.arguments)
+            return chat_pb2.ChatPart(tool_call=call)
+        case Return():
+            content = [chat_pb2.ChatPart(text=chat_pb2.TextPart(text=part.text))]
+            content += [chat_pb2.ChatPart(image=_image(image)) for image in part.images]
+            result = chat_pb2.ToolResultPart(tool_call_id=part.call_id, content=content, is_error=part.is_error)
+            return chat_pb2.ChatPart(tool_result=result)
+        case Decision():
+            # No model is shown one; see context.sendable.
+            raise TypeError("a decision was about to be sent to a model")
+    assert_never(part)
+
+
+def _image(part: Image) -> chat_pb2.ImagePart:
+    if part.url:
+        return chat_pb2.ImagePart(url=part.url)
+    return chat_pb2.ImagePart(data=b64decode(part.data), media_type=part.media_type)
+
+
+def part_of(event: chat_service_pb2.StreamGenerateResponse) -> PartDelta | Reply | None:
+    """What an event of a stream says; None for one of a newer release."""
+    match event.WhichOneof("event"):
+        case "text_delta":
+            return PartDelta(event.text_delta.index, "content", event.text_delta.text)
+        case "reasoning_delta":
+            return PartDelta(event.reasoning_delta.index, "reasoning", event.reasoning_delta.text)
+        case "tool_call_delta":
+            delta = event.tool_call_delta
+            return PartDelta(delta.index, "call", delta.arguments_delta, delta.id, delta.name)
+        case "completed":
+            return reply_of(event.completed)
+        case _:
+            return None
+
+
+def reply_of(generation: chat_pb2.Generation) -> Reply:
+    """The whole reply."""
+    usage = generation.usage
+    return Reply(
+        parts=tuple(_parts(generation.message.parts)),
+        usage=Usage(
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            usage.cached_input_tokens if usage.HasField("cached_input_tokens") else None,
+            usage.cache_write_tokens if usage.HasField("cache_write_tokens") else None,
+            usage.reasoning_tokens if usage.HasField("reasoning_tokens") else None,
+        ),
+        finish=_FINISHES.get(generation.finish_reason, ""),
+        outputs=_outputs(generation),
+        trace=generation.provider_trace_json or None,
+    )
+
+
+def _outputs(generation: chat_pb2.Generation) -> dict[str, Any] | None:
+    outputs: dict[str, Any] = {}
+    if generation.logprobs_json:
+        outputs["logprobs"] = orjson.loads(generation.logprobs_json)
+    if generation.output_token_ids:
+        outputs["output_ids"] = list(generation.output_token_ids)
+    if generation.output_token_logprobs_json:
+        outputs["output_token_logprobs"] = orjson.loads(generation.output_token_logprobs_json)
+    return outputs or None
+
+
+def _parts(parts: Iterable[chat_pb2.ChatPart]) -> Iterable[Part]:
+    for part in parts:
+        match part.WhichOneof("part"):
+            case "text":
+                yield Text(part.text.text, part.text.signature)
+            case "reasoning":
+                yield Reasoning(part.reasoning.text, part.reasoning.signature)
+            case "redacted_reasoning":
+                yield RedactedReasoning(part.redacted_reasoning.data)
+            case "tool_call":
+                yield Call("", part.tool_call.id, part.tool_call.name, part.tool_call.arguments_json)

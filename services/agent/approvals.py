@@ -1,0 +1,140 @@
+"""Calls that wait for the client, and its answers. Pure.
+
+A reply may hold calls that are not run before the client has answered: to be approved, or to be run by the client
+itself. The run ends with requires_approval, and the conversation waits. The answers come as a message of role
+approval, which begins a run of its own; the first answer to a call counts. Once every gated call of the reply is
+answered, all its calls are: what was approved and what never had to wait runs, what was refused is told to the model,
+what the client returned is put in its place.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from services.agent.messages import Call, Decision, Message, Return, calls_of, gated_calls, piece_id
+
+Answer = Decision | Return
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """The input can be taken as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class MustWait:
+    """A call waits for the client, so nothing else can be said. `request_id`: the id it is shown under."""
+
+    request_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class NothingWaits:
+    """There is an answer, and no call waits for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownCalls:
+    """Answers to calls that do not wait."""
+
+    wanted: tuple[str, ...]
+    given: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """All of it was answered before, and run `run_id` went on with that."""
+
+    run_id: UUID
+
+
+Verdict = Fits | MustWait | NothingWaits | UnknownCalls | Repeats
+
+
+def judge(history: Sequence[Message], input_messages: Sequence[Message]) -> Verdict:
+    """Whether an input can be taken by a conversation with this history."""
+    given = tuple(part for message in input_messages for part in answers_in(message))
+    pending = pending_message(history)
+    if pending is None:
+        return _late(history, given) if given else Fits()
+    if not given:
+        return MustWait(piece_id(pending.id, gated_calls(pending)[0]))
+    wanted = tuple(call.id for call in gated_calls(pending))
+    known = {*wanted, ""}
+    if unknown := tuple(call_id for call_id in map(_call_id, given) if call_id not in known):
+        return UnknownCalls(wanted, unknown)
+    return Fits()
+
+
+def pending_message(history: Sequence[Message]) -> Message | None:
+    """The message whose calls wait for the client; its answers may have begun to come."""
+    for message in reversed(history):
+        if message.role == "tool":
+            return None
+        if gated_calls(message):
+            return message
+    return None
+
+
+def answers(history: Sequence[Message], pending: Message) -> dict[str, Answer]:
+    """The first answer to each gated call of `pending`, by the provider's id."""
+    found: dict[str, Answer] = {}
+    after = next(place for place, message in enumerate(history) if message.id == pending.id)
+    for message in history[after + 1 :]:
+        for part in answers_in(message):
+            for call in gated_calls(pending):
+                if _call_id(part) in ("", call.id):
+                    found.setdefault(call.id, part)
+    return found
+
+
+def answers_in(message: Message) -> tuple[Answer, ...]:
+    """The answers that a message from the client holds."""
+    if message.role != "approval":
+        return ()
+    return tuple(part for part in message.parts if isinstance(part, Decision | Return))
+
+
+def waiting(calls: Sequence[Call], given: dict[str, Answer]) -> tuple[Call, ...]:
+    """The calls that still wait."""
+    return tuple(call for call in calls if call.gate and call.id not in given)
+
+
+def settled(call: Call, answer: Answer | None) -> Call | Return:
+    """What the client's answer makes of its call: the call, to be run, or its return."""
+    match answer:
+        case None:
+            return call
+        case Return():
+            return Return(call.id, call.name, answer.text, answer.is_error, answer.stdout, answer.stderr, answer.images)
+        case Decision(approve=True):
+            if call.gate == "client":
+                return Return(call.id, call.name, _NOT_RETURNED, is_error=True, refused=True)
+            return call
+        case Decision(reason=reason):
+            said = f"The user refused this call. Reason: {reason}" if reason else "The user refused this call."
+            return Return(call.id, call.name, said, is_error=True, refused=True)
+
+
+_NOT_RETURNED = "This tool runs at the client, which approved the call but returned nothing. It was not run."
+
+
+def _late(history: Sequence[Message], given: Sequence[Answer]) -> Verdict:
+    """An answer when nothing waits: the same was answered before, or it is a mistake."""
+    asked = {_call_id(part) for part in given}
+    for message in reversed(history):
+        returned = {part.call_id for part in message.parts if isinstance(part, Return)}
+        gated = {call.id for other in history for call in gated_calls(other)}
+        if message.role == "tool" and message.run_id is not None and returned & gated:
+            return Repeats(message.run_id) if asked - {""} <= returned else NothingWaits()
+    return NothingWaits()
+
+
+def _call_id(part: Answer) -> str:
+    return part.call_id
+
+
+def unanswered(history: Sequence[Message]) -> tuple[Call, ...]:
+    """The calls that a fresh run has to answer first: those of the message that waited, or none."""
+    pending = pending_message(history)
+    return () if pending is None else calls_of(pending)

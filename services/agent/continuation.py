@@ -1,0 +1,95 @@
+"""Whether a run goes on after the model replied and its calls, if any, have returned. Pure.
+
+Source: LETTA V1 API, agent loop, continuation. None: the model is called again.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import orjson
+
+from services.agent.facts import Finish, ModelReplied, Remind, Settings, StopReason, ToolsReturned
+from services.agent.messages import Message, Return, calls_of
+from services.agent.policy import POLICIES
+from services.agent.rule_words import reminder
+from services.agent.tool_rules import Called, continues, is_terminal, uncalled
+
+HEARTBEAT = "request_heartbeat"
+_FAILED = "The call failed, so you can try again or go on another way."
+_RULED = "A tool rule says that another step follows this call."
+_ASKED = "You asked to go on after this call."
+
+
+def after_reply(
+    settings: Settings,
+    history: Sequence[Message],
+    run_id: UUID,
+    reply: ModelReplied,
+    returned: ToolsReturned | None,
+) -> Finish | Remind | None:
+    """Why the run ends, or what the model is told before it goes on."""
+    policy, calls = POLICIES[settings.agent_type], calls_of(reply.message)
+    missing = uncalled(settings.tool_rules, reply.offered, called(history, run_id))
+    if not calls:
+        if policy.must_call:
+            return Finish(StopReason.NO_TOOL_CALL)
+        if missing:
+            return Remind("required", reminder(missing))
+        return Finish(StopReason.MAX_TOKENS_EXCEEDED if reply.finish == "length" else StopReason.END_TURN)
+    if returned is not None and returned.invalid:
+        return Finish(StopReason.INVALID_TOOL_CALL)
+    end = _by_heartbeat(settings, reply, returned) if policy.heartbeats else _by_call(settings, returned)
+    if isinstance(end, Finish) and missing:
+        return Remind("required", reminder(missing))
+    return end
+
+
+def called(history: Sequence[Message], run_id: UUID) -> tuple[Called, ...]:
+    """The calls of this run that were run, in order."""
+    return tuple(
+        Called(part.name, part.text, part.is_error)
+        for message in history
+        if message.role == "tool" and message.run_id == run_id
+        for part in message.parts
+        if isinstance(part, Return) and not part.refused
+    )
+
+
+def _by_call(settings: Settings, returned: ToolsReturned | None) -> Finish | None:
+    """Any call goes on, but for one that a rule makes the last."""
+    ran = _ran(returned)
+    ends = any(is_terminal(settings.tool_rules, part.name) for part in ran)
+    return Finish(StopReason.TOOL_RULE) if ends else None
+
+
+def _by_heartbeat(settings: Settings, reply: ModelReplied, returned: ToolsReturned | None) -> Finish | Remind:
+    """A call goes on when the model asks for it, a rule says so, or it failed."""
+    asked = any(map(wants_heartbeat, (call.arguments for call in calls_of(reply.message))))
+    ran = _ran(returned)
+    if any(is_terminal(settings.tool_rules, part.name) for part in ran):
+        return Finish(StopReason.TOOL_RULE if asked else StopReason.END_TURN)
+    if any(continues(settings.tool_rules, part.name) for part in ran):
+        return Remind("heartbeat", heartbeat(_RULED))
+    if returned is not None and any(isinstance(part, Return) and part.is_error for part in returned.message.parts):
+        return Remind("heartbeat", heartbeat(_FAILED))
+    return Remind("heartbeat", heartbeat(_ASKED)) if asked else Finish(StopReason.END_TURN)
+
+
+def wants_heartbeat(arguments: str) -> bool:
+    """Whether a call asks to go on after it."""
+    try:
+        value = orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(value, dict) and str(value.get(HEARTBEAT, "")).lower() == "true"
+
+
+def heartbeat(reason: str) -> str:
+    """The message that lets an older agent go on, in the reference's form."""
+    return orjson.dumps({"type": "heartbeat", "reason": reason}).decode()
+
+
+def _ran(returned: ToolsReturned | None) -> list[Return]:
+    if returned is None:
+        return []
+    return [part for part in returned.message.parts if isinstance(part, Return) and not part.refused]

@@ -1,0 +1,103 @@
+"""What clients send <- protobuf, as it will be stored."""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from loci.agent.v1 import message_pb2
+from services.agent.messages import Decision, Image, Message, Part, Return, Role, Text, without_nul
+from services.common.errors import InvalidArgument
+from services.common.ids import uuid7
+
+LONGEST_TEXT = 4_000_000
+# Messages of one request.
+MOST_MESSAGES = 100
+
+
+def messages_from_proto(sent: Sequence[message_pb2.InputMessage], run_id: UUID, now: datetime) -> tuple[Message, ...]:
+    """What a client sends, as it will be stored. Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID)."""
+    if not sent:
+        raise InvalidArgument("messages must hold at least one message", reason="MESSAGES_EMPTY")
+    if len(sent) > MOST_MESSAGES:
+        sentence = f"messages has {len(sent)} messages; at most {MOST_MESSAGES} can be sent at once"
+        raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
+    if any(message.answers for message in sent[1:]):
+        raise InvalidArgument("answers must come first in messages, in one message", reason="MESSAGE_INVALID")
+    return tuple(_input(message, number, run_id, now) for number, message in enumerate(sent))
+
+
+def _input(sent: message_pb2.InputMessage, number: int, run_id: UUID, now: datetime) -> Message:
+    parts = _answers(sent, number) if sent.answers else _parts(sent, number)
+    if not parts:
+        raise InvalidArgument(f"messages[{number}] has no content", reason="MESSAGES_EMPTY")
+    return Message(
+        id=uuid7(),
+        role=_role(sent),
+        parts=parts,
+        created_at=now,
+        run_id=run_id,
+        name=_optional(sent, "name"),
+        otid=_optional(sent, "otid"),
+        sender_id=_optional(sent, "sender_id"),
+    )
+
+
+def _role(sent: message_pb2.InputMessage) -> Role:
+    if sent.answers:
+        return "approval"
+    return "system" if sent.role == message_pb2.MESSAGE_ROLE_SYSTEM else "user"
+
+
+def _parts(sent: message_pb2.InputMessage, number: int) -> tuple[Part, ...]:
+    return tuple(part for content in sent.content if (part := _part(content, number)) is not None)
+
+
+def _answers(sent: message_pb2.InputMessage, number: int) -> tuple[Part, ...]:
+    if sent.content:
+        raise InvalidArgument(f"messages[{number}] has both content and answers", reason="MESSAGE_INVALID")
+    return tuple(without_nul(_answer(answer, number)) for answer in sent.answers)
+
+
+def _answer(answer: message_pb2.Answer, number: int) -> Part:
+    match answer.WhichOneof("answer"):
+        case "decision":
+            return Decision(answer.decision.tool_call_id, answer.decision.approve, answer.decision.reason)
+        case "tool_return":
+            returned = answer.tool_return
+            parts = [part for content in returned.content if (part := _part(content, number)) is not None]
+            text = "\n".join(part.text for part in parts if isinstance(part, Text))
+            return Return(
+                returned.tool_call_id,
+                returned.name,
+                text or returned.tool_return,
+                returned.status == "error",
+                tuple(returned.stdout),
+                tuple(returned.stderr),
+                tuple(part for part in parts if isinstance(part, Image)),
+            )
+        case _:
+            raise InvalidArgument(f"messages[{number}] has an answer that says nothing", reason="MESSAGE_INVALID")
+
+
+def _optional(sent: message_pb2.InputMessage, name: Literal["name", "otid", "sender_id"]) -> str | None:
+    text: str = getattr(sent, name)
+    return text.replace("\0", "") if sent.HasField(name) else None
+
+
+def _part(content: message_pb2.ContentPart, number: int) -> Part | None:
+    match content.WhichOneof("part"):
+        case "text":
+            text = content.text.replace("\0", "")
+            if len(text) > LONGEST_TEXT:
+                sentence = f"messages[{number}] has {len(text)} characters; at most {LONGEST_TEXT} can be sent"
+                raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
+            return Text(text) if text else None
+        case "image" if content.image.WhichOneof("source") == "url":
+            return without_nul(Image(url=content.image.url))
+        case "image":
+            data = b64encode(content.image.data).decode()
+            return without_nul(Image(data=data, media_type=content.image.media_type))
+        case _:
+            return None

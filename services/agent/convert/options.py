@@ -1,0 +1,74 @@
+"""What a request wants beside its messages <- protobuf."""
+
+from typing import Any
+
+import orjson
+
+from loci.agent.v1 import message_service_pb2 as wire
+from services.agent.compaction_settings import settings_from_json
+from services.agent.facts import ClientSkill, ClientTool, Options
+from services.common.errors import InvalidArgument
+
+DEFAULT_MAX_STEPS = 50
+MOST_STEPS = 1_000
+MOST_CLIENT_TOOLS = 500
+LONGEST_TOOL_NAME = 64
+MOST_LOGPROBS = 20
+
+
+def options_from_proto(turn: wire.TurnRequest) -> Options:
+    """Raises InvalidArgument (MESSAGE_INVALID), naming the field and what is expected."""
+    given = turn.options
+    max_steps = turn.max_steps if turn.HasField("max_steps") else DEFAULT_MAX_STEPS
+    _check(1 <= max_steps <= MOST_STEPS, f"max_steps must be from 1 to {MOST_STEPS}, not {max_steps}")
+    tools = tuple(map(_client_tool, given.client_tools))
+    _check(len(tools) <= MOST_CLIENT_TOOLS, f"client_tools has {len(tools)} tools; at most {MOST_CLIENT_TOOLS}")
+    top = given.top_logprobs if given.HasField("top_logprobs") else None
+    _check(top is None or 0 <= top <= MOST_LOGPROBS, f"top_logprobs must be from 0 to {MOST_LOGPROBS}, not {top}")
+    return Options(
+        max_steps=max_steps,
+        model=_text(given.override_model) if given.HasField("override_model") else None,
+        system=_text(given.override_system) if given.HasField("override_system") else None,
+        client_tools=tuple({tool.name: tool for tool in tools}.values()),
+        client_skills=tuple(
+            ClientSkill(_text(skill.name), _text(skill.description), _text(skill.location))
+            for skill in given.client_skills
+        ),
+        return_logprobs=given.return_logprobs,
+        top_logprobs=top,
+        return_token_ids=given.return_token_ids,
+        include_trace=given.include_trace,
+        callback_url=given.callback_url if given.HasField("callback_url") else None,
+    )
+
+
+def compaction_from_proto(text: str) -> dict[str, Any]:
+    """Compaction settings of one request. Raises InvalidArgument (MESSAGE_INVALID)."""
+    try:
+        given = orjson.loads(text or "{}")
+        if not isinstance(given, dict):
+            raise ValueError("expected an object")  # noqa: TRY004 - said to the client below, as every wrong value is
+        settings_from_json(given)
+    except ValueError as error:
+        raise InvalidArgument(f"compaction_settings cannot be used: {error}", reason="MESSAGE_INVALID") from None
+    return given
+
+
+def _client_tool(tool: wire.ClientTool) -> ClientTool:
+    name = _text(tool.name)
+    _check(0 < len(name) <= LONGEST_TOOL_NAME, f"a client tool's name must have 1 to {LONGEST_TOOL_NAME} characters")
+    try:
+        parameters = orjson.loads(_text(tool.parameters_json) or "{}")
+    except orjson.JSONDecodeError as error:
+        raise InvalidArgument(f"the parameters of {name} are not JSON: {error}", reason="MESSAGE_INVALID") from None
+    _check(isinstance(parameters, dict), f"the parameters of {name} must be a JSON Schema, an object")
+    return ClientTool(name, _text(tool.description), parameters)
+
+
+def _text(text: str) -> str:
+    return text.replace("\0", "")
+
+
+def _check(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise InvalidArgument(sentence, reason="MESSAGE_INVALID")

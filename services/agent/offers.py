@@ -1,0 +1,84 @@
+"""What a model call offers: the tools, with what an agent type adds to them, and which may be called. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from services.agent.continuation import HEARTBEAT, called
+from services.agent.facts import ClientTool, Settings
+from services.agent.messages import Gate
+from services.agent.policy import POLICIES
+from services.agent.ports import ToolInfo
+from services.agent.tool_rules import Choice, allows_parallel, choose, is_terminal, needs_approval
+from services.agent.turn import Turn
+
+THINKING = "thinking"
+CLIENT = "client"
+_NO_ID = UUID(int=0)
+_HEARTBEAT_SCHEMA = {
+    "type": "boolean",
+    "description": "Whether you go on with another step when this call has returned. Without it the turn ends.",
+}
+_THINKING_SCHEMA = {"type": "string", "description": "What you think, in private, before you make this call."}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The tools that a run can call, as they are without what the agent type adds, and the choice for one step."""
+
+    tools: tuple[ToolInfo, ...]
+    choice: Choice
+    forced: bool
+    parallel: bool
+
+    def gate(self, settings: Settings, name: str) -> Gate:
+        """Why a call of `name` waits for the client; empty when it does not, or is refused anyway."""
+        if name not in self.choice.allowed:
+            return ""
+        if any(tool.name == name and tool.tool_type == CLIENT for tool in self.tools):
+            return "client"
+        return "approval" if needs_approval(settings.tool_rules, name) else ""
+
+
+def offer(turn: Turn, attached: Sequence[ToolInfo]) -> Offer:
+    """What the next model call of a turn offers; `attached` are the agent's own tools."""
+    settings = turn.settings
+    clients = tuple(map(_of_client, settings.options.client_tools))
+    hidden = {tool.name for tool in clients}
+    tools = (*(tool for tool in attached if tool.name not in hidden), *clients)
+    choice = choose(settings.tool_rules, [tool.name for tool in tools], called(turn.history, turn.run_id))
+    wished = settings.model_settings.get("parallel_tool_calls") is not False
+    return Offer(
+        tools,
+        choice,
+        forced=bool(tools) and (choice.forced or POLICIES[settings.agent_type].must_call),
+        parallel=wished and allows_parallel(settings.tool_rules) and not POLICIES[settings.agent_type].must_call,
+    )
+
+
+def shown(offered: Offer, settings: Settings) -> tuple[ToolInfo, ...]:
+    """The tools as the model is shown them.
+
+    All of them, whatever may be called now: a list that changes from step to step would cost the provider's cache of
+    the prefix, and a call out of order is answered with what is allowed.
+    """
+    policy = POLICIES[settings.agent_type]
+    if not (policy.heartbeats or policy.inner_thoughts):
+        return offered.tools
+    return tuple(_dressed(tool, settings) for tool in offered.tools)
+
+
+def _dressed(tool: ToolInfo, settings: Settings) -> ToolInfo:
+    policy = POLICIES[settings.agent_type]
+    properties, required = dict(tool.parameters.get("properties", {})), list(tool.parameters.get("required", ()))
+    if policy.inner_thoughts:
+        # First, so that it is written before the arguments that it is about.
+        properties, required = {THINKING: _THINKING_SCHEMA, **properties}, [THINKING, *required]
+    if policy.heartbeats and not is_terminal(settings.tool_rules, tool.name):
+        properties, required = {**properties, HEARTBEAT: _HEARTBEAT_SCHEMA}, [*required, HEARTBEAT]
+    return replace(tool, parameters={**tool.parameters, "properties": properties, "required": required})
+
+
+def _of_client(tool: ClientTool) -> ToolInfo:
+    parameters = dict(tool.parameters) or {"type": "object", "properties": {}}
+    return ToolInfo(_NO_ID, tool.name, CLIENT, tool.description, parameters)

@@ -1,0 +1,79 @@
+"""From what a model gave to the message that is stored. Pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from uuid import UUID
+
+import orjson
+
+from services.agent.facts import Settings
+from services.agent.messages import Call, Message, Part, Reasoning, without_nul
+from services.agent.offers import THINKING, Offer
+from services.agent.policy import POLICIES
+from services.agent.turn import call_key
+
+
+def reply_parts(
+    parts: Iterable[Part], *, settings: Settings, offered: Offer, run_id: UUID, step: int
+) -> tuple[Part, ...]:
+    """The parts of a reply with a key and, where it waits for the client, a gate on each call.
+
+    Where calls cannot be parallel, those after the first are left out.
+    """
+    return tuple(_shaped(map(without_nul, parts), settings, offered, run_id, step))
+
+
+def as_written(history: Iterable[Message]) -> list[Message]:
+    """The history with prompted thoughts where the model wrote them: in the arguments of the calls that follow them."""
+    return [
+        message if message.role != "assistant" else replace(message, parts=tuple(_unshaped(message.parts)))
+        for message in history
+    ]
+
+
+def _unshaped(parts: Iterable[Part]) -> Iterator[Part]:
+    thought = ""
+    for part in parts:
+        if isinstance(part, Reasoning) and part.prompted:
+            thought = part.text
+        elif isinstance(part, Call) and thought:
+            yield replace(part, arguments=_with_thought(part.arguments, thought))
+            thought = ""
+        else:
+            yield part
+
+
+def _with_thought(arguments: str, thought: str) -> str:
+    try:
+        value = orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        return arguments
+    return orjson.dumps({THINKING: thought, **value}).decode() if isinstance(value, dict) else arguments
+
+
+def _shaped(parts: Iterable[Part], settings: Settings, offered: Offer, run_id: UUID, step: int) -> Iterator[Part]:
+    calls = 0
+    for part in parts:
+        if not isinstance(part, Call):
+            yield part
+            continue
+        if calls and not offered.parallel:
+            continue
+        if POLICIES[settings.agent_type].inner_thoughts:
+            thought, part = _inner_thought(part)
+            if thought:
+                yield Reasoning(thought, prompted=True)
+        yield replace(part, key=call_key(run_id, step, calls), gate=offered.gate(settings, part.name))
+        calls += 1
+
+
+def _inner_thought(call: Call) -> tuple[str, Call]:
+    """What the model thought in an argument of the call, and the call without it."""
+    try:
+        arguments = orjson.loads(call.arguments)
+    except orjson.JSONDecodeError:
+        return "", call
+    if not isinstance(arguments, dict) or not isinstance(arguments.get(THINKING), str):
+        return "", call
+    thought = arguments.pop(THINKING)
+    return thought, replace(call, arguments=orjson.dumps(arguments).decode())
