@@ -1,9 +1,10 @@
-"""AgentState: the reference's 45 fields, made from an Agent and what is known of its models."""
+"""AgentState: the fields of the reference and `recall_passages`, made from an Agent and what is known of its models."""
 
 from typing import Any
 
-from gateway.convert import Rest, block, to_rest, tool
-from loci.agent.v1 import agent_pb2
+from gateway.convert import Rest, block, from_json, to_rest, tool
+from gateway.messages import message
+from loci.agent.v1 import agent_pb2, message_pb2
 from loci.llm.v1 import model_pb2
 
 # Groups that a client asks for with `include`, and the fields each fills.
@@ -17,9 +18,8 @@ RELATIONS = {
     "agent.tags": ("tags",),
     "agent.tools": ("tools",),
 }
-_MADE_BY_HAND = frozenset({"version", "context_window_limit", "blocks", "tools"})
+_MADE_BY_HAND = frozenset({"version", "context_window_limit", "blocks", "tools", "pending_approval"})
 _LISTS = (
-    "tool_rules",
     "sources",
     "secrets",
     "tool_exec_environment_variables",
@@ -27,14 +27,19 @@ _LISTS = (
     "identity_ids",
 )
 _NULLS = (
-    "compaction_settings",
     "managed_group",
     "multi_agent_group",
-    "pending_approval",
     "template_id",
     "base_template_id",
     "deployment_id",
     "entity_id",
+)
+_THINKING_IN_ARGUMENTS = (
+    agent_pb2.AGENT_TYPE_MEMGPT_AGENT,
+    agent_pb2.AGENT_TYPE_MEMGPT_V2_AGENT,
+    agent_pb2.AGENT_TYPE_SPLIT_THREAD_AGENT,
+    agent_pb2.AGENT_TYPE_REACT_AGENT,
+    agent_pb2.AGENT_TYPE_WORKFLOW_AGENT,
 )
 # (context window up to, files open at once, characters seen of each); the reference's table.
 _FILE_LIMITS = ((8_000, 3, 5_000), (32_000, 5, 15_000), (128_000, 10, 25_000), (200_000, 10, 40_000))
@@ -63,6 +68,9 @@ def agent_state(agent: agent_pb2.Agent, models: Models, include: frozenset[str] 
     rest = to_rest(agent, leave=_MADE_BY_HAND)
     files_open, file_chars = _file_limits(agent.context_window_limit)
     settings = model_settings(agent.model, rest["model_settings"] or {}, models.chat.get(agent.model))
+    response_format = rest["response_format"] or settings.get("response_format")
+    if response_format is not None:
+        settings["response_format"] = response_format
     blocks = [block(attached) for attached in agent.blocks]
     rest |= dict.fromkeys(_NULLS)
     rest |= {name: [] for name in _LISTS}
@@ -70,15 +78,17 @@ def agent_state(agent: agent_pb2.Agent, models: Models, include: frozenset[str] 
         "embedding": agent.embedding or None,
         "metadata": rest["metadata"] or {},
         "model_settings": settings,
+        "response_format": response_format,
+        "tool_rules": rest["tool_rules"] or [],
         "llm_config": llm_config(agent, models.chat.get(agent.model), settings),
         "embedding_config": embedding_config(agent.embedding, models),
         "blocks": blocks,
         "memory": _memory(blocks, rest["agent_type"]),
         "tools": [tool(attached) for attached in agent.tools],
-        "message_buffer_autoclear": False,
+        "pending_approval": _pending_approval(agent) if agent.HasField("pending_approval") else None,
         "enable_sleeptime": False,
-        "max_files_open": files_open,
-        "per_file_view_window_char_limit": file_chars,
+        "max_files_open": files_open if rest["max_files_open"] is None else rest["max_files_open"],
+        "per_file_view_window_char_limit": rest["per_file_view_window_char_limit"] or file_chars,
     }
     if include is not None:
         _leave_out(rest, include)
@@ -136,7 +146,7 @@ def llm_config(agent: agent_pb2.Agent, model: model_pb2.Model | None, settings: 
         "max_reasoning_tokens": thinking.get("budget_tokens", 0),
         "effort": settings.get("effort"),
         "verbosity": settings.get("verbosity"),
-        "put_inner_thoughts_in_kwargs": False,
+        "put_inner_thoughts_in_kwargs": agent.agent_type in _THINKING_IN_ARGUMENTS,
         "return_logprobs": False,
         "return_token_ids": False,
     }
@@ -164,6 +174,22 @@ def _provider_type(handle: str, model: model_pb2.Model | None) -> str:
     return model.provider_type if model else handle.partition("/")[0]
 
 
+def _pending_approval(agent: agent_pb2.Agent) -> Rest:
+    """The request that waits, as the list of messages shows it."""
+    pending = agent.pending_approval
+    calls = [message_pb2.ToolCall(**call) for call in from_json(pending.tool_calls_json) or ()]
+    return message(
+        message_pb2.Message(
+            id=pending.request_id,
+            date=pending.created_at,
+            otid=pending.otid,
+            step_id=pending.step_id,
+            run_id=pending.run_id,
+            approval_request_message=message_pb2.ApprovalRequestMessage(tool_calls=calls),
+        )
+    )
+
+
 def _memory(blocks: list[Rest], agent_type: Any) -> Rest:
     return {
         "blocks": blocks,
@@ -184,7 +210,6 @@ def _leave_out(rest: Rest, include: frozenset[str]) -> None:
     for relation, names in RELATIONS.items():
         if relation not in include:
             for name in names:
-                if isinstance(rest[name], list):
-                    rest[name] = []
+                rest[name] = [] if isinstance(rest[name], list) else None
     if "agent.blocks" not in include:
         rest["memory"] = _memory([], rest["agent_type"])

@@ -7,8 +7,10 @@ from pydantic import AfterValidator, Field
 
 from gateway.bodies.blocks import BlockBody, draft_of
 from gateway.bodies.common import Body, Json, Positive, deprecated, dump, given, refuse
-from gateway.errors import InvalidRequest
-from loci.agent.v1 import agent_pb2, agent_service_pb2
+from gateway.bodies.content import parts
+from gateway.bodies.messages import MessageCreate
+from gateway.convert import enum_numbers
+from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2
 from services.common.ids import to_public, uuid7
 
 AgentTypeName = Literal[
@@ -32,19 +34,21 @@ def _handle(value: str) -> str:
 
 
 Handle = Annotated[str, AfterValidator(_handle)]
+_ROLES = {
+    "user": message_pb2.MESSAGE_ROLE_USER,
+    "system": message_pb2.MESSAGE_ROLE_SYSTEM,
+    "assistant": message_pb2.MESSAGE_ROLE_ASSISTANT,
+}
 _NO_TEMPLATES = "templates are not available yet; give the agent's own settings"
 _NOT_YET: dict[str, str] = {
-    "tool_rules": "tool rules are not applied yet; leave it out",
     "folder_ids": "folders are not available yet; leave it out",
     "source_ids": "folders are not available yet; leave it out",
     "identity_ids": "identities are not available yet; leave it out",
-    "message_buffer_autoclear": "agents keep their messages; leave it out or send false",
     "enable_sleeptime": "sleep-time agents are not available yet; leave it out or send false",
     "secrets": "secrets of agents are not available yet; leave it out",
     "tool_exec_environment_variables": "secrets of agents are not available yet; leave it out",
 }
 _NOT_YET_AT_CREATION: dict[str, str] = {
-    "initial_message_sequence": "agents begin without messages; leave it out or send []",
     "include_multi_agent_tools": "the multi-agent tools are not available yet; leave it out or send false",
     "include_default_source": "folders are not available yet; leave it out or send false",
     "from_template": _NO_TEMPLATES,
@@ -52,7 +56,11 @@ _NOT_YET_AT_CREATION: dict[str, str] = {
     "memory_variables": _NO_TEMPLATES,
 }
 
-
+# A draft's fields have the names that the body's have; these two are made otherwise.
+_DRAFT = {field.name for field in agent_service_pb2.AgentDraft.DESCRIPTOR.fields} - {
+    "agent_type",
+    "model_settings_json",
+}
 # Anthropic's least budget, and the reference's default.
 _LEAST_THINKING_TOKENS = 1_024
 
@@ -93,7 +101,10 @@ class AgentSettings(Body):
     parallel_tool_calls: bool | None = deprecated()
     compaction_settings: Json | None = None
     max_files_open: Annotated[int, Field(ge=0, le=1000)] | None = None
-    per_file_view_window_char_limit: int | None = None
+    per_file_view_window_char_limit: Positive | None = None
+    recall_passages: Annotated[int, Field(ge=0, le=50)] | None = Field(
+        None, description="Loci's own: how many passages of its archives each turn is shown for its message."
+    )
     tool_rules: list[Json] | None = None
     folder_ids: list[str] | None = None
     source_ids: list[str] | None = deprecated()
@@ -116,7 +127,7 @@ class CreateAgent(AgentSettings):
     include_base_tool_rules: bool | None = None
     include_multi_agent_tools: bool | None = False
     include_default_source: bool | None = False
-    initial_message_sequence: list[Json] | None = None
+    initial_message_sequence: list[MessageCreate] | None = None
     embedding_chunk_size: int | None = deprecated()
     from_template: str | None = deprecated()
     template: bool | None = deprecated()
@@ -130,14 +141,24 @@ class UpdateAgent(AgentSettings):
     message_ids: list[str] | None = None
 
 
+class ToolApproval(Body):
+    """Body of agents.tools.update_approval."""
+
+    requires_approval: bool
+
+
+class ResetMessages(Body):
+    """Body of agents.messages.reset. Agents of every type begin without messages, so there are none to add."""
+
+    add_default_initial_messages: bool = False
+
+
 def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
     """The request of CreateAgent, ids minted, so that it may be sent twice. Raises InvalidRequest."""
     refuse(body, _NOT_YET | _NOT_YET_AT_CREATION)
-    if body.agent_type != "letta_v1_agent":
-        raise InvalidRequest(
-            f"`agent_type`: {body.agent_type} is not available; use letta_v1_agent", "body", "agent_type"
-        )
     draft = settings_draft(body, {})
+    if "agent_type" in body.model_fields_set:
+        draft.agent_type = enum_numbers(agent_pb2.AgentType.DESCRIPTOR)[body.agent_type]  # type: ignore[assignment]
     if "role:subagent" in draft.tags:
         draft.hidden = True
     return agent_service_pb2.CreateAgentRequest(
@@ -147,6 +168,8 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
         block_ids=body.block_ids,
         tool_names=body.tools,
         include_base_tools=body.include_base_tools is not False,
+        include_base_tool_rules=body.include_base_tool_rules,
+        initial_messages=map(_first_message, body.initial_message_sequence or ()),
     )
 
 
@@ -172,10 +195,8 @@ def needs_settings(body: UpdateAgent) -> bool:
 def settings_draft(body: AgentSettings, settings: Json) -> agent_service_pb2.AgentDraft:
     """The settings in `body`; what deprecated fields say of the model is laid over `settings`."""
     sent = given(body)
-    plain = ("name", "description", "system", "context_window_limit", "tags", "timezone", "hidden")
-    fields: Json = {
-        name: sent[name] for name in (*plain, "project_id", "model", "embedding", "tool_ids") if name in sent
-    }
+    fields: Json = {name: value for name, value in sent.items() if name in _DRAFT}
+    fields |= {f"{name}_json": dump(value) for name, value in sent.items() if f"{name}_json" in _DRAFT}
     llm, embedding = body.llm_config, body.embedding_config
     if llm is not None and llm.handle and "model" not in fields:
         fields["model"] = llm.handle
@@ -183,24 +204,20 @@ def settings_draft(body: AgentSettings, settings: Json) -> agent_service_pb2.Age
             fields.setdefault("context_window_limit", llm.context_window)
     if embedding is not None and embedding.handle:
         fields.setdefault("embedding", embedding.handle)
-    if "metadata" in sent:
-        fields["metadata_json"] = dump(sent["metadata"])
-    if "response_format" in sent:
-        fields["response_format_json"] = dump(_text_only(sent["response_format"]))
     extra = _deprecated_settings(body)
     if body.model_settings is not None or extra:
         fields["model_settings_json"] = dump({**settings, **extra, **(body.model_settings or {})})
     return agent_service_pb2.AgentDraft(agent_type=agent_pb2.AGENT_TYPE_UNSPECIFIED, **fields)
 
 
-def _text_only(response_format: Json) -> Json:
-    if response_format.get("type") != "text":
-        raise InvalidRequest(
-            "`response_format`: only text is available here; set it in `model_settings`, where the model has it",
-            "body",
-            "response_format",
-        )
-    return response_format
+def _first_message(message: MessageCreate) -> message_pb2.InputMessage:
+    return message_pb2.InputMessage(
+        role=_ROLES[message.role],
+        content=parts(message.content),
+        name=message.name,
+        otid=message.otid,
+        sender_id=message.sender_id,
+    )
 
 
 def _deprecated_settings(body: AgentSettings) -> Json:

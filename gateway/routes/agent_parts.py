@@ -1,13 +1,16 @@
 """What is attached to an agent: its blocks and its tools."""
 
 import asyncio
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from gateway import convert
 from gateway.bodies import blocks as bodies
+from gateway.bodies.agents import ToolApproval
 from gateway.body import JsonRoute
+from gateway.errors import InvalidRequest
 from gateway.params import AgentId, BlockId, Cursor, Limit, Order, ToolId, one_page, page_size
 from gateway.responses import json_response
 from gateway.routes.agents import answer, fetch
@@ -105,6 +108,24 @@ async def detach_tool(agent_id: AgentId, tool_id: ToolId, loci: Loci) -> Respons
     """Detaches a tool and returns the agent."""
     request = agent_service_pb2.DetachToolRequest(agent_id=agent_id, tool_id=tool_id)
     return await answer(loci, (await loci.peers.call(loci.peers.agents.DetachTool, request)).agent)
+
+
+@router.patch("/tools/approval/{tool_name}")
+async def update_approval(
+    agent_id: AgentId,
+    tool_name: str,
+    loci: Loci,
+    body: ToolApproval | None = None,
+    requires_approval: Annotated[bool | None, Query(deprecated=True)] = None,
+) -> Response:
+    """Whether calls of a tool wait for approval; returns the agent. The body counts before the parameter."""
+    required = requires_approval if body is None else body.requires_approval
+    if required is None:
+        raise InvalidRequest("`requires_approval` is missing", "body", "requires_approval")
+    request = agent_service_pb2.SetToolApprovalRequest(
+        agent_id=agent_id, tool_name=tool_name, requires_approval=required
+    )
+    return await answer(loci, (await loci.peers.call(loci.peers.agents.SetToolApproval, request)).agent)
 
 
 def _key(agent_id: str, label: str) -> block_service_pb2.BlockKey:

@@ -139,6 +139,13 @@ async def delete_agent(agent_id: AgentId, loci: Loci) -> Response:
     return json_response(None)
 
 
+@router.patch("/{agent_id}/reset-messages")
+async def reset_messages(agent_id: AgentId, loci: Loci, body: bodies.ResetMessages | None = None) -> Response:
+    """Begins the agent's default conversation anew; the agent can still search what was said."""
+    request = agent_service_pb2.ResetMessagesRequest(agent_id=agent_id)
+    return await answer(loci, (await loci.peers.call(loci.peers.agents.ResetMessages, request)).agent)
+
+
 async def fetch(loci: Services, agent_id: str) -> agent_pb2.Agent:
     """The agent. Raises NotFound."""
     request = agent_service_pb2.GetAgentRequest(agent_id=agent_id)

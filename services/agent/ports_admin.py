@@ -96,7 +96,7 @@ class AgentMemories(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CatalogueTool:
-    """A tool and, in `tool`, all of it as it came. `needs_approval`: an agent that gets it gets an approval rule, too."""
+    """A tool and, in `tool`, all of it as it came. `needs_approval`: it brings an approval rule to its agents."""
 
     id: UUID
     name: str

@@ -34,8 +34,8 @@ WHOLE: list[ModuleType] = [
 # Of these modules, the methods that work.
 PART = {
     agents.agents: {"create", "retrieve", "update", "list", "delete"},
-    agents.messages: {"create", "list", "cancel", "stream"},
-    agents.tools: {"list", "attach", "detach"},
+    agents.messages: {"create", "list", "cancel", "stream", "reset"},
+    agents.tools: {"list", "attach", "detach", "update_approval"},
     resources.tools: {"create", "retrieve", "update", "list", "delete", "upsert"},
 }
 _CALL = re.compile(r'self\._(get|post|put|patch|delete|get_api_list)\(\s*(?:path_template\(\s*)?"([^"]+)"')

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import orjson
 
 from gateway import VERSION
-from loci.agent.v1 import agent_service_pb2, run_pb2, run_service_pb2
+from loci.agent.v1 import agent_pb2, agent_service_pb2, run_pb2, run_service_pb2
 from loci.memory.v1 import block_service_pb2, passage_pb2, passage_service_pb2
 from loci.tool.v1 import tool_pb2, tool_service_pb2
 from services.common.errors import NotFound
@@ -71,9 +72,10 @@ async def test_creating_an_agent(edge: Edge, backend: Backend) -> None:
     assert request.agent.context_window_limit == 16_000
 
 
-async def test_the_agent_has_the_references_45_fields(edge: Edge) -> None:
+async def test_the_agent_has_the_references_45_fields_and_one_of_ours(edge: Edge) -> None:
     state = (await edge.http.get(f"/v1/agents/{AGENT_ID}")).json()
-    assert len(state) == 45
+    assert len(state) == 46
+    assert state["recall_passages"] == 0
     assert (len(state["blocks"][0]), len(state["tools"][0]), len(state["embedding_config"])) == (19, 18, 10)
 
 
@@ -108,6 +110,63 @@ async def test_updating_an_agent_masks_what_was_sent(edge: Edge, backend: Backen
     await edge.sdk.agents.update(AGENT_ID, name="Eve", tags=[], hidden=False, description=None)
     [request] = backend.requests("UpdateAgent")
     assert sorted(request.update_mask.paths) == ["hidden", "name", "tags"]
+
+
+async def test_rules_types_and_first_messages_of_an_agent(edge: Edge, backend: Backend) -> None:
+    rules = '[{"type":"exit_loop","tool_name":"send_message","prompt_template":null}]'
+    made = samples.agent(
+        agent_type=agent_pb2.AGENT_TYPE_SLEEPTIME_AGENT,
+        tool_rules_json=rules,
+        compaction_settings_json='{"model":"letta/auto","mode":"all"}',
+        message_buffer_autoclear=True,
+        recall_passages=3,
+    )
+    backend.on("CreateAgent", lambda _: agent_service_pb2.CreateAgentResponse(agent=made))
+    state = await edge.sdk.agents.create(
+        agent_type="sleeptime_agent",
+        tool_rules=[{"type": "exit_loop", "tool_name": "send_message"}],
+        include_base_tool_rules=True,
+        compaction_settings={"model": "letta/auto", "mode": "all"},
+        message_buffer_autoclear=True,
+        max_files_open=7,
+        per_file_view_window_char_limit=99,
+        response_format={"type": "json_object"},
+        initial_message_sequence=[{"role": "assistant", "content": "Hi"}],
+        extra_body={"recall_passages": 3},
+    )
+    [request] = backend.requests("CreateAgent")
+    assert orjson.loads(request.agent.tool_rules_json) == [{"type": "exit_loop", "tool_name": "send_message"}]
+    assert request.agent.compaction_settings_json == '{"model":"letta/auto","mode":"all"}'
+    assert request.agent.agent_type == agent_pb2.AGENT_TYPE_SLEEPTIME_AGENT
+    assert (request.agent.max_files_open, request.agent.per_file_view_window_char_limit) == (7, 99)
+    assert (request.agent.message_buffer_autoclear, request.agent.recall_passages) == (True, 3)
+    assert request.agent.response_format_json == '{"type":"json_object"}'
+    assert request.include_base_tool_rules
+    assert [message.content[0].text for message in request.initial_messages] == ["Hi"]
+    assert state.agent_type == "sleeptime_agent"
+    assert state.tool_rules is not None
+    assert [(rule.type, rule.tool_name) for rule in state.tool_rules] == [("exit_loop", "send_message")]
+    assert state.compaction_settings is not None
+    assert (state.compaction_settings.model, state.compaction_settings.mode) == ("letta/auto", "all")
+    assert (state.message_buffer_autoclear, getattr(state, "recall_passages", None)) == (True, 3)
+
+
+async def test_approval_of_a_tool_is_switched(edge: Edge, backend: Backend) -> None:
+    backend.on("SetToolApproval", lambda _: agent_service_pb2.SetToolApprovalResponse(agent=samples.agent()))
+    state = await edge.sdk.agents.tools.update_approval("roll", agent_id=AGENT_ID, body_requires_approval=True)
+    assert state is not None
+    path = f"/v1/agents/{AGENT_ID}/tools/approval/roll"
+    assert (await edge.http.patch(path, params={"requires_approval": False})).status_code == 200
+    asked = [(one.agent_id, one.tool_name, one.requires_approval) for one in backend.requests("SetToolApproval")]
+    assert asked == [(AGENT_ID, "roll", True), (AGENT_ID, "roll", False)]
+
+
+async def test_resetting_messages(edge: Edge, backend: Backend) -> None:
+    backend.on("ResetMessages", lambda _: agent_service_pb2.ResetMessagesResponse(agent=samples.agent()))
+    state = await edge.sdk.agents.messages.reset(AGENT_ID, add_default_initial_messages=True)
+    assert state is not None
+    assert state.id == AGENT_ID
+    assert (await edge.http.patch(f"/v1/agents/{AGENT_ID}/reset-messages")).status_code == 200
 
 
 async def test_an_update_without_changes_asks_for_nothing(edge: Edge, backend: Backend) -> None:

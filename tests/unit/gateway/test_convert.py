@@ -79,7 +79,7 @@ def test_enum_names_and_numbers() -> None:
         (convert.run(run_pb2.Run()), Run, set()),
         (convert.step(run_pb2.Step()), Step, set()),
         (convert.passage(passage_pb2.Passage(), None, "org-1"), Passage, {"organization_id"}),
-        (agent_state(agent_pb2.Agent(), NOTHING), AgentState, set()),
+        (agent_state(agent_pb2.Agent(), NOTHING), AgentState, {"recall_passages"}),
         (agent_state(agent_pb2.Agent(model="a/b"), NOTHING)["llm_config"], LlmConfig, set()),
         (embedding_config("a/b", NOTHING), EmbeddingConfig, set()),
     ],
@@ -132,6 +132,51 @@ def test_usage_of_a_run() -> None:
 def test_file_limits_follow_the_window(window: int, limits: tuple[int, int]) -> None:
     state = agent_state(agent_pb2.Agent(context_window_limit=window), NOTHING)
     assert (state["max_files_open"], state["per_file_view_window_char_limit"]) == limits
+
+
+def test_file_limits_that_are_set_are_shown() -> None:
+    agent = agent_pb2.Agent(context_window_limit=8_000, max_files_open=0, per_file_view_window_char_limit=77)
+    state = agent_state(agent, NOTHING)
+    assert (state["max_files_open"], state["per_file_view_window_char_limit"]) == (0, 77)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"response_format_json": '{"type":"json_object"}'},
+        {"model_settings_json": '{"response_format":{"type":"json_object"}}'},
+        {"response_format_json": '{"type":"json_object"}', "model_settings_json": '{"response_format":null}'},
+    ],
+)
+def test_the_form_of_replies_is_shown_wherever_it_is_set(fields: dict[str, Any]) -> None:
+    state = agent_state(agent_pb2.Agent(model="openai/gpt", **fields), NOTHING)
+    shown = {"type": "json_object"}
+    assert state["response_format"] == state["model_settings"]["response_format"] == shown
+    assert state["llm_config"]["response_format"] == shown
+
+
+def test_what_waits_for_the_client_is_shown_as_in_the_list_of_messages() -> None:
+    pending = agent_pb2.PendingApproval(
+        request_id="message-1",
+        run_id="run-1",
+        step_id="step-1",
+        otid="o-1",
+        tool_calls_json='[{"name":"roll","arguments":"{}","tool_call_id":"c1"},{"name":"b","tool_call_id":"c2"}]',
+    )
+    agent = agent_pb2.Agent(pending_approval=pending)
+    shown = agent_state(agent, NOTHING)["pending_approval"]
+    assert (shown["id"], shown["message_type"], shown["run_id"]) == ("message-1", "approval_request_message", "run-1")
+    assert (shown["step_id"], shown["otid"]) == ("step-1", "o-1")
+    assert [call["tool_call_id"] for call in shown["tool_calls"]] == ["c1", "c2"]
+    assert shown["tool_call"] == {"name": "roll", "arguments": "{}", "tool_call_id": "c1"}
+    assert agent_state(agent, NOTHING, frozenset({"agent.tools"}))["pending_approval"] is None
+    assert agent_state(agent, NOTHING, frozenset({"agent.pending_approval"}))["pending_approval"] == shown
+
+
+def test_older_agents_think_in_arguments() -> None:
+    older = agent_pb2.Agent(agent_type=agent_pb2.AGENT_TYPE_MEMGPT_AGENT)
+    assert agent_state(older, NOTHING)["llm_config"]["put_inner_thoughts_in_kwargs"]
+    assert not agent_state(agent_pb2.Agent(), NOTHING)["llm_config"]["put_inner_thoughts_in_kwargs"]
 
 
 def test_settings_of_an_openai_agent() -> None:

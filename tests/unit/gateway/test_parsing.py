@@ -19,7 +19,7 @@ from gateway.errors import InvalidRequest
 from gateway.idempotency import request_hash, retry_keys
 from gateway.params import one_page, page_size, split, unsupported
 from gateway.settings import Settings, settings_from
-from loci.agent.v1 import message_pb2
+from loci.agent.v1 import agent_pb2, message_pb2
 from loci.memory.v1 import block_service_pb2
 from services.common.errors import InvalidArgument, Unauthenticated
 from services.common.settings import Env, SettingsError
@@ -182,6 +182,19 @@ def test_an_agent_of_nothing() -> None:
     assert not request.agent.ListFields()
 
 
+def test_what_a_conversation_begins_with() -> None:
+    sent = [{"role": "assistant", "content": "Hi"}, {"role": "user", "content": [{"type": "text", "text": "a"}]}]
+    request = agents.create_request(agents.CreateAgent.model_validate({"initial_message_sequence": sent}))
+    said = [(message.role, message.content[0].text) for message in request.initial_messages]
+    assert said == [(message_pb2.MESSAGE_ROLE_ASSISTANT, "Hi"), (message_pb2.MESSAGE_ROLE_USER, "a")]
+
+
+@pytest.mark.parametrize("name", agents.AgentTypeName.__args__)
+def test_every_agent_type_is_passed_on(name: str) -> None:
+    request = agents.create_request(agents.CreateAgent.model_validate({"agent_type": name}))
+    assert agent_pb2.AgentType.Name(request.agent.agent_type) == f"AGENT_TYPE_{name.upper()}"
+
+
 @pytest.mark.parametrize(
     ("body", "paths"),
     [
@@ -191,7 +204,11 @@ def test_an_agent_of_nothing() -> None:
         ({"tags": [], "tool_ids": []}, ["tags", "tool_ids"]),
         ({"metadata": {}, "model_settings": {}}, ["metadata_json", "model_settings_json"]),
         ({"hidden": False}, ["hidden"]),
-        ({"tool_rules": [], "message_buffer_autoclear": False, "compaction_settings": {}}, None),
+        (
+            {"tool_rules": [], "message_buffer_autoclear": False, "compaction_settings": {}, "recall_passages": 0},
+            ["compaction_settings_json", "message_buffer_autoclear", "recall_passages", "tool_rules_json"],
+        ),
+        ({"max_files_open": None, "response_format": None}, None),
     ],
 )
 def test_masks_of_agent_updates(body: dict[str, Any], paths: list[str] | None) -> None:
