@@ -21,6 +21,7 @@ PRIVATE = {
     "LETTA_SERVER_PASSWORD": {"gateway", "agent"},
     "LOCI_CONTEXT_SIGNING_KEY": {"gateway", "agent"},
     "LOCI_ENCRYPTION_KEY": {"agent", "llm_gateway", "tool_runner"},
+    "LOCI_WEBHOOK_SECRET": {"agent"},
     "OPENAI_API_KEY": {"llm_gateway"},
     "ANTHROPIC_API_KEY": {"llm_gateway"},
 }

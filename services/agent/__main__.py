@@ -1,7 +1,8 @@
-"""`python -m services.agent` serves; `python -m services.agent migrate` brings the schema up to date."""
+"""`python -m services.agent` serves; `python -m services.agent migrate` brings the schema up to date;
+`python -m services.agent webhook-secret` prints what receivers of callbacks check signatures with."""
 
 from services.agent.bootstrap import AUDIENCE, build, grpc_peers, postgres_stores
-from services.agent.settings import Settings, read_database
+from services.agent.settings import Settings, read_database, webhook_secret
 from services.common import telemetry
 from services.common.channel import make_channel
 from services.common.database import open_pool, wait_for_database
@@ -30,6 +31,7 @@ async def serve(env: Env) -> None:
         verifier=settings.verifier,
         signer=settings.signer,
         defaults=settings.defaults,
+        callbacks=settings.callbacks,
         stores=stores,
         peers=peers,
         run_timeout=settings.run_timeout,
@@ -37,7 +39,7 @@ async def serve(env: Env) -> None:
     built.tenure.begin()
     await serve_until_signal(
         built.servers,
-        background=(built.deliveries.run,),
+        background=(built.deliveries.run, built.callbacks.run),
         on_stop=(built.tenure.stop, *(channel.close for channel in channels), engine.dispose, pool.close),
     )
 
@@ -50,5 +52,10 @@ async def migrate_schema(env: Env) -> None:
     await migrate(database.direct_url, "services.agent")
 
 
+async def print_webhook_secret(env: Env) -> None:
+    """One line."""
+    print(webhook_secret(env))
+
+
 if __name__ == "__main__":
-    run_service(serve, migrate=migrate_schema)
+    run_service(serve, migrate=migrate_schema, **{"webhook-secret": print_webhook_secret})

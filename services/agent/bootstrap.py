@@ -7,15 +7,22 @@ import asyncpg
 import grpc
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from loci.agent.v1 import agent_service_pb2, message_service_pb2, run_service_pb2
+from loci.agent.v1 import agent_service_pb2, conversation_service_pb2, message_service_pb2, run_service_pb2, step_service_pb2
 from loci.agent.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
+from loci.agent.v1.conversation_service_pb2_grpc import add_ConversationServiceServicer_to_server
 from loci.agent.v1.message_service_pb2_grpc import add_MessageServiceServicer_to_server
 from loci.agent.v1.run_service_pb2_grpc import add_RunServiceServicer_to_server
-from services.agent import outbox
+from loci.agent.v1.step_service_pb2_grpc import add_StepServiceServicer_to_server
+from services.agent import callbacks as run_callbacks
+from services.agent import conversation_administration, outbox
 from services.agent.adapters.agents import PostgresAgents
+from services.agent.adapters.callbacks import HttpPoster, PostgresCallbackLog
+from services.agent.adapters.conversation_erasing import PostgresConversationEraser
+from services.agent.adapters.conversation_memories import GrpcConversationMemories
+from services.agent.adapters.conversation_store import PostgresConversations
 from services.agent.adapters.erasing import PostgresEraser
 from services.agent.adapters.history import PostgresHistory
-from services.agent.adapters.journal import PostgresJournal
+from services.agent.adapters.journal import OnBusy, PostgresJournal
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.memory import GrpcMemory
 from services.agent.adapters.models import GrpcModels
@@ -24,10 +31,12 @@ from services.agent.adapters.peers import GrpcAgentMemories, GrpcModelCatalogue,
 from services.agent.adapters.prompts import PromptsNow
 from services.agent.adapters.recall import PostgresRecall
 from services.agent.adapters.runs import PostgresRuns
+from services.agent.adapters.steps import PostgresSteps
 from services.agent.adapters.tools import GrpcTools
 from services.agent.administration import Administration
 from services.agent.agents import Defaults
 from services.agent.broadcast import Hub
+from services.agent.conversation_administration import ConversationAdministration
 from services.agent.edge import Edge
 from services.agent.effects import Ports
 from services.agent.outbox import Deliveries
@@ -40,14 +49,17 @@ from services.agent.ports_admin import (
     History,
     ModelCatalogue,
     Outbox,
-    Runs,
     ToolCatalogue,
 )
+from services.agent.ports_conversations import ConversationEraser, ConversationMemories, ConversationStore
+from services.agent.ports_runs import CallbackLog, Runs, Steps
 from services.agent.reading import Reader
 from services.agent.servicer.agents import AgentServicer
+from services.agent.servicer.conversations import ConversationServicer
 from services.agent.servicer.live_runs import RunServicer
 from services.agent.servicer.messages import MessageServicer
-from services.agent.settings import EXTERNAL_LISTEN, ExternalSettings
+from services.agent.servicer.steps import StepServicer
+from services.agent.settings import EXTERNAL_LISTEN, CallbackSettings, ExternalSettings
 from services.agent.tenure import Tenure
 from services.agent.worker import Worker
 from services.common.context import Signer, Verifier
@@ -57,8 +69,10 @@ from services.common.server import Registration, Server, make_server
 AUDIENCE = "agent"
 _SERVICES = (
     agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name,
+    conversation_service_pb2.DESCRIPTOR.services_by_name["ConversationService"].full_name,
     message_service_pb2.DESCRIPTOR.services_by_name["MessageService"].full_name,
     run_service_pb2.DESCRIPTOR.services_by_name["RunService"].full_name,
+    step_service_pb2.DESCRIPTOR.services_by_name["StepService"].full_name,
 )
 
 
@@ -70,6 +84,7 @@ class Peers:
     memory: Memory
     tools: Tools
     memories: AgentMemories
+    conversation_memories: ConversationMemories
     tool_catalogue: ToolCatalogue
     model_catalogue: ModelCatalogue
 
@@ -83,10 +98,14 @@ class Stores:
     recall: Recall
     prompts: CompiledPrompts
     agents: AgentStore
+    conversations: ConversationStore
     history: History
     runs: Runs
+    steps: Steps
+    callbacks: CallbackLog
     outbox: Outbox
     eraser: Eraser
+    conversation_eraser: ConversationEraser
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +115,8 @@ class Built:
     servers: Sequence[Server]
     tenure: Tenure
     deliveries: Deliveries
+    # Apart from the others: receivers may be slow.
+    callbacks: Deliveries
 
 
 def grpc_peers(memory: grpc.aio.Channel, llm_gateway: grpc.aio.Channel, tool_runner: grpc.aio.Channel) -> Peers:
@@ -105,26 +126,29 @@ def grpc_peers(memory: grpc.aio.Channel, llm_gateway: grpc.aio.Channel, tool_run
         memory=GrpcMemory(memory),
         tools=GrpcTools(tool_runner),
         memories=GrpcAgentMemories(memory),
+        conversation_memories=GrpcConversationMemories(memory),
         tool_catalogue=GrpcToolCatalogue(tool_runner),
         model_catalogue=GrpcModelCatalogue(llm_gateway),
     )
 
 
-def postgres_stores(
-    pool: asyncpg.Pool, engine: AsyncEngine, memory: Memory, *, reject_when_busy: bool = False
-) -> Stores:
+def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine, memory: Memory, *, on_busy: OnBusy = "wait") -> Stores:
     """Stores for a new replica: the turn path on the pool, lists and administration on the engine."""
     worker_id = uuid7()
     return Stores(
-        journal=PostgresJournal(pool, worker_id, reject_when_busy=reject_when_busy),
+        journal=PostgresJournal(pool, worker_id, on_busy=on_busy),
         leases=PostgresLeases(pool, worker_id),
         recall=PostgresRecall(pool),
         prompts=PromptsNow(pool, memory),
         agents=PostgresAgents(engine),
+        conversations=PostgresConversations(pool, engine),
         history=PostgresHistory(engine),
         runs=PostgresRuns(engine),
+        steps=PostgresSteps(engine),
+        callbacks=PostgresCallbackLog(pool),
         outbox=PostgresOutbox(pool),
         eraser=PostgresEraser(engine),
+        conversation_eraser=PostgresConversationEraser(pool),
     )
 
 
@@ -135,6 +159,7 @@ def build(
     verifier: Verifier,
     signer: Signer,
     defaults: Defaults,
+    callbacks: CallbackSettings,
     stores: Stores,
     peers: Peers,
     run_timeout: float,
@@ -143,16 +168,34 @@ def build(
     ports = Ports(stores.journal, peers.models, peers.memory, peers.tools, stores.recall)
     hub = Hub()
     worker, reader = Worker(stores.journal, ports, hub, signer), Reader(stores.journal, hub)
-    handlers = outbox.handlers(peers.memories, peers.tool_catalogue, stores.eraser)
+    handlers = {
+        **outbox.handlers(peers.memories, peers.tool_catalogue, stores.eraser),
+        **conversation_administration.handlers(peers.conversation_memories, stores.conversation_eraser),
+    }
     deliveries = Deliveries(stores.outbox, handlers, signer)
+    poster = HttpPoster(allow_private=callbacks.allow_private)
+    told = run_callbacks.Callbacks(poster, stores.callbacks, callbacks.secret)
+    callback_deliveries = Deliveries(stores.outbox, {run_callbacks.KIND: told.deliver}, signer)
     administration = Administration(
         stores.agents, peers.memories, peers.tool_catalogue, peers.model_catalogue, defaults
     )
-    messages = MessageServicer(stores.history, stores.prompts, worker, reader, longest_seconds=run_timeout)
+    conversations = ConversationAdministration(
+        stores.conversations,
+        peers.conversation_memories,
+        stores.agents,
+        peers.model_catalogue,
+        stores.history,
+        stores.prompts,
+    )
+    messages = MessageServicer(
+        stores.history, stores.prompts, peers.model_catalogue, worker, reader, longest_seconds=run_timeout
+    )
     servicers: list[Registration] = [
         (add_AgentServiceServicer_to_server, AgentServicer(administration, deliveries.wake)),
+        (add_ConversationServiceServicer_to_server, ConversationServicer(conversations, deliveries.wake)),
         (add_MessageServiceServicer_to_server, messages),
-        (add_RunServiceServicer_to_server, RunServicer(stores.runs, worker, reader)),
+        (add_RunServiceServicer_to_server, RunServicer(stores.runs, peers.tool_catalogue, worker, reader)),
+        (add_StepServiceServicer_to_server, StepServicer(stores.steps)),
     ]
     servers = [make_server(listen, servicers=servicers, service_names=_SERVICES, audience=AUDIENCE, verifier=verifier)]
     if external.listen is not None:
@@ -166,4 +209,4 @@ def build(
                 setting=EXTERNAL_LISTEN,
             )
         )
-    return Built(servers, Tenure(stores.leases, worker), deliveries)
+    return Built(servers, Tenure(stores.leases, worker), deliveries, callback_deliveries)

@@ -29,7 +29,10 @@ Deliver = Callable[[Order], Awaitable[bool]]
 
 
 class Deliveries:
-    """Delivers orders in the background. Calls are made for the tenant of each order, with a context of our own."""
+    """Delivers orders of the kinds it has handlers for, in the background.
+
+    Calls are made for the tenant of each order, with a context of our own. What is slow has Deliveries of its own.
+    """
 
     def __init__(self, outbox: Outbox, handlers: Mapping[str, Deliver], signer: Signer) -> None:
         self._outbox = outbox
@@ -59,7 +62,7 @@ class Deliveries:
 
     async def deliver_due(self) -> int:
         """Delivers what is due now, a handful at most; how many orders that were."""
-        orders = await self._outbox.claim(_MOST, LEASE_SECONDS)
+        orders = await self._outbox.claim(list(self._handlers), _MOST, LEASE_SECONDS)
         await asyncio.gather(*map(self._deliver, orders))
         return len(orders)
 

@@ -1,17 +1,23 @@
 """The settings of the agent service, read from the environment by `__main__.py` alone."""
 
+import base64
 import ipaddress
 from dataclasses import dataclass
 from typing import Literal
 
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
 from services.agent.agents import Defaults
 from services.common.context import Signer, Verifier
 from services.common.database_settings import DatabaseSettings
-from services.common.keys import signer_from, verifier_from
+from services.common.keys import SIGNING_KEY, load_private_key, signer_from, verifier_from
+from services.common.outward import ALLOW
 from services.common.settings import Env, SettingsError
 
 EXTERNAL_LISTEN = "LOCI_AGENT_EXTERNAL_LISTEN"
 PASSWORD = "LETTA_SERVER_PASSWORD"
+WEBHOOK_SECRET = "LOCI_WEBHOOK_SECRET"
 _DAY = 86_400.0
 
 
@@ -49,6 +55,19 @@ class ExternalSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CallbackSettings:
+    """secret: what callbacks are signed with; allow_private: whether they may go to addresses that are not public."""
+
+    secret: bytes
+    allow_private: bool
+
+    @classmethod
+    def read(cls, env: Env) -> "CallbackSettings":
+        """Raises SettingsError."""
+        return cls(webhook_secret(env).encode(), env.flag(ALLOW))
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """listen: the address for other services; on_busy: what becomes of a request for a busy conversation; run_timeout:
     longest run, seconds."""
@@ -60,6 +79,7 @@ class Settings:
     signer: Signer
     verifier: Verifier
     defaults: Defaults
+    callbacks: CallbackSettings
     on_busy: Literal["wait", "reject", "interrupt"]
     run_timeout: float
 
@@ -77,6 +97,7 @@ class Settings:
                 model=_handle(env, "LOCI_DEFAULT_MODEL", "loci/demo"),
                 embedding=_handle(env, "LOCI_DEFAULT_EMBEDDING", "loci/hash"),
             ),
+            callbacks=CallbackSettings.read(env),
             on_busy=_on_busy(env),
             run_timeout=env.seconds("LOCI_RUN_TIMEOUT", default=_DAY, example="86400"),
         )
@@ -90,6 +111,19 @@ def _on_busy(env: Env) -> Literal["wait", "reject", "interrupt"]:
             return "interrupt"
         case _:
             return "wait"
+
+
+def webhook_secret(env: Env) -> str:
+    """What receivers of callbacks check signatures with: LOCI_WEBHOOK_SECRET, or one that follows from the signing key.
+
+    Raises SettingsError.
+    """
+    if given := env.content(WEBHOOK_SECRET, default=""):
+        return given
+    signer_from(env)
+    signing_key = load_private_key(env.content(SIGNING_KEY)).private_bytes_raw()
+    derived = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"loci callbacks").derive(signing_key)
+    return "whsec_" + base64.urlsafe_b64encode(derived).decode().rstrip("=")
 
 
 def read_database(env: Env) -> DatabaseSettings:

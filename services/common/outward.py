@@ -7,8 +7,11 @@ through the transport again and are checked like the first address. Proxies of t
 
 import asyncio
 import ipaddress
+import re
 import socket
+import ssl
 from collections.abc import Sequence
+from functools import cache
 
 import httpx
 
@@ -20,6 +23,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 # Addresses that one name may have and that are tried.
 _MOST_TRIED = 4
+_NAME = re.compile(r"(?=.{1,254}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9_-]{0,62})*\.?", re.IGNORECASE)
 
 
 class Refused(Exception):
@@ -35,16 +39,20 @@ def check_url(url: str, *, allow_private: bool) -> httpx.URL:
         raise Refused(f"the URL is longer than {LONGEST_URL} characters")
     try:
         parsed = httpx.URL(url)
-        host = parsed.host
+        host, port = _host(parsed), parsed.port
     except (httpx.InvalidURL, UnicodeError):
         raise Refused("this is not a URL; expected for example https://example.com/hook") from None
     if parsed.scheme not in {"https", "http"} or not host:
         raise Refused("the URL must begin with https:// and name a host")
     if parsed.userinfo:
         raise Refused("the URL must not hold a user name or password")
+    literal = _literal(host)
+    if literal is None and not _NAME.fullmatch(host):
+        raise Refused(f"{host[:80]!r} is not the name of a host")
+    if port is not None and not 0 < port < 65_536:
+        raise Refused(f"{port} is not a port")
     if parsed.scheme == "http" and not (allow_private and _names_this_machine(host)):
         raise Refused(f"the URL must begin with https:// (http:// only to this machine, where {ALLOW}=1 is set)")
-    literal = _literal(host)
     if literal is not None:
         _check_address(parsed, literal, allow_private=allow_private)
     elif not allow_private and host.rstrip(".").lower().rpartition(".")[2] == "localhost":
@@ -72,16 +80,16 @@ def is_public(address: Address) -> bool:
 class OutwardTransport(httpx.AsyncBaseTransport):
     """Sends a request to an address that was checked. Raises httpx.ConnectError (from Refused) for any other."""
 
-    def __init__(self, *, allow_private: bool, verify: bool = True) -> None:
+    def __init__(self, *, allow_private: bool, trusted: ssl.SSLContext | None = None) -> None:
         self._allow_private = allow_private
         # No connection is kept: one to the same address may have been made for another name.
         self._inner = httpx.AsyncHTTPTransport(
-            verify=verify, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
+            verify=trusted or _trusted(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """The answer of the first address that accepts a connection."""
-        url, host = request.url, request.url.host
+        url, host = request.url, _host(request.url)
         try:
             addresses = await self._addresses(url)
         except Refused as refused:
@@ -107,7 +115,7 @@ class OutwardTransport(httpx.AsyncBaseTransport):
 
     async def _addresses(self, url: httpx.URL) -> Sequence[Address]:
         checked = check_url(str(url), allow_private=self._allow_private)
-        found = await resolve(checked.host)
+        found = await resolve(_host(checked))
         for address in found:
             _check_address(checked, address, allow_private=self._allow_private)
         return found[:_MOST_TRIED]
@@ -116,7 +124,10 @@ class OutwardTransport(httpx.AsyncBaseTransport):
 def outward_client(*, allow_private: bool, timeout: float) -> httpx.AsyncClient:
     """A client for addresses that users supply. It follows no redirect unless a request says so; seconds."""
     return httpx.AsyncClient(
-        transport=OutwardTransport(allow_private=allow_private), timeout=timeout, trust_env=False, follow_redirects=False
+        transport=OutwardTransport(allow_private=allow_private),
+        timeout=timeout,
+        trust_env=False,
+        follow_redirects=False,
     )
 
 
@@ -129,11 +140,22 @@ async def resolve(host: str) -> list[Address]:
     return list(dict.fromkeys(ipaddress.ip_address(sockaddr[0].partition("%")[0]) for *_, sockaddr in found))
 
 
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The usual authorities, or those of SSL_CERT_FILE; made once, because that takes 20 ms."""
+    return httpx.create_ssl_context()
+
+
 def _check_address(url: httpx.URL, address: Address, *, allow_private: bool) -> None:
     if url.scheme == "http" and not _plain(address).is_loopback:
         raise Refused(f"{url.host} is not this machine, so the URL must begin with https://")
     if not allow_private and not is_public(address):
         raise _private(url.host)
+
+
+def _host(url: httpx.URL) -> str:
+    """As it goes over the wire: a name in ASCII (IDNA), an address without brackets."""
+    return url.raw_host.decode("ascii")
 
 
 def _private(host: str) -> Refused:
@@ -153,7 +175,7 @@ def _plain(address: Address) -> Address:
 
 def _literal(host: str) -> Address | None:
     try:
-        return ipaddress.ip_address(host)
+        return ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return None
 

@@ -7,10 +7,10 @@ import asyncpg
 from services.agent.ports_admin import Order
 
 # Being claimed counts as an attempt and puts the order off: who dies with it loses it to the others.
-# $1 most, $2 lease in seconds
+# $1 most, $2 lease in seconds, $3 kinds
 _CLAIM = """
 WITH due AS (
-    SELECT organization_id, id FROM agent.outbox WHERE not_before <= now()
+    SELECT organization_id, id FROM agent.outbox WHERE not_before <= now() AND kind = ANY($3)
     ORDER BY not_before LIMIT $1 FOR UPDATE SKIP LOCKED
 )
 UPDATE agent.outbox o SET attempts = o.attempts + 1, not_before = now() + make_interval(secs => $2)
@@ -32,8 +32,8 @@ class PostgresOutbox:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
-    async def claim(self, most: int, lease: float) -> Sequence[Order]:
-        return [Order(**row) for row in await self._pool.fetch(_CLAIM, most, lease)]
+    async def claim(self, kinds: Sequence[str], most: int, lease: float) -> Sequence[Order]:
+        return [Order(**row) for row in await self._pool.fetch(_CLAIM, most, lease, kinds)]
 
     async def done(self, order: Order) -> None:
         await self._pool.execute(_DONE, order.organization_id, order.id, order.attempts)

@@ -1,15 +1,20 @@
-"""Runs and steps -> protobuf, and what a list of runs asks for <- protobuf."""
+"""Runs -> protobuf, and what a list of runs asks for <- protobuf."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+import orjson
 
 from google.protobuf.descriptor import EnumDescriptor
 
 from loci.agent.v1 import agent_pb2, message_service_pb2, run_pb2, run_service_pb2
-from services.agent.convert.agents import stop_reason
+from services.agent.callbacks import error_of
 from services.agent.convert.lists import page
 from services.agent.convert.messages import timestamp
-from services.agent.convert.turns import usage_to_proto
-from services.agent.ports_admin import RunList, RunUsage, StepView
+from services.agent.convert.turns import run_to_proto, usage_to_proto
+from services.agent.fact_log import failure_to_json
+from services.agent.ports_runs import Callback, RunList, RunSteps, RunUsage, StoredRun
+from services.agent.spans import Span, between, nanoseconds
 from services.common.ids import from_public, to_public
 
 _RUNS_PER_PAGE = 100
@@ -25,37 +30,77 @@ def run_list(request: run_service_pb2.ListRunsRequest) -> RunList:
         stop_reason=next(iter(_words(agent_pb2.StopReason.DESCRIPTOR, [request.stop_reason])), None),
         conversation_id=from_public("conv", conversation_id) if conversation_id else None,
         background=request.background if request.HasField("background") else None,
+        by_duration=request.order_by == run_service_pb2.RUN_ORDER_DURATION,
     )
 
 
-def step_to_proto(step: StepView) -> run_pb2.Step:
-    """A step as clients see it."""
-    return run_pb2.Step(
-        id=to_public("step", step.id),
-        run_id=to_public("run", step.run_id),
-        agent_id=to_public("agent", step.agent_id),
-        number=step.number,
-        status=run_pb2.StepStatus.Value(f"STEP_STATUS_{step.status.upper()}"),
-        model_handle=step.model_handle,
-        attempts=step.attempts,
-        stop_reason=stop_reason(step.stop_reason),
-        prompt_tokens=step.usage.prompt_tokens,
-        completion_tokens=step.usage.completion_tokens,
-        cached_input_tokens=step.usage.cached_input_tokens,
-        cache_write_tokens=step.usage.cache_write_tokens,
-        reasoning_tokens=step.usage.reasoning_tokens,
-        error_type="" if step.failure is None else step.failure.reason or step.failure.error_type,
-        error_message="" if step.failure is None else step.failure.message,
-        created_at=timestamp(step.created_at),
-        context_window_limit=step.context_window_limit,
-        prompt_hash=step.prompt_hash,
-        trace_id=step.trace_id,
+def stored_run_to_proto(run: StoredRun) -> run_pb2.Run:
+    """A run with all that is stored of it."""
+    wire = run_to_proto(run)
+    if run.callback is not None:
+        _put_callback(wire, run.callback)
+    if run.failure is not None:
+        wire.metadata_json = orjson.dumps({"error": error_of(failure_to_json(run.failure))}).decode()
+    return wire
+
+
+def run_metrics_to_proto(whole: RunSteps, tool_ids: Mapping[str, UUID]) -> run_pb2.RunMetrics:
+    """How long a run took; `tool_ids` are those of the tools that the server still has, by name."""
+    run = whole.run
+    names = called_names(whole)
+    metrics = run_pb2.RunMetrics(
+        run_id=to_public("run", run.id),
+        agent_id=to_public("agent", run.agent_id),
+        num_steps=len(whole.steps),
+        tool_names=names,
+        tool_ids=[to_public("tool", tool_ids[name]) for name in names if name in tool_ids],
+        llm_request_ns=_sum(whole, "llm_request_ns"),
+        tool_execution_ns=_sum(whole, "tool_execution_ns"),
+        project_id=whole.project_id or "",
+    )
+    if run.started_at is not None:
+        metrics.run_start_ns = nanoseconds(run.started_at)
+        if run.completed_at is not None:
+            metrics.run_ns = between(run.started_at, run.completed_at)
+    return metrics
+
+
+def called_names(whole: RunSteps) -> Sequence[str]:
+    """Names of the tools that a run called, each once."""
+    return tuple(dict.fromkeys(name for step in whole.steps for name in whole.called.get(step.id, ())))
+
+
+def span_to_proto(span: Span) -> run_pb2.Span:
+    """A stretch of time of a run."""
+    return run_pb2.Span(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        parent_span_id=span.parent_span_id,
+        name=span.name,
+        start_time=timestamp(span.start),
+        duration_ns=span.duration_ns,
+        status_code=span.status_code,
+        status_message=span.status_message,
+        attributes=span.attributes,
     )
 
 
 def run_usage_to_proto(used: RunUsage) -> message_service_pb2.TurnUsage:
     """Tokens of a run."""
     return usage_to_proto(used.usage, used.steps, used.context_tokens)
+
+
+def _put_callback(wire: run_pb2.Run, callback: Callback) -> None:
+    wire.callback_url = callback.url
+    wire.callback_error = callback.error or ""
+    if callback.sent_at is not None:
+        wire.callback_sent_at.CopyFrom(timestamp(callback.sent_at))
+    if callback.status_code is not None:
+        wire.callback_status_code = callback.status_code
+
+
+def _sum(whole: RunSteps, name: str) -> int:
+    return sum(step.metrics.get(name, 0) for step in whole.steps)
 
 
 def _words(enum: EnumDescriptor, numbers: Iterable[int]) -> tuple[str, ...]:

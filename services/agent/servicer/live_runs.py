@@ -9,10 +9,11 @@ import grpc
 from loci.agent.v1 import run_service_pb2 as wire
 from services.agent.convert.turns import attached, event_to_proto, run_to_proto
 from services.agent.events import Delta
-from services.agent.ports_admin import RunList, Runs
+from services.agent.facts import RunStatus
+from services.agent.ports_admin import ToolCatalogue
+from services.agent.ports_runs import RunList, Runs
 from services.agent.reading import Reader
 from services.agent.servicer.runs import RunReads
-from services.agent.turn import RunStatus
 from services.agent.worker import Worker
 from services.common.context import current
 from services.common.errors import FailedPrecondition
@@ -26,8 +27,8 @@ MOST_CANCELLED = 1_000
 class RunServicer(RunReads):
     """loci.agent.v1.RunService."""
 
-    def __init__(self, runs: Runs, worker: Worker, reader: Reader) -> None:
-        super().__init__(runs)
+    def __init__(self, runs: Runs, tools: ToolCatalogue, worker: Worker, reader: Reader) -> None:
+        super().__init__(runs, tools)
         self._worker = worker
         self._reader = reader
 
@@ -55,7 +56,12 @@ class RunServicer(RunReads):
             runs = [await self._runs.get(organization_id, run_id) for run_id in asked]
         else:
             active = (RunStatus.CREATED, RunStatus.RUNNING)
-            wanted = RunList(page=Page(MOST_CANCELLED), agent_ids=(agent_id,), statuses=active)
+            wanted = RunList(
+                page=Page(MOST_CANCELLED),
+                agent_ids=(agent_id,),
+                statuses=active,
+                conversation_id=from_public("conv", request.conversation_id) if request.conversation_id else None,
+            )
             runs = list((await self._runs.list(organization_id, wanted)).items)
             if not runs:
                 raise FailedPrecondition("No active runs to cancel.", reason="NOTHING_TO_CANCEL")

@@ -23,6 +23,7 @@ from loci.agent.v1.agent_pb2 import Agent
 from loci.agent.v1.agent_service_pb2_grpc import AgentServiceStub
 from loci.agent.v1.message_service_pb2_grpc import MessageServiceStub
 from loci.agent.v1.run_service_pb2_grpc import RunServiceStub
+from loci.agent.v1.step_service_pb2_grpc import StepServiceStub
 from loci.llm.v1 import chat_pb2, chat_service_pb2, model_pb2, model_service_pb2
 from loci.llm.v1.chat_service_pb2_grpc import ChatServiceServicer, add_ChatServiceServicer_to_server
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceServicer, add_ModelServiceServicer_to_server
@@ -39,7 +40,7 @@ from loci.tool.v1.execution_service_pb2_grpc import (
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceServicer, add_ToolServiceServicer_to_server
 from services.agent.agents import Defaults
 from services.agent.bootstrap import Built, build, grpc_peers, postgres_stores
-from services.agent.settings import ExternalSettings
+from services.agent.settings import CallbackSettings, ExternalSettings
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, current, use_context
 from services.common.counter import StatementCounter
@@ -52,6 +53,7 @@ from services.common.server import make_server
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")
 OTHER_ORGANIZATION = UUID("11111111-1111-4111-8111-111111111111")
 USER = UUID("22222222-2222-4222-8222-222222222222")
+SECRET = b"whsec_test"
 AUDIENCE = ("agent", "memory", "llm_gateway", "tool_runner")
 BASE_TOOLS = ("memory_insert", "memory_replace", "conversation_search")
 
@@ -188,6 +190,7 @@ class AdminWorld:
     agents: AgentServiceStub
     messages: MessageServiceStub
     runs: RunServiceStub
+    steps: StepServiceStub
     address: str
 
     async def call(self, rpc: Any, request: Any, organization_id: UUID = ORGANIZATION) -> Any:
@@ -235,9 +238,10 @@ class AdminWorld:
 
     async def deliver(self) -> None:
         """Delivers all orders, also those of later."""
-        await self.pool.execute("UPDATE agent.outbox SET not_before = now()")
-        while await self.built.deliveries.deliver_due():
-            pass
+        for deliveries in (self.built.deliveries, self.built.callbacks):
+            await self.pool.execute("UPDATE agent.outbox SET not_before = now()")
+            while await deliveries.deliver_due():
+                pass
 
     async def rows(self, table: str) -> int:
         """How many rows there are."""
@@ -284,6 +288,7 @@ async def admin_world(
         verifier=verifier,
         signer=signer,
         defaults=Defaults("loci/demo", "loci/hash"),
+        callbacks=CallbackSettings(SECRET, allow_private=True),
         stores=postgres_stores(pool, engine, grpc_side.memory),
         peers=grpc_side,
         run_timeout=60,
@@ -295,7 +300,7 @@ async def admin_world(
     try:
         yield AdminWorld(
             peers, pool, counter, built, signer, AgentServiceStub(channel), MessageServiceStub(channel),
-            RunServiceStub(channel), built.servers[-1].address,
+            RunServiceStub(channel), StepServiceStub(channel), built.servers[-1].address,
         )  # fmt: skip
     finally:
         for server in built.servers:
