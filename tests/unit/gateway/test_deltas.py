@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gateway.convert import Rest
 from gateway.deltas import Deltas
 from loci.agent.v1 import message_pb2
-from tests.unit.gateway.pieces import calls, text, thought
+from tests.unit.gateway.pieces import calls, text, thought, waiting
 
 Script = list[tuple[str, message_pb2.Message | None]]
 
@@ -119,6 +119,26 @@ def test_pieces_of_calls() -> None:
         {"tool_call_id": "c1", "arguments": '":1}'},
         {"tool_call_id": "c3", "name": "stop", "arguments": "{}"},
     ]
+
+
+def test_pieces_of_calls_that_wait() -> None:
+    told = play(
+        [
+            ("piece", waiting(("c1", "roll", '{"n'), number=3)),
+            ("piece", calls(("c2", "flip", "{}"), number=4)),
+            ("piece", waiting(("c1", "", '":1}'), number=3)),
+            ("whole", calls(("c2", "flip", "{}"), number=4)),
+            ("whole", waiting(("c1", "roll", '{"n":1}'), ("c3", "stop", "{}"), number=3)),
+        ]
+    )
+    assert [(chunk["message_type"], chunk["id"], chunk["tool_call"]) for chunk in told] == [
+        ("approval_request_message", "message-3", {"tool_call_id": "c1", "name": "roll", "arguments": '{"n'}),
+        ("tool_call_message", "message-4", {"tool_call_id": "c2", "name": "flip", "arguments": "{}"}),
+        ("approval_request_message", "message-3", {"tool_call_id": "c1", "arguments": '":1}'}),
+        ("approval_request_message", "message-3", {"tool_call_id": "c3", "name": "stop", "arguments": "{}"}),
+    ]
+    [whole] = play([("whole", waiting(("c1", "roll", "{}")))])
+    assert whole["tool_calls"] == [{"tool_call_id": "c1", "name": "roll", "arguments": "{}"}]
 
 
 def test_a_name_that_comes_late_is_said_once() -> None:

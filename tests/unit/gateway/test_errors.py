@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.errors import InvalidRequest, Problem, invalid, problem_of, problem_of_turn
+from gateway.errors import InvalidRequest, Problem, invalid, problem_of, problem_of_turn, turn_error
 from loci.agent.v1 import message_service_pb2
 from services.common import errors
 from services.common.errors import LociError
@@ -59,7 +59,7 @@ def test_statuses_and_bodies(error: LociError, status: int, body: dict[str, Any]
     assert (problem.status, problem.body) == (status, body)
 
 
-@pytest.mark.parametrize("reason", ["NOTHING_TO_CANCEL", "CONVERSATION_BUSY", "BLOCK_LABEL_TAKEN"])
+@pytest.mark.parametrize("reason", ["NOTHING_TO_CANCEL", "CONVERSATION_BUSY", "BLOCK_LABEL_TAKEN", "APPROVAL_PENDING"])
 def test_a_deliberate_conflict_is_not_to_be_repeated(reason: str) -> None:
     problem = problem_of(errors.FailedPrecondition("no", reason=reason))
     assert (problem.status, problem.headers) == (409, {"x-should-retry": "false"})
@@ -68,6 +68,49 @@ def test_a_deliberate_conflict_is_not_to_be_repeated(reason: str) -> None:
 def test_a_busy_conversation_names_its_run() -> None:
     busy = errors.Aborted("is currently being processed", reason="CONVERSATION_BUSY", metadata={"run_id": "run-1"})
     assert problem_of(busy).body == {"detail": "is currently being processed", "run_id": "run-1"}
+
+
+PENDING = "message-00000000-0000-4000-8000-000000000001"
+
+
+@pytest.mark.parametrize(
+    ("message", "metadata", "text", "request_id"),
+    [
+        ("not yet", {"pending_request_id": PENDING}, "waiting for approval: not yet", PENDING),
+        ("it is waiting for approval", {}, "it is waiting for approval", None),
+    ],
+)
+def test_a_call_that_waits_for_approval(
+    message: str, metadata: dict[str, str], text: str, request_id: str | None
+) -> None:
+    detail = {"code": "PENDING_APPROVAL", "message": text, "pending_request_id": request_id}
+    refused = problem_of(errors.Aborted(message, reason="APPROVAL_PENDING", metadata=metadata))
+    assert (refused.status, refused.body) == (409, {"detail": detail})
+    # The same from a request that waited in line.
+    ended = message_service_pb2.TurnError(message=message, detail=request_id or "", reason="APPROVAL_PENDING")
+    assert (problem_of_turn(ended).status, problem_of_turn(ended).body) == (409, {"detail": detail})
+    assert problem_of_turn(ended).headers == refused.headers == {"x-should-retry": "false"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "detail"),
+    [
+        ("TOOL_CALL_IDS_INVALID", "c2 does not wait", "Invalid tool call IDs: c2 does not wait"),
+        ("TOOL_CALL_IDS_INVALID", "invalid tool call ids: c2", "invalid tool call ids: c2"),
+        ("NO_PENDING_APPROVAL", "nothing waits", "nothing waits"),
+    ],
+)
+def test_answers_that_fit_no_call(reason: str, message: str, detail: str) -> None:
+    problem = problem_of(errors.InvalidArgument(message, reason=reason))
+    assert (problem.status, problem.body) == (400, {"detail": detail})
+    ended = problem_of_turn(message_service_pb2.TurnError(message=message, reason=reason))
+    assert (ended.status, ended.body) == (400, {"detail": detail})
+
+
+def test_a_refusal_as_the_end_of_a_turn() -> None:
+    refused = errors.Aborted("not yet", reason="APPROVAL_PENDING", metadata={"pending_request_id": PENDING})
+    error = turn_error(refused)
+    assert (error.reason, error.error_type, error.detail) == ("APPROVAL_PENDING", "internal_error", PENDING)
 
 
 @pytest.mark.parametrize("reason", ["AGENT_INVALID", "BLOCK_INVALID", "MESSAGES_EMPTY", "PASSAGE_INVALID"])

@@ -9,10 +9,9 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from gateway.auth import Authenticator
-from gateway.bodies import agents, blocks, messages, tools
+from gateway.bodies import agents, blocks, tools
 from gateway.body import MAX_DEPTH, parse
 from gateway.edge import canonical_path
 from gateway.errors import InvalidRequest
@@ -21,7 +20,7 @@ from gateway.params import one_page, page_size, split, unsupported
 from gateway.settings import Settings, settings_from
 from loci.agent.v1 import agent_pb2, message_pb2
 from loci.memory.v1 import block_service_pb2
-from services.common.errors import InvalidArgument, Unauthenticated
+from services.common.errors import Unauthenticated
 from services.common.settings import Env, SettingsError
 
 ADDRESSES = {f"LOCI_{name}_ADDR": "unix:///x" for name in ("AGENT", "MEMORY", "LLM_GATEWAY", "TOOL_RUNNER")}
@@ -225,45 +224,6 @@ def test_masks_of_block_and_tool_updates() -> None:
     assert tool is not None
     assert sorted(tool.update_mask.paths) == ["metadata_json", "tags"]
     assert tools.update_request("tool-1", tools.UpdateTool.model_validate({})) is None
-
-
-def test_input_is_one_user_message() -> None:
-    [message] = messages.SendMessages.model_validate({"input": "hi"}).input_messages()
-    assert message.role == message_pb2.MESSAGE_ROLE_USER
-    assert message.content[0].text == "hi"
-    assert not message.HasField("otid")
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"messages": []},
-        {"input": []},
-        {"input": "a", "messages": [{"role": "user", "content": "a"}]},
-        {"input": "a", "top_logprobs": 21},
-        {"input": "a", "include_return_message_types": ["ping"]},
-        {"messages": [{"role": "tool", "content": "a"}]},
-        {"input": [{"type": "nonsense"}]},
-    ],
-)
-def test_bodies_of_turns_that_are_refused(body: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        messages.SendMessages.model_validate(body)
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        {"type": "approval", "approvals": []},
-        {"type": "tool_return", "tool_returns": []},
-        {"approve": True, "approval_request_id": "message-1"},
-    ],
-)
-def test_answers_to_calls_that_nobody_waits_for(message: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgument) as caught:
-        messages.SendMessages.model_validate({"messages": [message]}).input_messages()
-    assert caught.value.reason in {"NO_PENDING_APPROVAL", "INVALID_REQUEST"}
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ import pytest
 
 from gateway.convert import Rest
 from gateway.deltas import Deltas
+from gateway.messages import OF_COMPACTION, answer_types
+from gateway.spoken import Spoken
 from gateway.sse import DONE, Frames, error_frame, frame
-from loci.agent.v1 import agent_pb2, message_service_pb2
+from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 from services.common.errors import Unavailable
-from tests.unit.gateway.pieces import event, text, thought
+from tests.unit.gateway.pieces import calls, event, returns, text, thought
 
 USAGE = message_service_pb2.TurnUsage(total_tokens=3)
 
@@ -71,6 +73,28 @@ def test_a_failed_end() -> None:
     assert done == DONE
 
 
+PENDING = "message-00000000-0000-4000-8000-000000000001"
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "detail"),
+    [
+        ({"reason": "APPROVAL_PENDING", "message": "a call is Waiting for approval"}, "a call is Waiting for approval",
+         "a call is Waiting for approval"),
+        ({"reason": "APPROVAL_PENDING", "message": "not yet", "detail": PENDING}, "waiting for approval: not yet",
+         f"waiting for approval: not yet (pending_request_id={PENDING})"),
+        ({"reason": "TOOL_CALL_IDS_INVALID", "message": "c2 does not wait"},
+         "Invalid tool call IDs: c2 does not wait", "Invalid tool call IDs: c2 does not wait"),
+        ({"reason": "NO_PENDING_APPROVAL", "message": "nothing waits"}, "nothing waits", "nothing waits"),
+        ({"reason": "LLM_TIMEOUT", "message": "too slow", "detail": "504"}, "too slow", "504"),
+    ],
+)  # fmt: skip
+def test_failures_that_clients_know_by_their_words(error: dict[str, str], text: str, detail: str) -> None:
+    _, failed, _ = end(agent_pb2.STOP_REASON_ERROR, message_service_pb2.TurnError(**error))
+    content = orjson.loads(failed.removeprefix(b"event: error\ndata: "))
+    assert (content["error_type"], content["message"], content["detail"]) == ("internal_error", text, detail)
+
+
 def test_a_stream_that_broke_off_says_how_to_go_on() -> None:
     stop, failed, done = Frames(run_id="run-1").broken(Unavailable("no replica"))
     assert read(stop)["stop_reason"] == "error"
@@ -97,8 +121,33 @@ def test_only_what_agents_say_is_streamed() -> None:
     assert Frames().frames(event(1, message=user)) == []
 
 
+def test_a_notice_is_told_at_once_to_those_who_ask_for_it() -> None:
+    notice = message_pb2.Message(id="message-9", event_message=message_pb2.EventMessage(event_type="compaction"))
+    assert Frames().frames(event(3, notice=notice)) == []
+    for frames in (Frames(types=answer_types(compaction=True)), Frames(deltas=Deltas(), types=OF_COMPACTION)):
+        content = read(frames.frames(event(3, notice=notice))[0])
+        assert (content["message_type"], content["event_type"]) == ("event_message", "compaction")
+
+
+def test_what_an_older_agent_says_is_streamed_as_text() -> None:
+    otid = "00000000-0000-4000-8000-000000000002"
+    frames = Frames(deltas=Deltas(), spoken=Spoken())
+    pieces = [calls(("c1", "send_message", '{"message": "He'), otid=otid), calls(("c1", "", 'llo"}'), otid=otid)]
+    events = [event(number, delta=piece) for number, piece in enumerate(pieces, 1)]
+    events.append(event(3, message=calls(("c1", "send_message", '{"message": "Hello!"}'), otid=otid)))
+    events.append(event(4, message=returns(("c1", "send_message", "success"))))
+    told = [read(chunk) for one in events for chunk in frames.frames(one)]
+    assert [(one["message_type"], one["content"]) for one in told] == [
+        ("assistant_message", "He"),
+        ("assistant_message", "llo"),
+        ("assistant_message", "!"),
+    ]
+    whole = Frames(spoken=Spoken()).frames(events[2])
+    assert [read(chunk)["content"] for chunk in whole] == ["Hello!"]
+
+
 def test_a_filter_drops_pieces_too() -> None:
-    frames = Frames(deltas=Deltas(), types=frozenset({"assistant_message"}))
+    frames = Frames(deltas=Deltas(), types=answer_types(["assistant_message"]))
     assert frames.frames(event(1, delta=thought("hm"))) == []
     assert len(frames.frames(event(2, delta=text("a")))) == 1
 
