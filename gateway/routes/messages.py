@@ -1,5 +1,6 @@
 """Talking to agents."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -112,7 +113,11 @@ async def list_messages(
 async def cancel(agent_id: AgentId, loci: Loci, body: CancelRuns | None = None) -> Response:
     """Asks runs to stop; without a list, all that are active. Answers with the fate of each."""
     request = run_service_pb2.CancelRunsRequest(agent_id=agent_id, run_ids=body.run_ids if body else None)
-    runs = (await loci.peers.call(loci.peers.runs.CancelRuns, request)).runs
+    return json_response(fates((await loci.peers.call(loci.peers.runs.CancelRuns, request)).runs))
+
+
+def fates(runs: Iterable[run_pb2.Run]) -> Rest:
+    """What became of runs that were asked to stop, by id."""
     # The flag is set at once; a run that is still running will see it.
     ended = (run_pb2.RUN_STATUS_COMPLETED, run_pb2.RUN_STATUS_FAILED)
-    return json_response({run.id: "failed" if run.status in ended else "cancelled" for run in runs})
+    return {run.id: "failed" if run.status in ended else "cancelled" for run in runs}
