@@ -92,9 +92,12 @@ def backend(services: Backend) -> Backend:
         ("POST", MESSAGES, b'{"input": "a", "background": true}', "background"),
         ("POST", MESSAGES, b'{"input": "a", "include_pings": false}', "include_pings"),
         ("POST", MESSAGES, b'{"input": "a", "max_steps": 0}', "max_steps"),
-        ("POST", MESSAGES, b'{"input": "a", "override_system": "b"}', "override_system"),
-        ("POST", MESSAGES, b'{"input": "a", "system": "b"}', "override_system"),
-        ("POST", MESSAGES, b'{"input": "a", "client_tools": [{"name": "b"}]}', "client_tools"),
+        ("POST", MESSAGES, b'{"input": "a", "override_system": 5}', "override_system"),
+        ("POST", MESSAGES, b'{"input": "a", "client_tools": [{}]}', "client_tools"),
+        ("POST", MESSAGES, b'{"input": "a", "on_busy": "panic"}', "on_busy"),
+        ("POST", MESSAGES, b'{"messages": [{"type": "approval", "approvals": []}]}', "at least one answer"),
+        ("POST", MESSAGES, b'{"messages": [{"type": "tool_return", "tool_returns": []}]}', "tool_returns"),
+        ("POST", f"/v1/agents/{AGENT_ID}/summarize", b'{"compaction_settings": "all"}', "compaction_settings"),
         ("POST", MESSAGES, b'{"input": [{"type": "reasoning", "reasoning": "a"}]}', "reasoning"),
         ("POST", MESSAGES, b'{"messages": [{"role": "assistant", "content": "a"}]}', "role"),
         ("POST", MESSAGES, b'{"messages": [{"role": "user"}]}', "content"),
@@ -134,13 +137,6 @@ async def test_a_request_that_is_wrong_in_itself(
 async def test_a_malformed_id_is_answered_with_an_example(edge: Edge, path: str) -> None:
     answer = await edge.http.get(path)
     assert (answer.status_code, answer.json()["examples"]) == (422, ["agent-123e4567-e89b-42d3-8456-426614174000"])
-
-
-async def test_an_answer_to_a_call_that_nobody_waits_for(edge: Edge) -> None:
-    approval = {"type": "approval", "approvals": [{"type": "approval", "tool_call_id": "c1", "approve": True}]}
-    answer = await edge.http.post(MESSAGES, json={"messages": [approval]})
-    assert answer.status_code == 400
-    assert isinstance(answer.json()["detail"], str)
 
 
 async def test_a_body_that_is_not_sent_as_json_says_so(edge: Edge) -> None:

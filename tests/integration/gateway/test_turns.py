@@ -301,6 +301,162 @@ async def test_joining_a_run_without_a_body(edge: Edge, backend: Backend) -> Non
     ]
 
 
+async def test_what_one_request_alone_wants_reaches_the_agent(edge: Edge, backend: Backend) -> None:
+    end = samples.turn_end()
+    end.turns_json = '[{"role":"assistant","output_ids":[1],"output_token_logprobs":[[-0.5,1,null]]}]'
+    end.logprobs_json = '{"content":[{"token":"a","logprob":-0.5,"top_logprobs":[]}]}'
+    answers(backend, end=end)
+    response = await edge.sdk.agents.messages.create(
+        AGENT_ID,
+        input="hi",
+        override_model="openai/gpt",
+        override_system="Be brief.",
+        return_logprobs=True,
+        top_logprobs=2,
+        return_token_ids=True,
+        client_skills=[{"name": "pdf", "description": "Reads PDFs.", "location": "skills/pdf"}],
+    )
+    assert response.logprobs is not None
+    assert response.logprobs.content is not None
+    assert response.turns is not None
+    assert (response.logprobs.content[0].token, response.turns[0].output_ids) == ("a", [1])
+    [request] = backend.requests("SendMessages")
+    options = request.turn.options
+    assert (options.override_model, options.override_system, options.top_logprobs) == ("openai/gpt", "Be brief.", 2)
+    assert (options.return_logprobs, options.return_token_ids, options.include_trace) == (True, True, False)
+    assert [skill.location for skill in options.client_skills] == ["skills/pdf"]
+
+
+async def test_a_turn_without_log_probabilities_has_none(edge: Edge, backend: Backend) -> None:
+    answers(backend, said("hi"))
+    content = (await edge.http.post(MESSAGES, json=HELLO)).json()
+    assert (content["logprobs"], content["turns"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "fields", "asked"),
+    [({}, {}, False), ({"X-Loci-Include-Trace": "1"}, {}, True), ({"X-Loci-Include-Trace": "0"}, {}, False),
+     ({}, {"include_trace": True}, True)],
+)  # fmt: skip
+async def test_a_trace_is_kept_where_it_is_asked_for(
+    edge: Edge, backend: Backend, headers: dict[str, str], fields: dict[str, Any], asked: bool
+) -> None:
+    answers(backend)
+    await edge.http.post(MESSAGES, json=HELLO | fields, headers=headers)
+    assert backend.requests("SendMessages")[0].turn.options.include_trace is asked
+
+
+async def test_a_background_turn_is_one_for_the_service_too(edge: Edge, backend: Backend) -> None:
+    streams(backend, attached(), ended())
+    await stream(edge, **HELLO, streaming=True, background=True, on_busy="interrupt")
+    await stream(edge, **HELLO, streaming=True)
+    first, second = (request.turn for request in backend.requests("StreamMessages"))
+    assert (first.background, first.on_busy) == (True, message_service_pb2.ON_BUSY_INTERRUPT)
+    assert (second.background, second.on_busy) == (False, message_service_pb2.ON_BUSY_UNSPECIFIED)
+
+
+SUMMARY = message_pb2.Message(
+    id="message-8",
+    date=samples.NOON,
+    summary_message=message_pb2.SummaryMessage(
+        summary="so far", compaction_stats=message_pb2.CompactionStats(trigger="manual", context_window=9)
+    ),
+)
+BEGUN = message_pb2.Message(
+    id="message-9",
+    date=samples.NOON,
+    event_message=message_pb2.EventMessage(event_type="compaction", trigger="manual", context_window=9),
+)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+async def test_compaction_is_told_to_those_who_ask_for_it(edge: Edge, backend: Backend, asked: bool) -> None:
+    streams(backend, attached(), event(1, notice=BEGUN), event(2, message=SUMMARY), ended())
+    chunks = (await stream(edge, **HELLO, streaming=True, include_compaction_messages=asked))[1:-3]
+    assert [one["message_type"] for one in chunks] == (["event_message", "summary_message"] if asked else [])
+    answers(backend, SUMMARY)
+    response = await edge.sdk.agents.messages.create(AGENT_ID, input="hi", include_compaction_messages=asked)
+    assert [one.message_type for one in response.messages] == (["summary_message"] if asked else [])
+
+
+async def test_compacting_now(edge: Edge, backend: Backend) -> None:
+    response = message_service_pb2.CompactConversationResponse(
+        summary="so far", messages_count_before=9, messages_count_after=2
+    )
+    backend.on("CompactConversation", lambda _: response)
+    done = await edge.sdk.agents.messages.compact(AGENT_ID, compaction_settings={"mode": "all"})
+    assert (done.summary, done.num_messages_before, done.num_messages_after) == ("so far", 9, 2)
+    [request] = backend.requests("CompactConversation")
+    assert (request.agent_id, request.compaction_settings_json) == (AGENT_ID, '{"mode":"all"}')
+    assert request.run_id.startswith("run-")
+    assert len(request.retry.request_hash) == hashlib.sha256().digest_size
+    await edge.sdk.agents.messages.compact(AGENT_ID)
+    assert backend.requests("CompactConversation")[1].compaction_settings_json == ""
+
+
+@pytest.mark.parametrize(("summary", "after", "status"), [("", 2, 200), ("so far", 2, 400), ("so far", 3, 400)])
+async def test_compacting_what_cannot_be_shorter(
+    edge: Edge, backend: Backend, summary: str, after: int, status: int
+) -> None:
+    response = message_service_pb2.CompactConversationResponse(
+        summary=summary, messages_count_before=2, messages_count_after=after
+    )
+    backend.on("CompactConversation", lambda _: response)
+    answer = await edge.http.post(f"/v1/agents/{AGENT_ID}/summarize")
+    assert answer.status_code == status
+    if status == 200:
+        assert answer.json() == {"summary": "", "num_messages_before": 2, "num_messages_after": 2}
+    else:
+        assert f"{after} of 2" in answer.json()["detail"]
+
+
+OTID = "00000000-0000-4000-8000-000000000001"
+SPOKEN = samples.called(("c1", "send_message", '{"message": "Hello Ada"}'), otid=OTID)
+ACCEPTED = samples.returned("None")
+ACCEPTED.tool_return_message.tool_returns[0].name = "send_message"
+
+
+@pytest.mark.parametrize(
+    ("shown", "kinds"), [(True, ["assistant_message"]), (False, ["tool_call_message", "tool_return_message"])]
+)
+async def test_what_an_older_agent_says(edge: Edge, backend: Backend, shown: bool, kinds: list[str]) -> None:
+    messages = edge.sdk.agents.messages
+    answers(backend, SPOKEN, ACCEPTED)
+    response = await messages.create(AGENT_ID, input="hi", use_assistant_message=shown)
+    assert [one.message_type for one in response.messages] == kinds
+
+    streams(backend, attached(), event(1, message=SPOKEN), event(2, message=ACCEPTED), ended())
+    chunks = await messages.create(AGENT_ID, input="hi", use_assistant_message=shown, streaming=True)
+    assert [one.message_type async for one in chunks][1:-2] == kinds
+
+    backend.on("ListMessages", lambda _: message_service_pb2.ListMessagesResponse(messages=[SPOKEN, ACCEPTED]))
+    listed: Any = await messages.list(AGENT_ID, use_assistant_message=shown)
+    assert [one.message_type for one in listed.items] == kinds
+    if shown:
+        assert listed.items[0].content == "Hello Ada"
+
+
+async def test_what_an_older_agent_says_grows_in_a_stream(edge: Edge, backend: Backend) -> None:
+    pieces = [samples.called(("c1", "send_message", '{"message": "Hel'), otid=OTID),
+              samples.called(("c1", "", 'lo Ada"}'), otid=OTID)]  # fmt: skip
+    streams(
+        backend, attached(), event(1, delta=pieces[0]), event(2, delta=pieces[1]), event(3, message=SPOKEN), ended()
+    )
+    chunks = await stream(edge, **HELLO, streaming=True, stream_tokens=True)
+    assert [one["content"] for one in chunks[1:-3]] == ["Hel", "lo Ada"]
+
+
+async def test_a_page_that_shows_nothing_is_not_the_end(edge: Edge, backend: Backend) -> None:
+    def page(request: message_service_pb2.ListMessagesRequest) -> message_service_pb2.ListMessagesResponse:
+        if not request.page_token:
+            return message_service_pb2.ListMessagesResponse(messages=[ACCEPTED], next_page_token="2")
+        return message_service_pb2.ListMessagesResponse(messages=[SPOKEN], next_page_token="3")
+
+    backend.on("ListMessages", page)
+    listed: Any = await edge.sdk.agents.messages.list(AGENT_ID, limit=1)
+    assert [one.content for one in listed.items] == ["Hello Ada"]
+
+
 async def test_cancelling(edge: Edge, backend: Backend) -> None:
     runs = [
         samples.run(id="run-1", status=run_pb2.RUN_STATUS_RUNNING),
