@@ -7,11 +7,11 @@ from uuid import UUID
 import orjson
 
 from loci.agent.v1 import conversation_pb2, conversation_service_pb2
-from services.agent.drafts import json_object
 from services.agent.conversation_administration import DescribedConversation, Fork
 from services.agent.conversations import ConversationDraft
 from services.agent.convert.lists import page
 from services.agent.convert.messages import timestamp
+from services.agent.drafts import json_object
 from services.agent.messages import system_message_id
 from services.agent.ports_conversations import ConversationList, ConversationOrder
 from services.agent.refusals import Refused

@@ -21,6 +21,7 @@ from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as message_wire
 from loci.agent.v1.agent_pb2 import Agent
 from loci.agent.v1.agent_service_pb2_grpc import AgentServiceStub
+from loci.agent.v1.conversation_service_pb2_grpc import ConversationServiceStub
 from loci.agent.v1.message_service_pb2_grpc import MessageServiceStub
 from loci.agent.v1.run_service_pb2_grpc import RunServiceStub
 from loci.agent.v1.step_service_pb2_grpc import StepServiceStub
@@ -75,6 +76,8 @@ class ScriptedPeers(
     tools: dict[str, tool_pb2.Tool] = field(default_factory=dict)
     windows: dict[str, int] = field(default_factory=lambda: {"loci/demo": 32_000, "openai/large": 1_000_000})
     purged: list[tuple[str, str]] = field(default_factory=list)
+    # Copies of blocks by conversation and label.
+    copies: dict[str, dict[str, block_pb2.Block]] = field(default_factory=dict)
     # A turn waits for this before the model answers.
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -121,10 +124,36 @@ class ScriptedPeers(
         self, request: agent_memory_service_pb2.GetAgentMemoryRequest, context: Any
     ) -> agent_memory_service_pb2.GetAgentMemoryResponse:
         self._note("GetAgentMemory")
-        return agent_memory_service_pb2.GetAgentMemoryResponse(memory=self._memory(request.agent_id))
+        memory = self._memory(request.agent_id)
+        copies = self.copies.get(request.conversation_id, {})
+        memory.isolated_block_ids.extend(copy.id for copy in copies.values())
+        return agent_memory_service_pb2.GetAgentMemoryResponse(memory=memory)
 
     def _memory(self, agent_id: str) -> agent_memory_service_pb2.AgentMemory:
         return agent_memory_service_pb2.AgentMemory(agent_id=agent_id, blocks=self.blocks.get(agent_id, ()))
+
+    async def IsolateBlocks(
+        self, request: agent_memory_service_pb2.IsolateBlocksRequest, context: Any
+    ) -> agent_memory_service_pb2.IsolateBlocksResponse:
+        self._note("IsolateBlocks")
+        sources = {block.label: block for block in self.blocks.get(request.agent_id, ())}
+        sources |= self.copies.get(request.source_conversation_id, {})
+        if missing := [label for label in request.labels if label not in sources]:
+            raise NotFound(f"The agent has no block {missing[0]}", reason="BLOCK_NOT_FOUND")
+        made = self.copies.setdefault(request.conversation_id, {})
+        for label in request.labels:
+            copy = block_pb2.Block(id=to_public("block", uuid7()), label=label, value=sources[label].value)
+            made.setdefault(label, copy)
+        blocks = [made[label] for label in request.labels]
+        return agent_memory_service_pb2.IsolateBlocksResponse(blocks=blocks)
+
+    async def PurgeConversation(
+        self, request: agent_memory_service_pb2.PurgeConversationRequest, context: Any
+    ) -> agent_memory_service_pb2.PurgeConversationResponse:
+        self._note("PurgeConversation")
+        self.copies.pop(request.conversation_id, None)
+        self.purged.append(("copies", request.conversation_id))
+        return agent_memory_service_pb2.PurgeConversationResponse()
 
     async def PurgeAgent(
         self, request: agent_memory_service_pb2.PurgeAgentRequest, context: Any
@@ -188,6 +217,7 @@ class AdminWorld:
     built: Built
     signer: Signer
     agents: AgentServiceStub
+    conversations: ConversationServiceStub
     messages: MessageServiceStub
     runs: RunServiceStub
     steps: StepServiceStub
@@ -227,10 +257,12 @@ class AdminWorld:
         """Deletes it."""
         await self.call(self.agents.DeleteAgent, agent_wire.DeleteAgentRequest(agent_id=agent_id), organization_id)
 
-    async def say(self, agent_id: str, text: str = "Hello") -> message_wire.SendMessagesResponse:
+    async def say(
+        self, agent_id: str, text: str = "Hello", conversation_id: str = ""
+    ) -> message_wire.SendMessagesResponse:
         """A turn."""
         message = message_pb2.InputMessage(content=[message_pb2.ContentPart(text=text)])
-        turn = message_wire.TurnRequest(agent_id=agent_id, messages=[message])
+        turn = message_wire.TurnRequest(agent_id=agent_id, conversation_id=conversation_id, messages=[message])
         response: message_wire.SendMessagesResponse = await self.call(
             self.messages.SendMessages, message_wire.SendMessagesRequest(turn=turn)
         )
@@ -299,8 +331,8 @@ async def admin_world(
         await server.start()
     try:
         yield AdminWorld(
-            peers, pool, counter, built, signer, AgentServiceStub(channel), MessageServiceStub(channel),
-            RunServiceStub(channel), StepServiceStub(channel), built.servers[-1].address,
+            peers, pool, counter, built, signer, AgentServiceStub(channel), ConversationServiceStub(channel),
+            MessageServiceStub(channel), RunServiceStub(channel), StepServiceStub(channel), built.servers[-1].address,
         )  # fmt: skip
     finally:
         for server in built.servers:
