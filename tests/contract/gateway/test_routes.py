@@ -34,7 +34,7 @@ WHOLE: list[ModuleType] = [
 # Of these modules, the methods that work.
 PART = {
     agents.agents: {"create", "retrieve", "update", "list", "delete"},
-    agents.messages: {"create", "list", "cancel", "stream", "reset"},
+    agents.messages: {"create", "list", "cancel", "compact", "stream", "reset"},
     agents.tools: {"list", "attach", "detach", "update_approval"},
     resources.tools: {"create", "retrieve", "update", "list", "delete", "upsert"},
 }

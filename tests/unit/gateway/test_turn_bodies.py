@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from gateway.bodies.messages import SendMessages
 from gateway.errors import InvalidRequest
 from loci.agent.v1 import message_pb2, message_service_pb2
+from loci.agent.v1.message_pb2 import Answer, Decision, ToolReturn
 
-Answer, Decision, ToolReturn = message_pb2.Answer, message_pb2.Decision, message_pb2.ToolReturn
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAEC"}}
 
 
