@@ -73,6 +73,7 @@ class Reply:
     delta_delay: float = 0.0
     line_end: str = "\n"
     keepalives: bool = False
+    gzip: bool = False
 
     error: ErrorKind | None = None
     status: int | None = None

@@ -12,10 +12,11 @@ import json
 import sys
 import threading
 import time
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -184,6 +185,8 @@ async def play(exchange: Exchange, reply: Reply, planned: Planned) -> str:
     if reply.hang:
         await exchange.wait_gone()
         return "gone"
+    if reply.gzip:
+        planned = _compressed(planned)
     if reply.first_delay:
         await asyncio.sleep(reply.first_delay)
     if planned.frames is None:
@@ -202,6 +205,16 @@ async def play(exchange: Exchange, reply: Reply, planned: Planned) -> str:
         await exchange.write(planned.error_frame)
     await exchange.end()
     return "done"
+
+
+def _compressed(planned: Planned) -> Planned:
+    """The same reply in gzip, each frame of a stream readable as soon as it came."""
+    packer = zlib.compressobj(wbits=31)
+    headers = {**planned.headers, "content-encoding": "gzip"}
+    if planned.frames is None:
+        return replace(planned, headers=headers, body=packer.compress(planned.body) + packer.flush())
+    frames = [packer.compress(frame) + packer.flush(zlib.Z_SYNC_FLUSH) for frame in planned.frames]
+    return replace(planned, headers=headers, frames=[*frames, packer.flush()])
 
 
 async def _play_body(exchange: Exchange, reply: Reply, planned: Planned) -> str:

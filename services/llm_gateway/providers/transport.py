@@ -7,7 +7,7 @@ streamed chunk. Retries are ours (retry.py). Lists of models take the SDK's whol
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from types import ModuleType
@@ -84,7 +84,7 @@ class Transport:
         async with self._sent(path, body, handle, patience, trace) as response:
             await self._check_is_stream(response, handle, trace)
             parser = SseParser()
-            async for chunk in response.aiter_bytes():
+            async for chunk in _chunks(response):
                 for event in parser.feed(chunk):
                     yield event
             for event in parser.close():
@@ -224,8 +224,15 @@ class Transport:
         )
 
 
+def _chunks(response: httpx2.Response) -> AsyncIterable[bytes]:
+    """The body as it comes. The response's own iterators cost more than all else that is done with a chunk."""
+    if "content-encoding" in response.headers or not isinstance(response.stream, httpx2.AsyncByteStream):
+        return response.aiter_bytes()
+    return response.stream
+
+
 async def _content(response: httpx2.Response, trace: Trace | None) -> bytes:
-    content = await response.aread()
+    content = b"".join([chunk async for chunk in _chunks(response)])
     if trace is not None:
         trace.response = content
     return content

@@ -135,6 +135,15 @@ async def test_comments_pings_and_line_ends(vendor_world: World, line_end: str) 
     assert list(reply.message.parts) == [Text("one two")]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_compressed_reply(vendor_world: World, stream: bool) -> None:
+    vendor_world.script(Reply(text="one two three", gzip=True, delta_delay=0.001))
+    *_, completed = await vendor_world.events(vendor_world.ask("hello"), stream=stream)
+    assert isinstance(completed, Completed)
+    assert list(completed.generation.message.parts) == [Text("one two three")]
+    assert "gzip" in vendor_world.vendor.requests[-1].headers["accept-encoding"]
+
+
 async def test_reasoning(vendor_world: World) -> None:
     vendor_world.script(*[Reply(text="So: 4.", reasoning="two and two", redacted="opaque")] * 2)
     deltas, streamed = await vendor_world.streamed(vendor_world.ask("2+2?"))
