@@ -16,13 +16,16 @@ from sqlalchemy import (
     case,
     func,
     literal,
+    null,
     select,
     true,
+    type_coerce,
 )
 from sqlalchemy.dialects import postgresql
 
 from services.agent.adapters.conversations import WINDOW_MESSAGES
 from services.agent.adapters.tables import (
+    MESSAGE_COLUMNS,
     agents,
     conversation_heads,
     conversation_segments,
@@ -57,11 +60,11 @@ def filters(wanted: AgentList) -> list[ColumnElement[bool]]:
 
 
 def whole(found: Select[Any], ordering: Callable[[FromClause], Iterable[Any]] = lambda rows: ()) -> Select[Any]:
-    """The agents that `found` selects, each with its window and its last run, in one statement."""
+    """The agents that `found` selects, each with its window, its last run and what waits there, in one statement."""
     rows = found.subquery("found")
-    last, window = _last_run(rows), window_of(rows)
-    joined = rows.outerjoin(last, true()).outerjoin(window, true())
-    return select(rows, last, window).select_from(joined).order_by(*ordering(rows))
+    last, window, waiting = _last_run(rows), window_of(rows), _waiting(rows)
+    joined = rows.outerjoin(last, true()).outerjoin(window, true()).outerjoin(waiting, true())
+    return select(rows, last, window, waiting).select_from(joined).order_by(*ordering(rows))
 
 
 def _last_run(rows: FromClause) -> FromClause:
@@ -82,8 +85,22 @@ def _last_run(rows: FromClause) -> FromClause:
     )
 
 
+def _waiting(rows: FromClause) -> FromClause:
+    """The message of the default conversation whose calls wait for the client, and until when."""
+    head = conversation_heads
+    its_message = and_(messages.c.organization_id == head.c.organization_id, messages.c.id == head.c.pending_message_id)
+    return (
+        select(head.c.approval_due, *(column.label(WAITING + column.name) for column in MESSAGE_COLUMNS))
+        .select_from(head.join(messages, its_message))
+        .where(head.c.organization_id == rows.c.organization_id, head.c.conversation_id == rows.c.id)
+        .lateral("waiting")
+    )
+
+
 def window_of(rows: FromClause) -> FromClause:
     """Ids of the messages that a turn in the conversation with the id of a row would begin with; see WINDOW in sql.py.
+
+    The summary of what was before comes first.
 
     An agent's id is that of its default conversation.
     """
@@ -121,7 +138,15 @@ def window_of(rows: FromClause) -> FromClause:
         .lateral("newest")
     )
     oldest_first = postgresql.aggregate_order_by(newest.c.id, newest.c.ordinal, newest.c.seq)
-    return select(func.array_agg(oldest_first, type_=postgresql.ARRAY(Uuid)).label("window")).lateral("view")
+    summary = (
+        select(head.c.summary_id)
+        .where(head.c.organization_id == rows.c.organization_id, head.c.conversation_id == rows.c.id)
+        .correlate(rows)
+        .scalar_subquery()
+    )
+    # Without a summary a null is put first, and removed.
+    ids = func.array_remove(func.array_prepend(summary, func.array_agg(oldest_first)), null())
+    return select(type_coerce(ids, postgresql.ARRAY(Uuid)).label("window")).lateral("view")
 
 
 def parameter(table: Table, name: str, column: str = "") -> BindParameter[Any]:

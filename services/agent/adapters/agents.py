@@ -159,15 +159,10 @@ def agent_from_row(row: Mapping[str, Any]) -> Agent:
         last_updated_by_id=row["last_updated_by_id"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
-        window=_window(row),
+        window=tuple(row.get("window") or ()),
         last_run=_last_run(row),
         waiting=_waiting(row),
     )
-
-
-def _window(row: Mapping[str, Any]) -> tuple[UUID, ...]:
-    summary, window = row.get("summary_id"), row.get("window") or ()
-    return tuple(window) if summary is None else (summary, *window)
 
 
 def _last_run(row: Mapping[str, Any]) -> LastRun | None:

@@ -139,7 +139,7 @@ async def test_a_deleted_agents_id_is_not_used_again(world: AdminWorld) -> None:
         ({"model_settings_json": "{"}, "AGENT_INVALID", "model_settings"),
         ({"context_window_limit": 32_001}, "AGENT_INVALID", "32000"),
         ({"context_window_limit": 0}, "AGENT_INVALID", "at least 1"),
-        ({"agent_type": 77}, "AGENT_INVALID", "letta_v1_agent"),
+        ({"agent_type": 77}, "AGENT_INVALID", "workflow_agent"),
         ({"tool_names": ["nothing"]}, "TOOL_NOT_FOUND", "nothing"),
         ({"tool_ids": [to_public("tool", uuid7())]}, "TOOL_NOT_FOUND", "tool-"),
         ({"tool_ids": ["hammer"]}, "INVALID_ID", "tool-<uuid>"),
