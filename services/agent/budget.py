@@ -17,6 +17,8 @@ LEAST_ROOM = 256
 LEAST_SHARE = 0.1
 # How far the estimate is trusted to be wrong in either direction.
 _MOST_CALIBRATION = 2.0
+# Tokens below which a count is not compared.
+_LEAST_COUNTED = 1_000
 BLOCK_HINT = "they are stored; what you move out of this block or shorten makes room to see them"
 FILE_HINT = "they are stored; search or open the file further down to read them"
 
@@ -29,8 +31,8 @@ def room_for_messages(window: int, fixed: int, share: int = 1) -> int:
 
 def calibrated(window: int, *, estimated: int, reported: int) -> int:
     """The window in estimated tokens, once a provider reported what it counted for an estimate: what is shown is
-    measured in estimates, and English takes a third less than they say."""
-    if estimated <= 0 or reported <= 0:
+    measured in estimates, and English takes a third less than they say. Small counts say nothing."""
+    if min(estimated, reported) < _LEAST_COUNTED:
         return window
     return int(window * min(max(estimated / reported, 1 / _MOST_CALIBRATION), _MOST_CALIBRATION))
 

@@ -88,7 +88,7 @@ class Compactor:
         self, turn: Turn, trigger: Trigger, settings: CompactionSettings, ready: Ready | None, fixed: int
     ) -> tuple[Cut | None, _Written | None]:
         """The cut, and the summary of what is before it; without a cut there is nothing that could be summarised."""
-        window, history = turn.settings.context_window_limit, turn.history
+        window, history = self._around.window(turn.settings.context_window_limit), turn.history
         mode = POLICIES[turn.settings.agent_type].compaction or settings.mode
         # A model that refuses what one compaction left is not made to wait for another summary.
         if not turn.compactions and ready is not None:

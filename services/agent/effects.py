@@ -122,6 +122,7 @@ class RunEffects:
                 current_trace_id(),
                 dict(measured.metrics),
                 measured.provider_trace,
+                self._around.counted,
             ),
         )
         measured.provider_trace = None

@@ -28,13 +28,13 @@ def failure_of(error: LociError) -> Failure:
 
 
 def overflows(error: LociError) -> bool:
-    """Whether what was sent is too much: for the model's window, or for a message on the wire."""
-    if isinstance(error, ResourceExhausted):
-        # A rate limit has an LLM_ reason; without one it is the size of the message.
-        return not error.reason.startswith("LLM_")
+    """Whether what was sent is too much for the model's window."""
     return error.reason == "LLM_CONTEXT_OVERFLOW"
 
 
 def refuses_history(error: LociError) -> bool:
     """Whether another history may do: this one is too long or too heavy, or holds what the model does not take."""
+    if isinstance(error, ResourceExhausted):
+        # A rate limit has an LLM_ reason; without one it is the size of the message.
+        return not error.reason.startswith("LLM_")
     return overflows(error) or error.reason == "LLM_BAD_REQUEST"

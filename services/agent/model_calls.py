@@ -11,7 +11,7 @@ from uuid import UUID
 
 import orjson
 
-from services.agent.budget import excess, overflow_in_system, shortened
+from services.agent.budget import calibrated, excess, overflow_in_system, shortened
 from services.agent.context import fits, sendable, shortenings
 from services.agent.deltas import PieceDeltas
 from services.agent.events import Abandoned, Delta
@@ -23,6 +23,7 @@ from services.agent.policy import POLICIES
 from services.agent.ports import (
     BlockView,
     CallSite,
+    Counted,
     Memory,
     MemoryView,
     ModelRequest,
@@ -44,7 +45,7 @@ from services.common.ids import uuid7
 # A model gateway that is being restarted is asked again this often, with a growing pause.
 ATTEMPTS = 8
 # Compactions for one reply, after which a model that still refuses is shown less without one.
-MOST_COMPACTIONS = 6
+MOST_COMPACTIONS = 3
 _FIRST_PAUSE = 0.2
 # What a refusal that names no limit says of the window: it is smaller than what was sent, by so much.
 _GUESS = 0.7
@@ -59,6 +60,11 @@ class Surroundings:
     tools: "asyncio.Future[tuple[ToolInfo, ...]]"
     recalled: "asyncio.Future[tuple[str, ...]] | None" = None
     prompt: Prompt | None = None
+    counted: Counted = field(default_factory=Counted)
+
+    def window(self, tokens: int) -> int:
+        """A window of so many tokens, in our estimates."""
+        return calibrated(tokens, estimated=self.counted.estimated, reported=self.counted.reported)
 
     def begin_anew(self, memory: Memory, site: CallSite) -> None:
         """After a compaction the prompt is compiled once more, from memory as it is now."""
@@ -135,7 +141,7 @@ class ModelCalls:
     async def ready(self, turn: Turn, step: UUID) -> Ready:
         """The prompt and the tools of a call. Raises LociError."""
         view, attached = await asyncio.gather(self._around.view, self._around.tools)
-        offered, window = offer(turn, attached), turn.settings.context_window_limit
+        offered, window = offer(turn, attached), self._around.window(turn.settings.context_window_limit)
         tools = shown(offered, turn.settings)
         of_tools = estimate_text(
             orjson.dumps([(tool.name, tool.description, tool.parameters) for tool in tools]).decode()
@@ -167,7 +173,7 @@ class ModelCalls:
         for attempt in range(first, first + ATTEMPTS):
             message_id, pause = uuid7(), 0.0
             try:
-                asked = self._ask(turn, action.step, attempt, message_id, request, ready.offered)
+                asked = self._ask(turn, action.step, attempt, message_id, request, ready.offered, ready.fixed)
                 async with aclosing(asked) as happenings:
                     async for happened in happenings:
                         yield happened
@@ -189,7 +195,7 @@ class ModelCalls:
         yield ModelFailed(action.step, attempt, failure)
 
     async def _ask(
-        self, turn: Turn, step: int, attempt: int, message_id: UUID, request: ModelRequest, offered: Offer
+        self, turn: Turn, step: int, attempt: int, message_id: UUID, request: ModelRequest, offered: Offer, fixed: int
     ) -> AsyncGenerator[Delta | Fact]:
         settings, began = turn.settings, time.monotonic_ns()
         pieces = PieceDeltas(
@@ -204,6 +210,8 @@ class ModelCalls:
                 if isinstance(part, Reply):
                     self._measured.metrics["llm_request_ns"] = time.monotonic_ns() - began
                     self._measured.provider_trace = part.trace
+                    sent = fixed + sum(map(estimate, request.history))
+                    self._around.counted = Counted(sent, part.usage.prompt_tokens)
                     yield self._replied(turn, step, attempt, message_id, part, offered)
                 elif self._positions.may_show and (delta := pieces.delta(part)) is not None:
                     yield replace(delta, sequence=self._positions.next())

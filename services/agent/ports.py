@@ -172,6 +172,14 @@ class Recall(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """Tokens of one model call: as we estimate them, and as its provider counts. 0: not known."""
+
+    estimated: int = 0
+    reported: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Owned:
     """A run that this replica drives under `fence`, with what is known of it and of its conversation."""
 
@@ -193,6 +201,8 @@ class Owned:
     # The prompt that this run began with, when an owner before had compiled it.
     prompt: "Prompt | None" = None
     recalled: int = 0
+    # Of the conversation's newest model call, to tell how far our estimates are off.
+    counted: Counted = field(default_factory=Counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +231,7 @@ class Commit:
     trace_id: str = ""
     metrics: Mapping[str, int] = field(default_factory=dict)
     provider_trace: str | None = None
+    counted: Counted = field(default_factory=Counted)
 
 
 @dataclass(frozen=True, slots=True)

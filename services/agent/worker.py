@@ -152,7 +152,7 @@ class Worker:
         recalled = None
         if settings.recall_passages and (query := asked(owned.turn)):
             recalled = asyncio.ensure_future(self._recall(owned.agent_id, query, settings.recall_passages))
-        return Surroundings(view, tools, recalled, owned.prompt)
+        return Surroundings(view, tools, recalled, owned.prompt, owned.counted)
 
     async def _recall(self, agent_id: UUID, query: str, most: int) -> tuple[str, ...]:
         try:

@@ -27,7 +27,7 @@ from services.agent.events import Ended, Event
 from services.agent.fact_log import options_to_json, settings_from_body
 from services.agent.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, Options
 from services.agent.messages import Message
-from services.agent.ports import Commit, Fenced, Owned, Stored
+from services.agent.ports import Commit, Counted, Fenced, Owned, Stored
 from services.agent.turn import begun
 from services.common.errors import Aborted, InvalidArgument, NotFound, ResourceExhausted
 from services.common.ids import to_public
@@ -233,6 +233,7 @@ class PostgresJournal:
             ancestors=request.ancestors,
             prompt_versions=row["prompt_versions"],
             recalled=first_seq - 1,
+            counted=Counted(row["estimated_tokens"], row["reported_tokens"]),
         )
 
     async def commit(self, owned: Owned, commit: Commit) -> Stored:
@@ -266,6 +267,8 @@ class PostgresJournal:
             due,
             None if trace is None else steps[0]["id"],
             trace,
+            commit.counted.estimated,
+            commit.counted.reported,
         )
         if extra := self._extra(owned, commit):
             async with self._pool.acquire() as connection, connection.transaction():

@@ -17,7 +17,7 @@ from services.agent.adapters.line import input_from_line
 from services.agent.adapters.rows import input_rows, message_from_row
 from services.agent.fact_log import failure_to_json, from_row, options_to_json, settings_from_body
 from services.agent.facts import SCHEMA_VERSION, Failure, StopReason, UserSpoke
-from services.agent.ports import Owned, Prompt
+from services.agent.ports import Counted, Owned, Prompt
 from services.agent.turn import CANCELLED, Turn, begun, evolve, status_of
 from services.common.errors import Aborted, InvalidArgument
 
@@ -150,7 +150,8 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> Owned:
         conversation_id,
     )
     owned = _taken(run, begun(run_id, settings_from_body(head["body"]), before, messages))
-    return replace(owned, prompt_versions=head["prompt_versions"], recalled=head["first_seq"] - 1)
+    counted = Counted(head["estimated_tokens"], head["reported_tokens"])
+    return replace(owned, prompt_versions=head["prompt_versions"], recalled=head["first_seq"] - 1, counted=counted)
 
 
 async def _resume(connection: Any, run: Mapping[str, Any]) -> Owned:

@@ -19,6 +19,7 @@ _AGENT = f"""
     JOIN agent.agents a ON a.organization_id = $1 AND a.id = c.agent_id AND a.deleted_at IS NULL
     LEFT JOIN agent.learned_windows l
         ON l.organization_id = $1 AND l.model = coalesce(%s::jsonb ->> 'model', c.model, a.model)
+        AND l.learned_at > now() - interval '7 days'
     WHERE c.organization_id = $1 AND c.id = $2 AND c.agent_id = $4 AND c.deleted_at IS NULL
 """
 
@@ -72,7 +73,8 @@ WITH old AS (
     FROM old, its_agent
     WHERE h.organization_id = $1 AND h.conversation_id = $2
         AND old.active_run_id IS NULL AND (old.pending_message_id IS NULL OR $16)
-    RETURNING h.log_id, h.next_seq - $13 AS first_seq, h.window_ordinal, h.window_seq, h.summary_id, h.prompt_versions
+    RETURNING h.log_id, h.next_seq - $13 AS first_seq, h.window_ordinal, h.window_seq, h.summary_id, h.prompt_versions,
+              h.estimated_tokens, h.reported_tokens
 ), run AS (
     INSERT INTO agent.runs (organization_id, id, agent_id, conversation_id, user_id, status, worker_id, home_id, fence,
                             facts, deadline, ancestors, request_hash, options, created_at, started_at)
@@ -89,7 +91,7 @@ WITH old AS (
     FROM head, {_MESSAGES % 12}
 )
 SELECT old.active_run_id, old.pending_message_id, its_agent.agent_id, its_agent.body, h.log_id, h.first_seq,
-       h.prompt_versions,
+       h.prompt_versions, h.estimated_tokens, h.reported_tokens,
        (SELECT json_agg(w) FROM ({_WINDOW.format(columns=_WINDOW_COLUMNS, most="$17")}) w) AS shown
 FROM old LEFT JOIN its_agent ON true LEFT JOIN head h ON true
 """
@@ -135,7 +137,7 @@ BEGIN_HEAD = f"""
 WITH its_agent AS ({_AGENT % ("$6", "$6")}), head AS (
     UPDATE agent.conversation_heads SET next_seq = next_seq + $5, last_message_at = clock_timestamp()
     WHERE organization_id = $1 AND conversation_id = $2 AND active_run_id = $3
-    RETURNING log_id, next_seq - $5 AS first_seq, prompt_versions
+    RETURNING log_id, next_seq - $5 AS first_seq, prompt_versions, estimated_tokens, reported_tokens
 )
 SELECT head.*, its_agent.agent_id, its_agent.body FROM head, its_agent
 """
@@ -163,7 +165,7 @@ WHERE h.organization_id = $1 AND h.conversation_id = $2
 # $1 organization, $2 run, $3 fence, $4 conversation, $5 agent, $6 facts, $7 messages, $8 number of messages, $9 steps,
 # $10 prompt hash, $11 prompt text, $12 prompt versions, $13 stop reason, $14 status, $15 usage, $16 error,
 # $17 first token at, $18 number of facts, $19 message whose calls wait for the client, $20 when they are answered without
-# one, $21 step with a trace, $22 that trace
+# one, $21 step with a trace, $22 that trace, $23 tokens of its model call as estimated, $24 as reported
 COMMIT = f"""
 WITH run AS (
     UPDATE agent.runs
@@ -178,7 +180,9 @@ WITH run AS (
         prompt_versions = coalesce($12::jsonb, h.prompt_versions),
         active_run_id = CASE WHEN $14::text IS NOT NULL AND h.waiting = 0 THEN NULL ELSE h.active_run_id END,
         pending_message_id = CASE WHEN $14::text IS NULL THEN h.pending_message_id ELSE $19 END,
-        approval_due = CASE WHEN $14::text IS NULL THEN h.approval_due ELSE $20 END
+        approval_due = CASE WHEN $14::text IS NULL THEN h.approval_due ELSE $20 END,
+        estimated_tokens = CASE WHEN $24 > 0 THEN $23 ELSE h.estimated_tokens END,
+        reported_tokens = CASE WHEN $24 > 0 THEN $24 ELSE h.reported_tokens END
     FROM run WHERE h.organization_id = $1 AND h.conversation_id = $4
     RETURNING h.log_id, h.next_seq - $8 AS first_seq, h.waiting
 ), stored AS (
@@ -223,11 +227,12 @@ JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_
 WHERE h.organization_id = $1 AND h.conversation_id = $2 AND m.organization_id = $1 AND m.id = $3
 """
 
-# What a model's window turned out to be; it only shrinks. $1 organization, $2 model, $3 tokens
+# What a model's window turned out to be; it only shrinks, until it is forgotten after a week: its provider may have
+# changed it. $1 organization, $2 model, $3 tokens
 LEARN_WINDOW = """
 INSERT INTO agent.learned_windows (organization_id, model, tokens) VALUES ($1, $2, $3)
 ON CONFLICT (organization_id, model) DO UPDATE SET tokens = excluded.tokens, learned_at = clock_timestamp()
-WHERE learned_windows.tokens > excluded.tokens
+WHERE learned_windows.tokens > excluded.tokens OR learned_windows.learned_at < now() - interval '7 days'
 """
 
 # The next in line gets the turn: its home drives it if it is alive, anyone otherwise. $1 organization, $2 conversation

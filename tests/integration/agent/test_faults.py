@@ -14,9 +14,10 @@ from services.agent.context import SHORTENINGS
 from services.agent.events import Abandoned
 from services.agent.facts import RunStatus, Settings
 from services.agent.messages import Call, Image, Text
-from services.agent.model_calls import ATTEMPTS
+from services.agent.model_calls import ATTEMPTS, MOST_COMPACTIONS
 from services.agent.ports import CallSite, ModelRequest, PartDelta, PeerLost, Reply
 from services.agent.shrinking import A_PICTURE
+from services.agent.sizes import estimate
 from services.common.errors import (
     DeadlineExceeded,
     InvalidArgument,
@@ -81,7 +82,8 @@ async def test_less_of_the_history_is_shown_until_the_model_takes_it(world: Worl
         events = await replica.send(world.request("the newest"))
         histories = [request.history for request in replica.models.requests[before:]]
     assert end(events).run.status is RunStatus.COMPLETED
-    assert len(histories[0]) > len(histories[1]) > len(histories[2])
+    sizes = [sum(map(estimate, history)) for history in histories]
+    assert sizes[0] > sizes[1] > sizes[2]
     assert all(history[-1].parts == (Text("the newest"),) for history in histories)
 
 
@@ -94,7 +96,7 @@ async def test_a_refusal_that_stays_fails_the_run(world: World) -> None:
         failure = end(await replica.send(world.request())).failure
         assert failure is not None
         assert failure.reason == "LLM_CONTEXT_OVERFLOW"
-        assert 1 < len(replica.models.requests) - before <= 1 + SHORTENINGS
+        assert 1 < len(replica.models.requests) - before <= 1 + MOST_COMPACTIONS + SHORTENINGS
 
 
 async def test_a_model_gateway_that_stays_lost(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

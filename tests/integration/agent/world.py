@@ -49,15 +49,24 @@ def calls(*names: str, arguments: str = "{}") -> Reply:
 
 @dataclass
 class ScriptedModels:
-    """Gives one reply, error or generator function after another; remembers what it was asked."""
+    """Gives one reply, error or generator function after another; remembers what it was asked.
+
+    Requests for a summary have a script and a memory of their own.
+    """
 
     replies: list[Any] = field(default_factory=list)
     requests: list[ModelRequest] = field(default_factory=list)
+    summaries: list[Any] = field(default_factory=list)
+    summary_requests: list[ModelRequest] = field(default_factory=list)
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
         """The next reply of the script."""
-        self.requests.append(request)
-        reply = self.replies.pop(0) if self.replies else text("I have nothing more to say.")
+        if request.text_only:
+            self.summary_requests.append(request)
+            reply = self.summaries.pop(0) if self.summaries else text("They talked.")
+        else:
+            self.requests.append(request)
+            reply = self.replies.pop(0) if self.replies else text("I have nothing more to say.")
         if isinstance(reply, Exception):
             raise reply
         if isinstance(reply, Reply):
@@ -235,6 +244,8 @@ async def world_on(url: str, counter: StatementCounter | None = None) -> AsyncGe
     pool = await open_pool(url, size=6, counter=counter)
     try:
         world = World(pool)
+        # Worlds share a tenant, and what one learns of its model is no concern of the next.
+        await pool.execute("DELETE FROM agent.learned_windows")
         await world.add_agent()
         yield world
     finally:

@@ -35,7 +35,10 @@ ALTER TABLE agent.conversation_heads
     -- The message whose calls wait for the client, and when they are answered without one.
     ADD COLUMN pending_message_id uuid,
     ADD COLUMN approval_due timestamptz,
-    ADD COLUMN last_message_at timestamptz;
+    ADD COLUMN last_message_at timestamptz,
+    -- Tokens of the newest model call: as we had estimated them, and as its provider counted.
+    ADD COLUMN estimated_tokens integer NOT NULL DEFAULT 0,
+    ADD COLUMN reported_tokens integer NOT NULL DEFAULT 0;
 CREATE INDEX heads_by_approval ON agent.conversation_heads (approval_due) WHERE approval_due IS NOT NULL;
 
 -- What the request asked for, beside its messages; a run keeps it.
