@@ -16,13 +16,25 @@ from gateway.conversations import ConversationAgents
 from gateway.edge import Edge
 from gateway.errors import UNKNOWN_ERROR, Problem, invalid, problem_of
 from gateway.peers import Peers
-from gateway.routes import agent_parts, agents, blocks, conversations, health, messages, models, passages, runs, tools
+from gateway.routes import (
+    agent_parts,
+    agents,
+    blocks,
+    conversations,
+    health,
+    messages,
+    models,
+    passages,
+    runs,
+    steps,
+    tools,
+)
 from gateway.services import Services
 from gateway.settings import Settings
 from services.common.context import Signer
 from services.common.errors import LociError
 
-_ROUTERS = (health, agents, agent_parts, conversations, messages, passages, blocks, tools, models, runs)
+_ROUTERS = (health, agents, agent_parts, conversations, messages, passages, blocks, tools, models, runs, steps)
 _NOT_JSON = "the body is not JSON: send it with the header `content-type: application/json`"
 
 

@@ -65,7 +65,9 @@ _BY_REASON: Mapping[str, Rule] = {
     "BLOCK_INVALID": Rule(422),
     "BLOCK_LABEL_TAKEN": Rule(409, final=True),
     # Rejecting is what the operator or the client asked for; who wants to wait says so, and is not held to seconds.
+    "CALLBACK_URL_INVALID": Rule(422),
     "CONVERSATION_BUSY": Rule(409, final=True, says="is currently being processed"),
+    "FEEDBACK_INVALID": Rule(422),
     "INVALID_ID": Rule(422),
     "INVALID_REQUEST": Rule(422),
     "LLM_AUTHENTICATION": Rule(401, "llm_authentication"),
@@ -88,6 +90,7 @@ _BY_REASON: Mapping[str, Rule] = {
     # gRPC's own, without a reason from a service: a message that is too large for it.
     "RESOURCE_EXHAUSTED": Rule(413, detail="the request, or what it asks for, is larger than 32 MiB; ask for less"),
     "TOOL_CALL_IDS_INVALID": Rule(400, says="Invalid tool call IDs"),
+    "RUN_ACTIVE": Rule(409, final=True),
     "TOOL_NAME_TAKEN": Rule(400),
 }
 

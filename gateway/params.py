@@ -53,6 +53,7 @@ BlockId = Annotated[str, _path("block"), checked_id("block")]
 ToolId = Annotated[str, _path("tool"), checked_id("tool")]
 PassageId = Annotated[str, _path("passage"), checked_id("passage")]
 RunId = Annotated[str, _path("run"), checked_id("run")]
+StepId = Annotated[str, _path("step"), checked_id("step")]
 ConversationId = Annotated[str, _path("conv"), checked_id("conv")]
 # A conversation; or `default`, with the agent elsewhere; or (deprecated) the agent whose default conversation is meant.
 ConversationRef = Annotated[str, _path("conv"), AfterValidator(_conversation)]

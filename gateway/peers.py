@@ -14,6 +14,7 @@ from loci.agent.v1.agent_service_pb2_grpc import AgentServiceStub
 from loci.agent.v1.conversation_service_pb2_grpc import ConversationServiceStub
 from loci.agent.v1.message_service_pb2_grpc import MessageServiceStub
 from loci.agent.v1.run_service_pb2_grpc import RunServiceStub
+from loci.agent.v1.step_service_pb2_grpc import StepServiceStub
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
 from loci.memory.v1.passage_service_pb2_grpc import PassageServiceStub
@@ -69,6 +70,7 @@ class Peers:
         self.conversations = ConversationServiceStub(agent)
         self.messages = MessageServiceStub(agent)
         self.runs = RunServiceStub(agent)
+        self.steps = StepServiceStub(agent)
         self.blocks = BlockServiceStub(memory)
         self.passages = PassageServiceStub(memory)
         self.models = ModelServiceStub(llm_gateway)

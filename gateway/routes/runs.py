@@ -1,18 +1,19 @@
 """Runs: what became of requests."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway import answers, convert
+from gateway import answers, convert, traces
 from gateway.bodies.messages import AttachRun
 from gateway.body import JsonRoute
 from gateway.deltas import Deltas
 from gateway.errors import InvalidRequest
-from gateway.messages import answer_types, message
-from gateway.params import Cursor, Limit, Names, Order, RunId, one_page, page_size, split
+from gateway.message_pages import shown_page
+from gateway.messages import answer_types
+from gateway.params import Cursor, Limit, Names, Order, RunId, page_size, split
 from gateway.responses import json_response
 from gateway.services import Loci
 from gateway.spoken import Spoken
@@ -25,6 +26,10 @@ router = APIRouter(prefix="/runs", tags=["runs"], route_class=JsonRoute)
 _STATUSES = convert.enum_numbers(run_pb2.RunStatus.DESCRIPTOR)
 _STOP_REASONS = convert.enum_numbers(agent_pb2.StopReason.DESCRIPTOR)
 _ACTIVE = ("created", "running")
+_ORDERS = {
+    "created_at": run_service_pb2.RUN_ORDER_CREATED_AT,
+    "duration": run_service_pb2.RUN_ORDER_DURATION,
+}
 
 
 @router.get("")
@@ -40,11 +45,11 @@ async def list_runs(
     after: Cursor = None,
     limit: Limit = None,
     order: Order | None = None,
-    order_by: Literal["created_at"] = "created_at",
+    order_by: Literal["created_at", "duration"] = "created_at",
     active: bool = False,
     ascending: bool = False,
 ) -> Response:
-    """A page of runs, newest first."""
+    """A page of runs, newest (or longest) first. `ascending` is the older name of order=asc."""
     agents = [*split(agent_ids), *([agent_id] if agent_id else [])]
     wanted = split(statuses)
     if active:
@@ -60,6 +65,7 @@ async def list_runs(
         statuses=[run_pb2.RunStatus.ValueType(_number("statuses", name, _STATUSES)) for name in wanted],
         conversation_id=conversation_id,
         background=background,
+        order_by=_ORDERS[order_by],
     )
     if stop_reason is not None:
         request.stop_reason = agent_pb2.StopReason.ValueType(_number("stop_reason", stop_reason, _STOP_REASONS))
@@ -67,11 +73,26 @@ async def list_runs(
     return json_response([convert.run(run) for run in page.runs])
 
 
+@router.get("/active", deprecated=True)
+async def list_active_runs(
+    loci: Loci, agent_id: str | None = None, agent_ids: Names = None, background: bool | None = None
+) -> Response:
+    """Runs that have not ended, newest first."""
+    return await list_runs(loci, agent_id, agent_ids, background=background, active=True)
+
+
 @router.get("/{run_id}")
 async def retrieve_run(run_id: RunId, loci: Loci) -> Response:
     """One run."""
     request = run_service_pb2.GetRunRequest(run_id=run_id)
     return json_response(convert.run((await loci.peers.call(loci.peers.runs.GetRun, request)).run))
+
+
+@router.delete("/{run_id}")
+async def delete_run(run_id: RunId, loci: Loci) -> Response:
+    """Erases a run with its steps and traces; what was said stays in its conversation. An active one is refused."""
+    await loci.peers.call(loci.peers.runs.DeleteRun, run_service_pb2.DeleteRunRequest(run_id=run_id))
+    return json_response(None)
 
 
 @router.get("/{run_id}/messages")
@@ -84,15 +105,10 @@ async def list_run_messages(
     order: Order = "asc",
 ) -> Response:
     """What was said in a run, the input included, oldest first. `limit` counts stored messages, as everywhere."""
-    request = run_service_pb2.ListRunMessagesRequest(run_id=run_id)
-    found = await loci.peers.call(loci.peers.runs.ListRunMessages, request)
-    by_id: dict[str, list[convert.Rest]] = {}
-    spoken = Spoken()
-    for one in (part for whole in found.messages for part in spoken.whole(whole)):
-        by_id.setdefault(one.id, []).append(message(one))
-    ids = list(by_id) if order == "asc" else list(reversed(by_id))
-    page = one_page(ids, key=str, after=after, before=before, limit=page_size(limit, 100))
-    return json_response([part for key in page for part in by_id[key]])
+    request = run_service_pb2.ListRunMessagesRequest(
+        run_id=run_id, page_size=page_size(limit, 100), after=after, before=before, descending=order == "desc"
+    )
+    return json_response(await shown_page(loci.peers, loci.peers.runs.ListRunMessages, request))
 
 
 @router.get("/{run_id}/steps")
@@ -105,12 +121,11 @@ async def list_run_steps(
     order: Order = "desc",
 ) -> Response:
     """The model calls of a run, newest first."""
-    request = run_service_pb2.ListRunStepsRequest(run_id=run_id)
-    steps = list((await loci.peers.call(loci.peers.runs.ListRunSteps, request)).steps)
-    if order == "desc":
-        steps.reverse()
-    page = one_page(steps, key=lambda step: step.id, after=after, before=before, limit=page_size(limit, 100))
-    return json_response([convert.step(step) for step in page])
+    request = run_service_pb2.ListRunStepsRequest(
+        run_id=run_id, page_size=page_size(limit, 100), after=after, before=before, descending=order == "desc"
+    )
+    page = await loci.peers.call(loci.peers.runs.ListRunSteps, request)
+    return json_response([convert.step(step) for step in page.steps])
 
 
 @router.get("/{run_id}/usage")
@@ -119,6 +134,24 @@ async def retrieve_run_usage(run_id: RunId, loci: Loci) -> Response:
     request = run_service_pb2.GetRunUsageRequest(run_id=run_id)
     found = await loci.peers.call(loci.peers.runs.GetRunUsage, request)
     return json_response(convert.run_usage(found.usage))
+
+
+@router.get("/{run_id}/metrics")
+async def retrieve_run_metrics(run_id: RunId, loci: Loci) -> Response:
+    """How long a run took, and which tools it called."""
+    request = run_service_pb2.GetRunMetricsRequest(run_id=run_id)
+    found = await loci.peers.call(loci.peers.runs.GetRunMetrics, request)
+    return json_response(traces.run_metrics(found.metrics))
+
+
+@router.get("/{run_id}/trace")
+async def retrieve_run_trace(
+    run_id: RunId, loci: Loci, limit: Annotated[int, Query(ge=1, le=5_000)] = 1_000
+) -> Response:
+    """A run as spans, worked out from what is stored of its steps; no tracing backend is needed."""
+    request = run_service_pb2.GetRunTraceRequest(run_id=run_id, limit=limit)
+    found = await loci.peers.call(loci.peers.runs.GetRunTrace, request)
+    return json_response([traces.span(span) for span in found.spans])
 
 
 @router.post("/{run_id}/stream")

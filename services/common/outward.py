@@ -137,7 +137,7 @@ async def resolve(host: str) -> list[Address]:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise Refused(f"{host} cannot be resolved") from None
-    return list(dict.fromkeys(ipaddress.ip_address(sockaddr[0].partition("%")[0]) for *_, sockaddr in found))
+    return list(dict.fromkeys(ipaddress.ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in found))
 
 
 @cache

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 import orjson
-
 from google.protobuf.descriptor import EnumDescriptor
 
 from loci.agent.v1 import agent_pb2, message_service_pb2, run_pb2, run_service_pb2

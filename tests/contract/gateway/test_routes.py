@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from fastapi import FastAPI
 from letta_client import resources
-from letta_client.resources import agents, blocks, models, runs
+from letta_client.resources import agents, blocks, models, runs, steps
 
 from gateway.bootstrap import build
 from gateway.edge import canonical_path
@@ -29,7 +29,13 @@ WHOLE: list[ModuleType] = [
     runs.runs,
     runs.messages,
     runs.steps,
+    runs.trace,
     runs.usage,
+    steps.feedback,
+    steps.messages,
+    steps.metrics,
+    steps.steps,
+    steps.trace,
 ]
 # Of these modules, the methods that work.
 PART = {

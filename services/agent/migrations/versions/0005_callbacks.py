@@ -15,8 +15,8 @@ ALTER TABLE agent.runs
     ADD COLUMN callback_error text
 """
 
-# A run ends in many places: by its worker, in the line, given up, with its agent. None of them can forget the order, and
-# none of the runs without a callback pays for it. The order holds all that is sent, so it outlives the run.
+# A run ends in many places: by its worker, in the line, given up, with its agent. None of them can forget the order,
+# and no run without a callback pays for it. The order holds all that is sent, so it outlives the run.
 _ORDER = """
 CREATE FUNCTION agent.order_callback() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
