@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.agent.agents import SETTABLE, AgentSettings, Defaults, begin, change, check_mask, with_tools
-from services.agent.drafts import AgentDraft, check, json_object
+from services.agent.drafts import AgentDraft, check, json_object, tool_rules
 from services.agent.instructions import INSTRUCTIONS
 from services.agent.names import random_name
 from services.agent.refusals import Refused
+from services.agent.tool_rules import ExitLoop, RunFirst
 
 DEFAULTS = Defaults("loci/demo", "loci/hash")
 ONE, TWO = UUID(int=1), UUID(int=2)
@@ -200,3 +201,98 @@ def test_every_setting_can_be_changed_but_the_type() -> None:
             assert change(before, draft, check_mask([name]), window=64_000, defaults=DEFAULTS)
     with pytest.raises(Refused, match="blocks"):
         check_mask(["blocks"])
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        None,
+        {},
+        {"type": "text"},
+        {"type": "json_object"},
+        {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}, "strict": True}},
+    ],
+)
+def test_forms_of_replies_that_can_be(form: dict[str, Any] | None) -> None:
+    assert _begun(response_format=form).response_format == (form or None)
+    assert check(AgentDraft(model_settings={"response_format": form}))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"type": "xml"},
+        {"type": None},
+        {"kind": "text"},
+        {"type": "json_schema"},
+        {"type": "json_schema", "json_schema": []},
+        {"type": "json_schema", "json_schema": {"schema": "text"}},
+    ],
+)
+def test_forms_of_replies_that_cannot_be(form: Any) -> None:
+    with pytest.raises(Refused, match=r"^response_format must be"):
+        check(AgentDraft(response_format=form))
+    with pytest.raises(Refused, match=r"^model_settings\.response_format must be"):
+        check(AgentDraft(model_settings={"response_format": form}))
+
+
+@pytest.mark.parametrize("form", ["text", 5, [{"type": "text"}]])
+def test_a_form_of_replies_is_an_object(form: Any) -> None:
+    with pytest.raises(Refused, match="response_format must be"):
+        check(AgentDraft(model_settings={"response_format": form}))
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("context_window_limit", 1, 2**31 - 1),
+        ("max_files_open", 0, 1_000),
+        ("per_file_view_window_char_limit", 1, 2**31 - 1),
+        ("recall_passages", 0, 50),
+    ],
+)
+def test_numbers_have_their_range(name: str, least: int, most: int) -> None:
+    for value in (least, most):
+        assert check(AgentDraft(**{name: value}))  # type: ignore[arg-type]
+    for value in (least - 1, most + 1):
+        with pytest.raises(Refused, match=f"{name} must be at least {least} and at most {most}, not {value}"):
+            check(AgentDraft(**{name: value}))  # type: ignore[arg-type]
+
+
+def test_tool_rules_of_a_client() -> None:
+    assert tool_rules("") == tool_rules("[]") == ()
+    given = r'[{"type": "exit_loop", "tool_name": "a\u0000"}, {"type": "run_first", "tool_name": "b"}]'
+    assert tool_rules(given) == (ExitLoop("a"), RunFirst("b"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{}", "tool_rules must be a JSON array, not a dict"),
+        ("[", "tool_rules must be a JSON array"),
+        ('[{"type": "exit_loop", "tool_name": "a"}, {"type": "exit_loop"}]', r"tool_rules\[1\]\.tool_name"),
+        ("[" + ",".join(['{"type": "exit_loop", "tool_name": "a"}'] * 1_001) + "]", "at most 1000"),
+    ],
+)
+def test_tool_rules_that_cannot_be(text: str, says: str) -> None:
+    with pytest.raises(Refused, match=says) as caught:
+        tool_rules(text)
+    assert caught.value.reason == "AGENT_INVALID"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [({"mode": "partial_evict"}, "mode"), ({"clip_chars": "many"}, "clip_chars"), ({"model": 5}, "model")],
+)
+def test_compaction_settings_that_cannot_be(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(Refused, match=f"compaction_settings cannot be used: {says}"):
+        check(AgentDraft(compaction_settings=given))
+
+
+def test_what_depends_on_the_type_stays_with_it() -> None:
+    before = _begun(agent_type="workflow_agent", message_buffer_autoclear=False)
+    draft, mask = check(AgentDraft(message_buffer_autoclear=False)), frozenset({"message_buffer_autoclear", "system"})
+    after = change(before, draft, mask, window=0, defaults=DEFAULTS)
+    assert before.message_buffer_autoclear
+    assert after.message_buffer_autoclear
+    assert after.system == INSTRUCTIONS["workflow_agent"]
