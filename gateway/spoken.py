@@ -5,8 +5,8 @@ left out, in answers, streams and lists alike. What is not such a call stays as 
 or lack the text, and a return that reports an error, which says that the text was not accepted.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from uuid import UUID
 
 import orjson
@@ -27,14 +27,20 @@ class _Call:
     name: str = ""
     # Arguments that came before the name.
     held: str = ""
+    # All arguments that came; kept where the first ones may be missing.
+    heard: list[str] = field(default_factory=list)
 
 
 class Spoken:
-    """How the calls of one request or list are shown. `tool`: the one that speaks; `argument`: what it says."""
+    """How the calls of one request or list are shown. `tool`: the one that speaks; `argument`: what it says.
 
-    def __init__(self, tool: str = "send_message", argument: str = "message") -> None:
+    resumed: the stream begins after a cursor, so the head of a text may have been read before.
+    """
+
+    def __init__(self, tool: str = "send_message", argument: str = "message", *, resumed: bool = False) -> None:
         self._tool = tool
         self._argument = argument
+        self._resumed = resumed
         # The calls of messages that are being written, by message id and call id.
         self._open: dict[str, dict[str, _Call]] = {}
 
@@ -42,8 +48,7 @@ class Spoken:
         """A stored message as it is shown; nothing where it is only the return of what was said."""
         match source.WhichOneof("message"):
             case "tool_call_message":
-                self._open.pop(source.id, None)
-                return self._calls(source)
+                return self._calls(source, self._open.pop(source.id, {}))
             case "tool_return_message":
                 return self._returns(source)
             case _:
@@ -64,6 +69,8 @@ class Spoken:
         if call is None:
             call = calls[piece.tool_call_id] = _Call(len(calls), TextArgument(self._argument))
         call.name = call.name or piece.name
+        if self._resumed:
+            call.heard.append(piece.arguments)
         if not call.name:
             call.held += piece.arguments
             return []
@@ -76,14 +83,16 @@ class Spoken:
         text = call.argument.feed(arguments)
         return [_said(source, text, call.index)] if text else []
 
-    def _calls(self, source: message_pb2.Message) -> list[message_pb2.Message]:
+    def _calls(self, source: message_pb2.Message, open_: Mapping[str, _Call]) -> list[message_pb2.Message]:
         shown: list[message_pb2.Message] = []
         others: list[message_pb2.ToolCall] = []
         place = 0
         for index, call in enumerate(source.tool_call_message.tool_calls):
             text = self._text(call)
             if text is not None:
-                shown.append(_said(source, text, index))
+                read = self._read_before(call, open_.get(call.tool_call_id))
+                if not read or read != text:
+                    shown.append(_said(source, text.removeprefix(read), index))
                 continue
             if not others:
                 place = len(shown)
@@ -101,6 +110,13 @@ class Spoken:
             return None
         text = arguments.get(self._argument) if isinstance(arguments, dict) else None
         return text if isinstance(text, str) else None
+
+    def _read_before(self, call: message_pb2.ToolCall, heard: _Call | None) -> str:
+        """The head of the text, when only the tail of its call was heard in this stream."""
+        tail = "".join(heard.heard) if heard else ""
+        if not tail or call.arguments.startswith(tail) or not call.arguments.endswith(tail):
+            return ""
+        return TextArgument(self._argument).feed(call.arguments.removesuffix(tail))
 
     def _returns(self, source: message_pb2.Message) -> list[message_pb2.Message]:
         returns = source.tool_return_message.tool_returns

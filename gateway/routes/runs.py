@@ -173,7 +173,7 @@ async def stream_run(run_id: RunId, loci: Loci, body: AttachRun | None = None) -
     frames = Frames(
         deltas=deltas,
         types=answer_types(compaction=body.include_compaction_messages),
-        spoken=Spoken() if body.use_assistant_message else None,
+        spoken=Spoken(resumed=resumed) if body.use_assistant_message else None,
         pings=body.include_pings is not False,
         numbered=True,
         run_id=run_id,

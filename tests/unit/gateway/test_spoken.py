@@ -146,3 +146,30 @@ def test_a_reader_that_lost_pieces_gets_the_rest_with_the_whole() -> None:
     whole = calls(("c1", "send_message", arguments), otid=OTID)
     told += [chunk for one in spoken.whole(whole) for chunk in deltas.whole(one)]
     assert "".join(chunk["content"] for chunk in told) == "Hello Ada"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tail", "told"),
+    [
+        ('{"message": "Hello Ada"}', ' Ada"}', [" Ada"]),
+        ('{"message": "Hello Ada"}', '"}', []),
+        ('{"message": "Hello", "a": 1}', "1}", []),
+        ('{"thinking": "greet", "message": "Hello"}', 'eet", "message": "Hello"}', ["Hello"]),
+        # Nothing of it was heard: perhaps nothing of it was read before either.
+        ('{"message": "Hello"}', "", ["Hello"]),
+        # All of it was.
+        ('{"message": "Hello"}', '{"message": "Hello"}', ["Hello"]),
+        # What was heard belongs to another text: better twice than not at all.
+        ('{"message": "Hello"}', 'lu"}', ["Hello"]),
+    ],
+)
+def test_a_reader_that_resumes_in_the_middle_of_a_text_gets_its_tail(
+    arguments: str, tail: str, told: list[str]
+) -> None:
+    spoken, deltas = Spoken(resumed=True), Deltas(tail_only=True)
+    pieces = [calls(("c1", "send_message", tail[start : start + 3]), otid=OTID) for start in range(0, len(tail), 3)]
+    chunks = [chunk for piece in pieces for one in spoken.piece(piece) for chunk in deltas.piece(one)]
+    whole = calls(("c1", "send_message", arguments), otid=OTID)
+    chunks += [chunk for one in spoken.whole(whole) for chunk in deltas.whole(one)]
+    assert "".join(chunk["content"] for chunk in chunks) == "".join(told)
+    assert bool(chunks) == bool(told)
