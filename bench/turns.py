@@ -9,14 +9,9 @@ import asyncio
 import json
 import platform
 import re
-import socket
-import statistics
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +19,13 @@ import asyncpg
 import openai
 import psutil
 
+from bench.common import Report, fake_provider
 from bench.wire import Connection
 from cli.home import Home
 from cli.names import DATABASE
 from cli.postgres import SUPERUSER, url
 from cli.secrets import passwords
-from tests.e2e.stack import ROOT, Stack, free_port, running
+from tests.e2e.stack import Stack, running
 
 WARM_UP = 30
 WINDOW_TURNS = 10
@@ -42,54 +38,6 @@ HISTORY: list[dict[str, str]] = [{"role": "system", "content": "You are an agent
 REPLY = "Here is a short answer that ends the turn."
 NOTE = {"name": "core_memory_append", "arguments": {"label": "human", "content": "x"}}
 CONCURRENT = (1, 8, 32, 64)
-
-
-@dataclass
-class Report:
-    """What was measured: name -> figure, in the order of measuring."""
-
-    figures: dict[str, float] = field(default_factory=dict)
-
-    def add(self, name: str, value: float) -> None:
-        """One figure, printed at once."""
-        self.figures[name] = round(value, 3)
-        print(f"  {name:<58}{value:>12.2f}", flush=True)
-
-    def spread(self, name: str, seconds: list[float]) -> float:
-        """Median and 95th percentile in ms; returns the median."""
-        milliseconds = sorted(1e3 * each for each in seconds)
-        median = statistics.median(milliseconds)
-        self.add(f"{name}, p50 ms", median)
-        self.add(f"{name}, p95 ms", milliseconds[int(0.95 * len(milliseconds))])
-        return median
-
-
-@contextmanager
-def fake_provider() -> Iterator[int]:
-    """A fake OpenAI in a process of its own; its port."""
-    port = free_port()
-    command = [sys.executable, "-m", "tests.fakes.openai_server", "--port", str(port), "--no-record"]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-    try:
-        wait_for(lambda: _listens(port))
-        yield port
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def wait_for(ready: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Polls until `ready`."""
-    deadline = time.monotonic() + seconds
-    while not ready():
-        if time.monotonic() > deadline:
-            raise TimeoutError("not ready in time")
-        time.sleep(0.02)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 async def timed(count: int, action: Callable[[], Awaitable[Any]]) -> list[float]:
@@ -332,13 +280,13 @@ async def measure(stack: Stack, fake_port: int, count: int, seconds: float) -> R
     return report
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Prints a table while it measures, then JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=300, help="calls per figure (300)")
     parser.add_argument("--seconds", type=float, default=8.0, help="seconds per throughput figure (8)")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     print(f"{platform.machine()}, {psutil.cpu_count()} cores, Python {platform.python_version()}")
     with fake_provider() as port:
         environment = {"OPENAI_API_KEY": "sk-bench", "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1"}

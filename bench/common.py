@@ -1,0 +1,61 @@
+"""What the benchmarks share: the report, a fake provider, and the line of figures."""
+
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tests.e2e.stack import ROOT, free_port
+
+
+@dataclass
+class Report:
+    """What was measured: name -> figure, in the order of measuring."""
+
+    figures: dict[str, float] = field(default_factory=dict)
+
+    def add(self, name: str, value: float) -> None:
+        """One figure, printed at once."""
+        self.figures[name] = round(value, 3)
+        print(f"  {name:<58}{value:>12.2f}", flush=True)
+
+    def spread(self, name: str, seconds: list[float]) -> float:
+        """Median and 95th percentile in ms; returns the median."""
+        milliseconds = sorted(1e3 * each for each in seconds)
+        median = statistics.median(milliseconds)
+        self.add(f"{name}, p50 ms", median)
+        self.add(f"{name}, p95 ms", milliseconds[int(0.95 * len(milliseconds))])
+        return median
+
+
+@contextmanager
+def fake_provider(*, record: bool = False) -> Iterator[int]:
+    """A fake OpenAI in a process of its own; its port. `record`: it keeps what it is sent."""
+    port = free_port()
+    command = [sys.executable, "-m", "tests.fakes.openai_server", "--port", str(port)]
+    command += [] if record else ["--no-record"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: _listens(port))
+        yield port
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def wait_for(ready: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Polls until `ready`."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > deadline:
+            raise TimeoutError("not ready in time")
+        time.sleep(0.02)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
