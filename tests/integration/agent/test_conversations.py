@@ -16,7 +16,7 @@ from loci.agent.v1 import message_service_pb2, run_pb2, run_service_pb2
 from loci.agent.v1.conversation_pb2 import Conversation
 from services.agent.adapters.conversation_sql import FORK
 from services.agent.messages import system_message_id
-from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, LociError, NotFound, Unavailable
+from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, InvalidArgument, LociError, NotFound
 from services.common.ids import from_public, to_public, uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
@@ -194,8 +194,8 @@ async def test_copies_of_blocks(world: AdminWorld) -> None:
 async def test_copies_without_a_conversation_are_swept(world: AdminWorld) -> None:
     agent = await world.create(blocks=[block("human")])
     conversation_id = to_public("conv", uuid7())
-    world.peers.failures["IsolateBlocks"] = [Unavailable("lost", reason="STRANGE")] * 50
-    with pytest.raises(Unavailable):
+    world.peers.failures["IsolateBlocks"] = [Aborted("lost", reason="STRANGE")]
+    with pytest.raises(Aborted):
         await create(world, agent.id, conversation_id=conversation_id, isolated=("human",))
     orders = await world.pool.fetch("SELECT kind, not_before > now() + interval '50 minutes' AS late FROM agent.outbox")
     assert [tuple(order) for order in orders] == [("purge_conversation_orphan", True)]
