@@ -67,6 +67,7 @@ _BY_REASON: Mapping[str, Rule] = {
     # Rejecting is what the operator or the client asked for; who wants to wait says so, and is not held to seconds.
     "CALLBACK_URL_INVALID": Rule(422),
     "CONVERSATION_BUSY": Rule(409, final=True, says="is currently being processed"),
+    "CONVERSATION_INVALID": Rule(422),
     "FEEDBACK_INVALID": Rule(422),
     "INVALID_ID": Rule(422),
     "INVALID_REQUEST": Rule(422),
