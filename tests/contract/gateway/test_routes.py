@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from fastapi import FastAPI
 from letta_client import resources
-from letta_client.resources import agents, blocks, models, runs, steps
+from letta_client.resources import agents, blocks, conversations, models, runs, steps
 
 from gateway.bootstrap import build
 from gateway.edge import canonical_path
@@ -24,6 +24,7 @@ WHOLE: list[ModuleType] = [
     agents.passages,
     blocks.blocks,
     blocks.agents,
+    conversations.conversations,
     models.models,
     models.embeddings,
     runs.runs,
@@ -39,8 +40,9 @@ WHOLE: list[ModuleType] = [
 ]
 # Of these modules, the methods that work.
 PART = {
-    agents.agents: {"create", "retrieve", "update", "list", "delete"},
+    agents.agents: {"create", "retrieve", "update", "list", "delete", "recompile"},
     agents.messages: {"create", "list", "cancel", "compact", "stream", "reset"},
+    conversations.messages: {"create", "list", "compact"},
     agents.tools: {"list", "attach", "detach", "update_approval"},
     resources.tools: {"create", "retrieve", "update", "list", "delete", "upsert"},
 }
