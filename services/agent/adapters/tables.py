@@ -135,6 +135,8 @@ conversation_heads = _table(
     _id("pending_message_id", nullable=True),
     _time("approval_due", nullable=True),
     _time("last_message_at", nullable=True),
+    _number("estimated_tokens"),
+    _number("reported_tokens"),
 )
 
 conversation_segments = _table(
