@@ -1,25 +1,18 @@
-"""The arguments of a call before anything runs: as JSON, against the tool's schema, with a rule's values. Pure.
+"""The arguments of a call before anything runs: as JSON, and with a rule's values. Pure.
 
-The sentences are those of the tool runner, which checks once more and more: here, on a shared event loop, only small
-arguments are checked, and only by schemas whose check is quick (json_schema.py). Most are. What is no JSON Schema, or
-one with references or patterns, means "not checked here".
+Whoever runs the call checks them against the tool's schema. Only what a tool rule gives is checked here: when that does
+not fit, it is the rule that is wrong, not the model, and the run ends.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
-from services.agent.json_schema import Path, faults, is_checkable, listed
-
 MOST_BYTES = 1024 * 1024
-_MOST_CHECKED_CHARS = 64 * 1024
 _MOST_PROBLEMS = 5
-# What models trained on the reference add out of habit; the tool runner drops it.
-_HABITS = frozenset({"request_heartbeat"})
-# With one of these a schema itself decides about arguments that it does not name.
-_SPEAKS_OF_OTHERS = frozenset({"additionalProperties", "anyOf", "oneOf"})
+# Keywords that can make a check take as long as their author likes; a schema with one is left to who runs the tool.
+_COSTLY = ('"pattern"', '"patternProperties"', '"$ref"', '"$dynamicRef"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,44 +46,27 @@ def prefill(arguments: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str
     return {**arguments, **values}
 
 
-def check(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Problem | None:
-    """What is wrong with the arguments by the tool's `parameters`; None where nothing is, or nothing can be said."""
-    return _problem(arguments, schema, schema)
-
-
 def check_prefilled(values: Mapping[str, Any], schema: Mapping[str, Any]) -> Problem | None:
-    """The same for the arguments that a tool rule gives: what is missing may yet come from the model."""
-    return _problem(values, schema, {keyword: wanted for keyword, wanted in schema.items() if keyword != "required"})
+    """What is wrong with values that a rule gives, by the tool's `parameters`.
 
+    What is missing may yet come from the model. None where nothing is, and where nothing can be said: the schema is costly to check, or is none.
+    """
+    # 12 MB, and few agents have a rule that gives arguments.
+    import jsonschema  # noqa: PLC0415
 
-def _problem(arguments: Mapping[str, Any], schema: Any, applied: Any) -> Problem | None:
-    try:
-        if not is_checkable(schema) or len(json.dumps(arguments, ensure_ascii=False)) > _MOST_CHECKED_CHARS:
-            return None
-        given = {name: value for name, value in arguments.items() if not _left_out(name, value, schema)}
-        found = tuple(islice(_distinct(_sentences(given, applied)), _MOST_PROBLEMS))
-    except RecursionError:
+    if any(keyword in json.dumps(schema) for keyword in _COSTLY):
         return None
+    applied = {keyword: wanted for keyword, wanted in schema.items() if keyword != "required"}
+    known = schema.get("properties")
+    if isinstance(known, Mapping):
+        applied.setdefault("additionalProperties", False)
+    try:
+        jsonschema.Draft202012Validator.check_schema(applied)
+        errors = list(jsonschema.Draft202012Validator(applied).iter_errors(dict(values)))
+    except (jsonschema.SchemaError, RecursionError):
+        return None
+    found = tuple(f"{error.json_path}: {_storable(error.message[:400])}" for error in errors[:_MOST_PROBLEMS])
     return Problem(found) if found else None
-
-
-def _sentences(given: dict[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
-    yield from _unknown(given, schema)
-    for path, text in faults(given, schema):
-        yield f"{_place(path)}: {text}"
-
-
-def _distinct(sentences: Iterable[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for sentence in sentences:
-        if sentence not in seen:
-            seen.add(sentence)
-            yield _storable(sentence)
-
-
-def _place(path: Path) -> str:
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return text.removeprefix(".") or "arguments"
 
 
 def _storable(text: str) -> str:
@@ -100,31 +76,3 @@ def _storable(text: str) -> str:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _left_out(name: str, value: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether the runner takes it as not given: models write null for an argument that they leave out."""
-    known = schema.get("properties", {})
-    if name not in known:
-        return name in _HABITS
-    return value is None and name not in schema.get("required", ()) and not _admits_null(known[name])
-
-
-def _admits_null(schema: Any) -> bool:
-    if not isinstance(schema, Mapping):
-        return True
-    if "type" in schema:
-        return "null" in listed(schema["type"])
-    if "enum" in schema:
-        return None in schema["enum"]
-    return "anyOf" not in schema or any(map(_admits_null, schema["anyOf"]))
-
-
-def _unknown(given: Iterable[str], schema: Mapping[str, Any]) -> Iterator[str]:
-    """Arguments that the function would refuse as unexpected."""
-    if _SPEAKS_OF_OTHERS & schema.keys():
-        return
-    known = schema.get("properties", {})
-    for name in given:
-        if name not in known:
-            yield f"{name}: is not an argument of this tool; it takes {', '.join(known) or 'none'}"

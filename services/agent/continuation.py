@@ -3,10 +3,9 @@
 Source: LETTA V1 API, agent loop, continuation. None: the model is called again.
 """
 
+import json
 from collections.abc import Sequence
 from uuid import UUID
-
-import orjson
 
 from services.agent.facts import Finish, ModelReplied, Remind, Settings, StopReason, ToolsReturned
 from services.agent.messages import Message, Return, calls_of
@@ -78,15 +77,15 @@ def _by_heartbeat(settings: Settings, reply: ModelReplied, returned: ToolsReturn
 def wants_heartbeat(arguments: str) -> bool:
     """Whether a call asks to go on after it."""
     try:
-        value = orjson.loads(arguments)
-    except orjson.JSONDecodeError:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and str(value.get(HEARTBEAT, "")).lower() == "true"
 
 
 def heartbeat(reason: str) -> str:
     """The message that lets an older agent go on, in the reference's form."""
-    return orjson.dumps({"type": "heartbeat", "reason": reason}).decode()
+    return json.dumps({"type": "heartbeat", "reason": reason})
 
 
 def _ran(returned: ToolsReturned | None) -> list[Return]:

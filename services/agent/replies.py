@@ -1,10 +1,9 @@
 """From what a model gave to the message that is stored. Pure."""
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from uuid import UUID
-
-import orjson
 
 from services.agent.facts import Settings
 from services.agent.messages import Call, Message, Part, Reasoning, without_nul
@@ -45,10 +44,10 @@ def _unshaped(parts: Iterable[Part]) -> Iterator[Part]:
 
 def _with_thought(arguments: str, thought: str) -> str:
     try:
-        value = orjson.loads(arguments)
-    except orjson.JSONDecodeError:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
         return arguments
-    return orjson.dumps({THINKING: thought, **value}).decode() if isinstance(value, dict) else arguments
+    return json.dumps({THINKING: thought, **value}) if isinstance(value, dict) else arguments
 
 
 def _shaped(parts: Iterable[Part], settings: Settings, offered: Offer, run_id: UUID, step: int) -> Iterator[Part]:
@@ -70,10 +69,10 @@ def _shaped(parts: Iterable[Part], settings: Settings, offered: Offer, run_id: U
 def _inner_thought(call: Call) -> tuple[str, Call]:
     """What the model thought in an argument of the call, and the call without it."""
     try:
-        arguments = orjson.loads(call.arguments)
-    except orjson.JSONDecodeError:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
         return "", call
     if not isinstance(arguments, dict) or not isinstance(arguments.get(THINKING), str):
         return "", call
     thought = arguments.pop(THINKING)
-    return thought, replace(call, arguments=orjson.dumps(arguments).decode())
+    return thought, replace(call, arguments=json.dumps(arguments))

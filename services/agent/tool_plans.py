@@ -3,13 +3,12 @@
 In this order: what the client answered; tools that are not there; tool rules; arguments.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import orjson
-
 from services.agent.approvals import answers, settled
-from services.agent.arguments import Problem, check, check_prefilled, parse, prefill
+from services.agent.arguments import Problem, check_prefilled, parse, prefill
 from services.agent.continuation import HEARTBEAT
 from services.agent.facts import RunTools
 from services.agent.messages import Call, Return
@@ -58,12 +57,11 @@ def _with_arguments(call: Call, tool: ToolInfo, turn: Turn, offered: Offer) -> t
     arguments = parse(call.arguments)
     if isinstance(arguments, Problem):
         return _refused(call, arguments.told(call.name)), False
+    given = prefill(arguments, values)
     if POLICIES[turn.settings.agent_type].heartbeats:
-        arguments.pop(HEARTBEAT, None)
-    arguments = prefill(arguments, values)
-    if (problem := check(arguments, tool.parameters)) is not None:
-        return _refused(call, problem.told(call.name)), False
-    return replace(call, arguments=orjson.dumps(arguments).decode()), False
+        given.pop(HEARTBEAT, None)
+    # As the model wrote them where nothing changes: what is read and written again may differ in its numbers.
+    return (call if given == arguments else replace(call, arguments=json.dumps(given))), False
 
 
 def _refused(call: Call, sentence: str) -> Return:
