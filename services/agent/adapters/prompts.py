@@ -9,7 +9,6 @@ from services.agent.agents import Agent
 from services.agent.facts import Settings
 from services.agent.ports import Memory
 from services.agent.prompt import compile_prompt
-from services.agent.rule_json import rules_from_json
 
 # $1 organization, $2 conversation
 _HEAD = """
@@ -35,7 +34,7 @@ class PromptsNow:
             system=agent.settings.system,
             context_window_limit=agent.settings.context_window_limit,
             agent_type=agent.settings.agent_type,
-            tool_rules=rules_from_json(agent.settings.tool_rules),
+            tool_rules=agent.settings.tool_rules,
             timezone=agent.settings.timezone,
         )
         prompt = compile_prompt(
