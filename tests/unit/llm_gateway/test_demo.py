@@ -160,6 +160,18 @@ async def test_tool_choice() -> None:
     assert "My tools: none" in await says(user("use roll_dice"), tools=[DICE], tool_choice=ToolMode.NONE)
 
 
+async def test_it_summarises_a_transcript_by_what_was_said_in_it() -> None:
+    transcript = (
+        "The transcript follows.\n<transcript>\n[2026-01-01 10:00] user: my name is Ada\n"
+        "[2026-01-01 10:01] assistant: Hello.\n[2026-01-01 10:02] user Bob: " + "x" * 500 + "\n</transcript>\nNow."
+    )
+    said = await says(user(transcript))
+    assert "among 2 things" in said
+    assert "- my name is Ada\n- xxx" in said
+    assert "Hello" not in said
+    assert len(said) < 500
+
+
 async def test_it_streams_word_by_word_and_is_deterministic() -> None:
     asked = request(user("hello"), handle="loci/demo")
     events = await ask(asked, stream=True)

@@ -1,6 +1,7 @@
 """The demo model's rules: from the last user message to tool calls and an answer. Pure and deterministic.
 
 In this order, the first that applies:
+    a transcript to summarise         repeats what the people in it said, shortened
     use TOOL with name=value, ...     calls it (directives.py)
     what is my name? / who am I?      answers from the memory blocks
     what do I like?                   answers from the memory blocks
@@ -26,6 +27,9 @@ _ABOUT = re.compile(r"\bwhat do you (?:know|remember) about ([^?.!\n]+)", re.IGN
 _REMEMBER = re.compile(r"\bremember that (.+)", re.IGNORECASE | re.DOTALL)
 _NAME = re.compile(r"\b(?:(?i:my name is|my name's)|(?i:call me)(?= [A-Z])) ([^\W\d_][\w'’-]*(?: [A-Z][\w'’-]*)*)")
 _LIKE = re.compile(r"(?i:\bI (?:really |also )?(?:like|love|enjoy)) (.+?)(?=[.!?;\n]|,? and (?:I|my) |$)")
+_TRANSCRIPT = re.compile(r"<transcript>\n(.*)\n</transcript>", re.DOTALL)
+_SAID = re.compile(r"^\[[^]\n]*\] (?:user|earlier summary)[^:\n]*: (.+)$", re.MULTILINE)
+_MOST_LINES, _LONGEST_LINE = 40, 200
 _SIGNATURE = "(I am loci/demo, a demonstration that follows a few fixed rules, not a language model.)"
 _HELP = (
     "I understand: 'my name is ...', 'I like ...', 'remember that ...', 'what do you know about ...?', "
@@ -57,6 +61,8 @@ class Plan:
 
 def plan(text: str, system: str, tools: Sequence[ToolSpec]) -> Plan:
     """What to do about a user's message; the same for every step of its turn."""
+    if match := _TRANSCRIPT.search(text):
+        return _summary(match[1])
     steps, missing = read_directive(text, tools)
     if steps:
         return Plan(steps, _report)
@@ -76,6 +82,12 @@ def plan(text: str, system: str, tools: Sequence[ToolSpec]) -> Plan:
     if match := _REMEMBER.search(text):
         return _remember(match[1].strip(), pen, tools)
     return _note(text, pen) or _say("Hello. " + _HELP)
+
+
+def _summary(transcript: str) -> Plan:
+    said = [line[:_LONGEST_LINE] for line in _SAID.findall(transcript)]
+    shown = "\n".join(f"- {line}" for line in said[-_MOST_LINES:])
+    return _say(f"The user said, among {len(said)} things:\n{shown}\n")
 
 
 def _say(sentence: str) -> Plan:
