@@ -11,6 +11,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from loci.agent.v1 import agent_pb2, message_pb2
 from loci.agent.v1 import agent_service_pb2 as wire
+from loci.agent.v1 import conversation_service_pb2 as fork_wire
 from loci.agent.v1 import message_service_pb2 as message_wire
 from services.agent.base_tools import BASE_TOOLS
 from services.agent.instructions import INSTRUCTIONS
@@ -282,6 +283,21 @@ async def test_reset_messages_are_gone_from_view_and_not_from_memory(world: Admi
     assert len(await _messages(world, agent.id)) == len((await world.get(agent.id)).message_ids) == 3
     again = await _reset(world, agent.id)
     assert (len(again.message_ids), await world.rows("conversation_segments")) == (1, 1)
+
+
+async def test_what_was_reset_outlives_its_forks(world: AdminWorld) -> None:
+    agent = await world.create()
+    await world.say(agent.id, "Remember the marmot.")
+    fork = (
+        await world.call(world.conversations.ForkConversation, fork_wire.ForkConversationRequest(agent_id=agent.id))
+    ).conversation
+    await _reset(world, agent.id)
+    delete = fork_wire.DeleteConversationRequest(conversation_id=fork.id)
+    await world.call(world.conversations.DeleteConversation, delete)
+    await world.deliver()
+    assert await world.rows("conversations") == 1
+    stored = "SELECT count(*) FROM agent.messages WHERE agent_id = $1"
+    assert await world.pool.fetchval(stored, from_public("agent", agent.id)) == 2
 
 
 async def test_messages_are_not_reset_under_a_run(world: AdminWorld) -> None:
