@@ -5,9 +5,12 @@ itself. The run ends with requires_approval, and the conversation waits. The ans
 approval, which begins a run of its own; the first answer to a call counts. Once every gated call of the reply is
 answered, all its calls are: what was approved and what never had to wait runs, what was refused is told to the model,
 what the client returned is put in its place.
+
+Whether calls wait is read from the history alone. When the run that began with the last answer is stopped before their
+returns are stored, they wait no longer: the answer was given, and the next message must not set them off again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -67,12 +70,12 @@ def judge(history: Sequence[Message], input_messages: Sequence[Message]) -> Verd
 
 
 def pending_message(history: Sequence[Message]) -> Message | None:
-    """The message whose calls wait for the client; its answers may have begun to come."""
+    """The message whose calls wait for the client; some of them may be answered."""
     for message in reversed(history):
         if message.role == "tool":
             return None
         if gated_calls(message):
-            return message
+            return message if waiting(calls_of(message), answers(history, message)) else None
     return None
 
 
@@ -112,10 +115,38 @@ def settled(call: Call, answer: Answer | None) -> Call | Return:
                 return Return(call.id, call.name, _NOT_RETURNED, is_error=True, refused=True)
             return call
         case Decision(reason=reason):
-            said = f"The user refused this call. Reason: {reason}" if reason else "The user refused this call."
+            said = f"This call was denied. Reason: {reason}" if reason else "This call was denied."
             return Return(call.id, call.name, said, is_error=True, refused=True)
 
 
+def declined(history: Sequence[Message], pending: Message) -> tuple[Return, ...]:
+    """The returns of all calls of a message when waiting for the client is given up: what it has returned stays."""
+    given = answers(history, pending)
+    return tuple(
+        Return(call.id, call.name, _DECLINED, is_error=True, refused=True) if isinstance(made, Call) else made
+        for call in calls_of(pending)
+        for made in (settled(call, given.get(call.id)),)
+    )
+
+
+def waiting_runs(history: Sequence[Message], pending: Message) -> tuple[UUID, ...]:
+    """The runs that ended because calls of `pending` wait: the one that made them, then those that answered in part."""
+    place = next(place for place, message in enumerate(history) if message.id == pending.id)
+    asking = (pending, *filter(answers_in, history[place:]))
+    return tuple(dict.fromkeys(message.run_id for message in asking if message.run_id is not None))
+
+
+def repeated(given: Sequence[Answer], earlier: Iterable[tuple[UUID, Sequence[Answer]]]) -> UUID | None:
+    """The run that goes on, or is about to, with answers to all the calls that `given` answers."""
+    asked = {part.call_id for part in given} - {""}
+    for run_id, answered in earlier:
+        ids = {part.call_id for part in answered}
+        if answered and ("" in ids or asked <= ids):
+            return run_id
+    return None
+
+
+_DECLINED = "The run was cancelled while a call waited for the client, and this call was not run."
 _NOT_RETURNED = "This tool runs at the client, which approved the call but returned nothing. It was not run."
 
 
@@ -132,9 +163,3 @@ def _late(history: Sequence[Message], given: Sequence[Answer]) -> Verdict:
 
 def _call_id(part: Answer) -> str:
     return part.call_id
-
-
-def unanswered(history: Sequence[Message]) -> tuple[Call, ...]:
-    """The calls that a fresh run has to answer first: those of the message that waited, or none."""
-    pending = pending_message(history)
-    return () if pending is None else calls_of(pending)

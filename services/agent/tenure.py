@@ -108,6 +108,9 @@ class Tenure:
         await asyncio.gather(*(self._reclaim(tenant, run_id) for tenant, run_id in lost[:CLAIMED_AT_ONCE]))
         if seen.get("lost") and (orphans := await self._leases.reap()):
             _log.warning("a replica was lost; %d runs go to the queue", orphans)
+        if seen.get("overdue"):
+            for organization_id, successor in await self._leases.answer_overdue():
+                self._succeed(organization_id, *successor)
         if seen.get("ready") or seen.get("lost"):
             await self._claim()
 

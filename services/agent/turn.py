@@ -124,8 +124,8 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
     """What is known after `fact`."""
     match fact:
         case UserSpoke(settings=settings, messages=messages):
-            turn = replace(turn, settings=settings, history=turn.history + messages)
             pending = pending_message(turn.history)
+            turn = replace(turn, settings=settings, history=turn.history + messages)
             return turn if pending is None else replace(turn, reply=_of_earlier_run(pending))
         case ModelReplied(message=message):
             return replace(

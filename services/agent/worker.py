@@ -97,6 +97,12 @@ class Worker:
             self.interrupt(run_id, CANCELLED)
         return reached
 
+    async def waiting_runs(
+        self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None
+    ) -> list[tuple[UUID, UUID]]:
+        """Runs of an agent whose calls wait for the client, with their conversations; of one conversation, if given."""
+        return await self._journal.waiting_runs(organization_id, agent_id, conversation_id)
+
     async def withdraw(self, organization_id: UUID, conversation_id: UUID, run_id: UUID) -> None:
         """Takes a request out of its line, unless somebody reads it again or it has begun."""
         if not self._hub.is_read(run_id):

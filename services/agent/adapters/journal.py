@@ -1,6 +1,6 @@
 """The journal in Postgres: acceptance of requests, facts under a fence, what readers see, cancels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -22,7 +22,8 @@ from services.agent.adapters.rows import (
     step_rows,
     usage_column,
 )
-from services.agent.approvals import Fits, MustWait, NothingWaits, Repeats, UnknownCalls, answers_in, judge
+from services.agent.adapters.waiting_calls import answering, answers_of, decline
+from services.agent.approvals import Fits, MustWait, NothingWaits, Repeats, UnknownCalls, judge
 from services.agent.events import Ended, Event
 from services.agent.fact_log import options_to_json, settings_from_body
 from services.agent.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, Options
@@ -61,7 +62,7 @@ class TurnRequest:
     @property
     def answers(self) -> bool:
         """Whether it holds answers to calls that wait for the client."""
-        return any(answers_in(message) for message in self.messages)
+        return bool(answers_of(self.messages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,10 @@ class PostgresJournal:
     async def _enter_line(self, connection: Any, request: TurnRequest, active: UUID, waiting: int) -> Accepted:
         if (repeated := await self._find(connection, request)) is not None:
             raise Repeated(repeated)
+        if given := answers_of(request.messages):
+            ids = (request.organization_id, request.conversation_id)
+            if (repeated := await answering(connection, *ids, active, given)) is not None:
+                raise Repeated(repeated)
         on_busy = request.on_busy or self._on_busy
         stuck = await connection.fetchval(sql.RUN_STATUS, request.organization_id, active) != "running"
         if on_busy == "reject" and not stuck:
@@ -279,6 +284,9 @@ class PostgresJournal:
         else:
             row = await self._pool.fetchrow(sql.COMMIT, *arguments)
             stored = _stored(row)
+        if pending_id is not None and stored.cancel_requested:
+            # The run ended just when it was cancelled: nobody wants to be asked any more.
+            await self._decline(owned.organization_id, owned.conversation_id, [owned.run_id])
         if turn.ended is not None and row["waiting"]:
             # Lost before this, the line stands until the repair of leases.py sees it.
             return replace(stored, successor=await self._next(owned))
@@ -319,7 +327,10 @@ class PostgresJournal:
     # Cancel --------------------------------------------------------------------------------------------
 
     async def cancel(self, organization_id: UUID, runs: Sequence[tuple[UUID, UUID]]) -> list[UUID]:
-        """Asks runs, given with their conversations, to stop; those in line end at once. The ids it reached."""
+        """Asks runs, given with their conversations, to stop. The ids it reached.
+
+        Those in line end at once. Where one has ended because its calls wait for the client, they wait no longer.
+        """
         run_ids = [run_id for run_id, _ in runs]
         reached = {
             run_id
@@ -328,7 +339,22 @@ class PostgresJournal:
         }
         # After the line: a run that was in it when we looked may have got its turn since.
         reached |= {row["id"] for row in await self._pool.fetch(sql.CANCEL_RUNNING, organization_id, run_ids)}
+        for conversation_id in {conversation_id for run_id, conversation_id in runs if run_id not in reached}:
+            reached |= set(await self._decline(organization_id, conversation_id, run_ids))
         return [run_id for run_id in run_ids if run_id in reached]
+
+    async def waiting_runs(
+        self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None
+    ) -> list[tuple[UUID, UUID]]:
+        """Runs of an agent whose calls wait for the client, with their conversations; of one conversation, if given."""
+        rows = await self._pool.fetch(sql.PENDING_RUNS, organization_id, agent_id, conversation_id)
+        return [(row["run_id"], row["conversation_id"]) for row in rows]
+
+    async def _decline(
+        self, organization_id: UUID, conversation_id: UUID, run_ids: Collection[UUID]
+    ) -> Collection[UUID]:
+        async with self._pool.acquire() as connection, connection.transaction():
+            return await decline(connection, organization_id, conversation_id, run_ids)
 
     async def withdraw(self, organization_id: UUID, conversation_id: UUID, run_id: UUID) -> None:
         """Takes a request out of its line whose client is gone, unless it has begun or its reader is elsewhere."""

@@ -11,6 +11,7 @@ from uuid import UUID
 import asyncpg
 
 from services.agent.adapters import sql
+from services.agent.adapters.approval_deadlines import answer_overdue
 from services.agent.adapters.conversations import Successor, release, window
 from services.agent.adapters.journal import Repeated, check_input
 from services.agent.adapters.line import input_from_line
@@ -46,7 +47,7 @@ class PostgresLeases:
         await self._pool.execute(sql.REGISTER, self.worker_id)
 
     async def tick(self) -> Mapping[str, Any]:
-        """Beats, and reads what the replica must notice: alive, tenants and mine, cancelled, lost, ready."""
+        """Beats, and reads what the replica must notice: see TICK."""
         row: Mapping[str, Any] = await self._pool.fetchrow(sql.TICK, self.worker_id)
         return row
 
@@ -67,6 +68,10 @@ class PostgresLeases:
         for row in await self._pool.fetch(sql.STUCK_LINES):
             async with self._pool.acquire() as connection, connection.transaction():
                 await release(connection, row["organization_id"], row["conversation_id"], row["active_run_id"])
+
+    async def answer_overdue(self) -> list[tuple[UUID, Successor]]:
+        """Begins runs with the default answers to calls that waited too long; each with its organization."""
+        return await answer_overdue(self._pool, self.worker_id)
 
     async def claim(self, most: int) -> list[Mapping[str, Any]] | None:
         """Takes queued runs of the tenant that was served longest ago; None when no tenant is ready."""

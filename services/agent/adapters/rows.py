@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, assert_never
 from uuid import UUID
 
-from services.agent.approvals import answers, waiting
+from services.agent.approval_timeouts import due
+from services.agent.approvals import pending_message
 from services.agent.events import Abandoned, Ended, Event, RunView, first_sequence, show
 from services.agent.fact_log import failure_from_json, failure_to_json, to_row, usage_to_json
 from services.agent.facts import (
@@ -26,7 +27,6 @@ from services.agent.facts import (
 )
 from services.agent.messages import Message, calls_of, parts_from_json, parts_to_json, text_of
 from services.agent.ports import Commit
-from services.agent.tool_rules import needs_approval
 from services.agent.turn import Turn, status_of, step_id
 
 # Postgres keeps at most 1 MB in a tsvector; what is longer is found by its beginning.
@@ -177,14 +177,14 @@ def ended_columns(turn: Turn) -> tuple[str | None, str | None, dict[str, Any] | 
 
 
 def pending_columns(turn: Turn) -> tuple[UUID | None, datetime | None]:
-    """The message whose calls wait for the client when the run has ended, and when they are answered without one."""
-    if turn.ended is None or turn.ended.stop_reason is not StopReason.REQUIRES_APPROVAL or turn.reply is None:
+    """The message whose calls wait for the client when the run has ended, and when they are answered without one.
+
+    They wait whatever the reason of the end: a partial answer whose run was stopped is no whole one.
+    """
+    message = None if turn.ended is None else pending_message(turn.history)
+    if message is None:
         return None, None
-    message = turn.reply.message
-    waits = waiting(calls_of(message), answers(turn.history, message))
-    rules = [needs_approval(turn.settings.tool_rules, call.name) for call in waits if call.gate == "approval"]
-    patience = [rule.timeout_seconds for rule in rules if rule is not None and rule.timeout_seconds is not None]
-    return message.id, message.created_at + timedelta(seconds=min(patience)) if patience else None
+    return message.id, due(turn.history, message, turn.settings.tool_rules)
 
 
 def usage_column(turn: Turn) -> dict[str, int]:

@@ -217,6 +217,41 @@ WITH run AS (
 SELECT run.cancel_requested, run.started_at, run.completed_at, head.waiting FROM run LEFT JOIN head ON true
 """
 
+# What waits for the client is given up: the message with the returns, as a part of the run that made the calls; that run
+# and those that answered in part count as cancelled, whatever their facts say.
+# $1 organization, $2 conversation, $3 run of the calls, $4 runs that ended because of them, $5 message
+DECLINE = f"""
+WITH head AS (
+    UPDATE agent.conversation_heads SET next_seq = next_seq + 1, pending_message_id = NULL, approval_due = NULL
+    WHERE organization_id = $1 AND conversation_id = $2
+    RETURNING log_id, next_seq - 1 AS seq
+), ended AS (
+    UPDATE agent.runs SET status = 'cancelled', stop_reason = 'cancelled'
+    WHERE organization_id = $1 AND id = ANY($4::uuid[]) AND conversation_id = $2 AND stop_reason = 'requires_approval'
+)
+{_INSERT_MESSAGES}
+SELECT $1, head.log_id, head.seq, m.id, c.agent_id, $2, $3, m.step_id,
+       (SELECT facts FROM agent.runs WHERE organization_id = $1 AND id = $3), {_MESSAGE_VALUES}
+FROM head JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $2, {_MESSAGES % 5}
+"""
+
+# Calls that wait for the client, by the run that made them. $1 organization, $2 agent, $3 conversation or null
+PENDING_RUNS = """
+SELECT m.run_id, c.id AS conversation_id
+FROM agent.conversations c
+JOIN agent.conversation_heads h ON h.organization_id = $1 AND h.conversation_id = c.id
+JOIN agent.messages m ON m.organization_id = $1 AND m.id = h.pending_message_id
+JOIN agent.runs r ON r.organization_id = $1 AND r.id = m.run_id
+WHERE c.organization_id = $1 AND c.agent_id = $2 AND ($3::uuid IS NULL OR c.id = $3) AND h.active_run_id IS NULL
+"""
+
+# Answers in line, and those of the run whose turn has come and that has not taken them yet.
+# $1 organization, $2 conversation
+ANSWERS_IN_LINE = """
+SELECT run_id, schema_version, input FROM agent.conversation_line
+WHERE organization_id = $1 AND conversation_id = $2 AND front ORDER BY entered_at
+"""
+
 # The window begins at a message, and a summary stands for what was before. $1 organization, $2 conversation, $3 first
 # message that is kept, $4 summary
 MOVE_WINDOW = """
@@ -318,7 +353,9 @@ SELECT EXISTS (SELECT FROM beat) AS alive,
        ARRAY(SELECT r.id FROM agent.runs r WHERE r.worker_id = $1 AND r.status = 'running' AND r.cancel_requested)
            AS cancelled,
        EXISTS (SELECT FROM agent.workers WHERE beat_at < clock_timestamp() - {LEASE}) AS lost,
-       EXISTS (SELECT FROM agent.ready_tenants) AS ready
+       EXISTS (SELECT FROM agent.ready_tenants) AS ready,
+       EXISTS (SELECT FROM agent.conversation_heads
+               WHERE approval_due <= clock_timestamp() AND active_run_id IS NULL) AS overdue
 """
 
 # Runs of replicas that stopped beating go to the queue.

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
+from uuid import UUID
 
 import grpc
 
@@ -53,18 +54,26 @@ class RunServicer(RunReads):
         agent_id = from_public("agent", request.agent_id)
         if request.run_ids:
             asked = [from_public("run", run_id) for run_id in request.run_ids]
-            runs = [await self._runs.get(organization_id, run_id) for run_id in asked]
+            found = [await self._runs.get(organization_id, run_id) for run_id in asked]
+            runs = [(run.id, run.conversation_id) for run in found]
         else:
-            active = (RunStatus.CREATED, RunStatus.RUNNING)
-            wanted = RunList(
-                page=Page(MOST_CANCELLED),
-                agent_ids=(agent_id,),
-                statuses=active,
-                conversation_id=from_public("conv", request.conversation_id) if request.conversation_id else None,
-            )
-            runs = list((await self._runs.list(organization_id, wanted)).items)
+            conversation_id = from_public("conv", request.conversation_id) if request.conversation_id else None
+            runs = await self._active(organization_id, agent_id, conversation_id)
+            # Their runs have ended, but what they want to do can still be called off.
+            runs += await self._worker.waiting_runs(organization_id, agent_id, conversation_id)
             if not runs:
                 raise FailedPrecondition("No active runs to cancel.", reason="NOTHING_TO_CANCEL")
-        await self._worker.cancel(organization_id, [(run.id, run.conversation_id) for run in runs])
-        now = [await self._runs.get(organization_id, run.id) for run in runs]
+        await self._worker.cancel(organization_id, runs)
+        now = [await self._runs.get(organization_id, run_id) for run_id, _ in runs]
         return wire.CancelRunsResponse(runs=map(run_to_proto, now))
+
+    async def _active(
+        self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None
+    ) -> list[tuple[UUID, UUID]]:
+        wanted = RunList(
+            page=Page(MOST_CANCELLED),
+            agent_ids=(agent_id,),
+            statuses=(RunStatus.CREATED, RunStatus.RUNNING),
+            conversation_id=conversation_id,
+        )
+        return [(run.id, run.conversation_id) for run in (await self._runs.list(organization_id, wanted)).items]

@@ -1,0 +1,122 @@
+"""Calls that waited too long for the client are answered by their rules: a run of their conversation begins with that.
+
+Every replica looks for them with each beat. The lock of the conversation's head orders them and the client, so the
+first answer counts, and there is one such run after each run that ended because its calls wait.
+"""
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+import asyncpg
+
+from services.agent.adapters import sql
+from services.agent.adapters.conversations import Successor, promote, window
+from services.agent.adapters.line import LINE_SCHEMA_VERSION, input_to_line
+from services.agent.approval_timeouts import due, overdue
+from services.agent.approvals import pending_message, waiting_runs
+from services.agent.fact_log import options_to_json, settings_from_body
+from services.agent.messages import Message
+from services.common.ids import uuid7
+
+_log = logging.getLogger(__name__)
+
+_OVERDUE = """
+SELECT organization_id, conversation_id, clock_timestamp() AS now FROM agent.conversation_heads
+WHERE approval_due <= clock_timestamp() AND active_run_id IS NULL
+ORDER BY approval_due LIMIT 1 FOR UPDATE SKIP LOCKED
+"""
+
+# The run that ended because its calls wait, unless its conversation is gone. $1 organization, $2 run, $3 conversation
+_ASKING = """
+SELECT c.agent_id, r.user_id, f.body, extract(epoch FROM r.deadline - r.created_at)::float8 AS seconds
+FROM agent.runs r
+JOIN agent.facts f ON f.organization_id = $1 AND f.run_id = r.id AND f.number = 1
+JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $3 AND c.deleted_at IS NULL
+JOIN agent.agents a ON a.organization_id = $1 AND a.id = c.agent_id AND a.deleted_at IS NULL
+WHERE r.organization_id = $1 AND r.id = $2
+"""
+
+# The end of the run that begins sets it again. $1 organization, $2 conversation, $3 when to look again
+_LOOK_AGAIN = (
+    "UPDATE agent.conversation_heads SET approval_due = $3 WHERE organization_id = $1 AND conversation_id = $2"
+)
+# What a newer release wrote is left to it for so long.
+_POSTPONE = """
+UPDATE agent.conversation_heads SET approval_due = clock_timestamp() + interval '1 minute'
+WHERE organization_id = $1 AND conversation_id = $2
+"""
+
+
+async def answer_overdue(pool: asyncpg.Pool, worker_id: UUID) -> list[tuple[UUID, Successor]]:
+    """Begins the runs that are due; each with its organization and the replica that shall drive it."""
+    begun: list[tuple[UUID, Successor]] = []
+    while True:
+        async with pool.acquire() as connection, connection.transaction():
+            head = await connection.fetchrow(_OVERDUE)
+            if head is None:
+                return begun
+            ids = (head["organization_id"], head["conversation_id"])
+            try:
+                successor = await _answer(connection, head, worker_id)
+            except (KeyError, ValueError) as error:
+                _log.warning("calls that wait in %s cannot be read: %s", head["conversation_id"], error)
+                await connection.execute(_POSTPONE, *ids)
+            else:
+                begun += [] if successor is None else [(ids[0], successor)]
+
+
+async def _answer(connection: Any, head: Mapping[str, Any], worker_id: UUID) -> Successor | None:
+    ids = (head["organization_id"], head["conversation_id"])
+    shown = await window(connection, *ids)
+    pending = pending_message(shown)
+    asking_id = None if pending is None else next(reversed(waiting_runs(shown, pending)), None)
+    asking = None if asking_id is None else await connection.fetchrow(_ASKING, ids[0], asking_id, ids[1])
+    if pending is None or asking_id is None or asking is None:
+        await connection.execute(_LOOK_AGAIN, *ids, None)
+        return None
+    rules = settings_from_body(asking["body"]).tool_rules
+    decisions = overdue(shown, pending, rules, head["now"])
+    if not decisions:
+        await connection.execute(_LOOK_AGAIN, *ids, due(shown, pending, rules))
+        return None
+    await connection.execute(_LOOK_AGAIN, *ids, None)
+    run_id = uuid5(asking_id, "timeout")
+    answer = Message(uuid7(), "approval", decisions, head["now"], run_id)
+    await _enter_line(connection, ids, run_id, asking, answer, worker_id, head["now"])
+    return await promote(connection, *ids)
+
+
+async def _enter_line(
+    connection: Any,
+    ids: tuple[UUID, UUID],
+    run_id: UUID,
+    asking: Mapping[str, Any],
+    answer: Message,
+    worker_id: UUID,
+    now: datetime,
+) -> None:
+    """A background run with what the asking one was asked for: its model, its limits, the tools of its client."""
+    organization_id, conversation_id = ids
+    options = settings_from_body(asking["body"]).options
+    await connection.execute(
+        sql.ENTER_LINE,
+        organization_id,
+        run_id,
+        asking["agent_id"],
+        conversation_id,
+        asking["user_id"],
+        worker_id,
+        asking["seconds"],
+        [],
+        None,
+        [],
+        options_to_json(options),
+        input_to_line([answer], options),
+        now,
+        LINE_SCHEMA_VERSION,
+        True,
+        True,
+    )

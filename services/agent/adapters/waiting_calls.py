@@ -1,0 +1,63 @@
+"""Calls that wait for the client: answers that are on their way already, and waiting that is given up."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from services.agent.adapters import sql
+from services.agent.adapters.conversations import window
+from services.agent.adapters.line import input_from_line
+from services.agent.adapters.rows import input_rows
+from services.agent.approvals import Answer, answers_in, declined, pending_message, repeated, waiting_runs
+from services.agent.messages import Message
+
+
+async def answering(
+    connection: Any, organization_id: UUID, conversation_id: UUID, active: UUID, given: Sequence[Answer]
+) -> UUID | None:
+    """The run that goes on with answers to the same calls, or is about to. Needs the lock of the head."""
+    shown = await window(connection, organization_id, conversation_id)
+    earlier = [(active, answers_of(message for message in shown if message.run_id == active))]
+    for row in await connection.fetch(sql.ANSWERS_IN_LINE, organization_id, conversation_id):
+        messages, _ = input_from_line(row["schema_version"], row["input"], row["run_id"])
+        earlier.append((row["run_id"], answers_of(messages)))
+    return repeated(given, earlier)
+
+
+async def decline(
+    connection: Any, organization_id: UUID, conversation_id: UUID, asked: Collection[UUID]
+) -> Collection[UUID]:
+    """Gives up waiting where it is one of the `asked` runs that waits; the runs that are cancelled by that.
+
+    Each call gets a return that says so, in the step that made it. Nothing happens while a run goes on: it has the
+    answers. Exactly once, as it takes the lock of the head.
+    """
+    head = await connection.fetchrow(sql.LOCK_HEAD, organization_id, conversation_id)
+    if head is None or head["pending_message_id"] is None or await _goes_on(connection, organization_id, head):
+        return ()
+    shown = await window(connection, organization_id, conversation_id)
+    pending = pending_message(shown)
+    if pending is None or not (waits := waiting_runs(shown, pending)) or not set(waits) & set(asked):
+        return ()
+    returns = Message(
+        uuid5(pending.id, "declined"),
+        "tool",
+        declined(shown, pending),
+        datetime.now(UTC),
+        pending.run_id,
+        pending.step_id,
+    )
+    rows = input_rows([returns])
+    await connection.execute(sql.DECLINE, organization_id, conversation_id, pending.run_id, list(waits), rows)
+    return waits
+
+
+def answers_of(messages: Iterable[Message]) -> tuple[Answer, ...]:
+    """All answers that messages hold."""
+    return tuple(part for message in messages for part in answers_in(message))
+
+
+async def _goes_on(connection: Any, organization_id: UUID, head: Mapping[str, Any]) -> bool:
+    active = head["active_run_id"]
+    return active is not None and await connection.fetchval(sql.RUN_STATUS, organization_id, active) == "running"
