@@ -8,10 +8,10 @@ import pytest
 
 from loci.llm.v1 import chat_pb2, chat_service_pb2
 from services.agent.adapters.models import GrpcModels, generation_request
+from services.agent.facts import Settings, Usage
 from services.agent.failures import failure_of, refuses_history
 from services.agent.messages import Text
 from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply
-from services.agent.turn import Settings, Usage
 from services.common.errors import InvalidArgument, LociError, OutOfRange, ResourceExhausted, Unavailable
 
 Event = chat_service_pb2.StreamGenerateResponse
@@ -26,7 +26,7 @@ DONE = Event(
 
 
 def request(**model_settings: Any) -> ModelRequest:
-    settings = Settings(1, "loci/demo", "loci/hash", "", 32_000, 5, model_settings=model_settings)
+    settings = Settings(1, "loci/demo", "loci/hash", "", 32_000, model_settings=model_settings)
     return ModelRequest(settings, "Be kind.", [], [], UUID(int=1), UUID(int=2), stream=True)
 
 

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from services.agent.facts import Settings
 from services.agent.ports import BlockView, MemoryView, Prompt
 from services.agent.prompt import compile_prompt
-from services.agent.turn import Settings
 
 AGENT = UUID("01890000-0000-7000-8000-000000000001")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -20,7 +20,7 @@ def compiled(
     system: str = "Be kind.",
     recalled: int = 7,
 ) -> Prompt:
-    settings = Settings(1, "loci/demo", "loci/hash", system, 32_000, 50, timezone="Europe/Berlin")
+    settings = Settings(1, "loci/demo", "loci/hash", system, 32_000, timezone="Europe/Berlin")
     versions = None if last is None else last.versions
     return compile_prompt(
         settings, memory, agent_id=AGENT, conversation_id=AGENT, recalled=recalled, now=now, last=versions

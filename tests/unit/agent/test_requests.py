@@ -8,7 +8,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from loci.agent.v1 import message_pb2, message_service_pb2
 from services.agent.adapters.journal import TurnRequest
-from services.agent.convert.messages import MOST_MESSAGES
+from services.agent.convert.inputs import MOST_MESSAGES
 from services.agent.convert.turns import turn_request
 from services.agent.messages import Image, Text
 from services.common.context import CallContext

@@ -9,11 +9,7 @@ import pytest
 
 from services.agent.adapters.rows import step_rows
 from services.agent.fact_log import from_row, to_row
-from services.agent.messages import Call, Message, Return, Text
-from services.agent.ports import Commit
-from services.agent.turn import (
-    CANCELLED,
-    OVERDUE,
+from services.agent.facts import (
     Action,
     CallModel,
     Fact,
@@ -21,15 +17,22 @@ from services.agent.turn import (
     Finish,
     ModelFailed,
     ModelReplied,
+    Options,
     RunEnded,
     RunStatus,
     RunTools,
     Settings,
     StopReason,
     ToolsReturned,
-    Turn,
     Usage,
     UserSpoke,
+)
+from services.agent.messages import Call, Message, Return, Text
+from services.agent.ports import Commit
+from services.agent.turn import (
+    CANCELLED,
+    OVERDUE,
+    Turn,
     add_usage,
     call_key,
     decide,
@@ -40,7 +43,7 @@ from services.agent.turn import (
 
 RUN = UUID("01890000-0000-7000-8000-000000000001")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SETTINGS = Settings(1, "loci/demo", "loci/hash", "Be kind.", 32_000, max_steps=2)
+SETTINGS = Settings(1, "loci/demo", "loci/hash", "Be kind.", 32_000, options=Options(max_steps=2))
 BAD = Failure(StopReason.LLM_API_ERROR, "llm_timeout", "It took too long.", reason="LLM_TIMEOUT")
 
 
