@@ -18,7 +18,7 @@ from services.agent.events import Abandoned, Delta
 from services.agent.facts import CallModel, ContextOverflowed, Fact, Failure, ModelFailed, ModelReplied, StopReason
 from services.agent.failures import failure_of, overflows, refuses_history
 from services.agent.messages import Message
-from services.agent.offers import Offer, offer, shown
+from services.agent.offers import Offer, offer, shown, without_form
 from services.agent.policy import POLICIES
 from services.agent.ports import (
     BlockView,
@@ -151,7 +151,7 @@ class ModelCalls:
             prompt = self._around.prompt = self._compiled(turn, view, window, of_tools)
         text = with_skills(prompt.text, turn.settings.options.client_skills)
         request = ModelRequest(
-            turn.settings,
+            without_form(turn.settings) if POLICIES[turn.settings.agent_type].must_call else turn.settings,
             text,
             (),
             tools,

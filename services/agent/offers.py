@@ -1,7 +1,8 @@
 """What a model call offers: the tools, with what an agent type adds to them, and which may be called. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from services.agent.continuation import HEARTBEAT, called
@@ -14,6 +15,7 @@ from services.agent.turn import Turn
 
 THINKING = "thinking"
 CLIENT = "client"
+SPEAKING = "send_message"
 _NO_ID = UUID(int=0)
 _HEARTBEAT_SCHEMA = {
     "type": "boolean",
@@ -71,12 +73,27 @@ def shown(offered: Offer, settings: Settings) -> tuple[ToolInfo, ...]:
 def _dressed(tool: ToolInfo, settings: Settings) -> ToolInfo:
     policy = POLICIES[settings.agent_type]
     properties, required = dict(tool.parameters.get("properties", {})), list(tool.parameters.get("required", ()))
+    if tool.name == SPEAKING and (form := _form(settings)) is not None:
+        properties = {**properties, "message": form}
     if policy.inner_thoughts:
         # First, so that it is written before the arguments that it is about.
         properties, required = {THINKING: _THINKING_SCHEMA, **properties}, [THINKING, *required]
     if policy.heartbeats and not is_terminal(settings.tool_rules, tool.name):
         properties, required = {**properties, HEARTBEAT: _HEARTBEAT_SCHEMA}, [*required, HEARTBEAT]
     return replace(tool, parameters={**tool.parameters, "properties": properties, "required": required})
+
+
+def without_form(settings: Settings) -> Settings:
+    """The settings of a model that says nothing but by calls: the form of what it says is in the tool's schema."""
+    others = {name: value for name, value in settings.model_settings.items() if name != "response_format"}
+    return replace(settings, response_format=None, model_settings=others)
+
+
+def _form(settings: Settings) -> Mapping[str, Any] | None:
+    """The JSON Schema that what the agent says has to have: agents that speak by a call are told it there."""
+    wanted = settings.response_format or settings.model_settings.get("response_format") or {}
+    schema = (wanted.get("json_schema") or {}).get("schema") if wanted.get("type") == "json_schema" else None
+    return schema if isinstance(schema, Mapping) else None
 
 
 def _of_client(tool: ClientTool) -> ToolInfo:
