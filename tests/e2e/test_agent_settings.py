@@ -46,6 +46,30 @@ def test_agents_of_every_type(stack: Stack, name: str) -> None:
     assert client.agents.retrieve(agent.id).system == agent.system
 
 
+@pytest.mark.parametrize("name", ["memgpt_agent", "memgpt_v2_agent", "split_thread_agent", "voice_convo_agent"])
+def test_older_agents_speak_by_a_tool_and_end_with_it(stack: Stack, openai_fake: OpenAIServer, name: str) -> None:
+    client = stack.client()
+    agent = client.agents.create(agent_type=name, model=MODEL)
+    search = ToolCall("conversation_search", {"query": "Ada"})
+    openai_fake.reply(Reply(calls=(search,)), Reply(calls=(ToolCall("send_message", {"message": "Hi Ada"}),)))
+    reply = client.agents.messages.create(agent.id, input="Hello")
+    assert [message.content for message in reply.messages if message.message_type == "assistant_message"] == ["Hi Ada"]
+    assert reply.stop_reason.stop_reason == client.agents.retrieve(agent.id).last_stop_reason == "end_turn"
+    assert len(openai_fake.bodies()) == 2
+
+
+def test_a_sleeptime_agent_ends_with_its_last_tool(stack: Stack, openai_fake: OpenAIServer) -> None:
+    client = stack.client()
+    agent = client.agents.create(
+        agent_type="sleeptime_agent", model=MODEL, memory_blocks=[{"label": "human", "value": "Nobody."}]
+    )
+    rethink = ToolCall("memory_rethink", {"label": "human", "new_memory": "Ada"})
+    openai_fake.reply(Reply(calls=(rethink,)), Reply(calls=(ToolCall("memory_finish_edits", {}),)))
+    reply = client.agents.messages.create(agent.id, input="Ada said: I am Ada.")
+    assert reply.stop_reason.stop_reason == "tool_rule"
+    assert client.agents.blocks.retrieve("human", agent_id=agent.id).value == "Ada"
+
+
 def test_tool_rules_are_changed_and_refused(stack: Stack) -> None:
     client = stack.client()
     rules: list[Any] = [
