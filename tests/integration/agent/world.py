@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -18,7 +18,7 @@ from services.agent.broadcast import Hub
 from services.agent.effects import Ports
 from services.agent.events import Ended, Event, Shown
 from services.agent.facts import Options, Usage
-from services.agent.messages import Call, Message, Part, Return, Text
+from services.agent.messages import Call, Decision, Message, Part, Return, Text
 from services.agent.ports import CallSite, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
 from services.agent.reading import Reader
 from services.agent.tenure import Tenure
@@ -103,11 +103,17 @@ class ScriptedTools:
     """Tools by name; each is a coroutine function of the call."""
 
     actions: dict[str, Callable[[Call], Awaitable[str]]] = field(default_factory=dict)
+    # Those that may run at the same time, and the schemas of those that take arguments.
+    parallel: frozenset[str] = frozenset()
+    parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
     cancelled: list[str] = field(default_factory=list)
 
     async def describe(self, tool_ids: Sequence[UUID]) -> tuple[ToolInfo, ...]:
         """All of them."""
-        return tuple(ToolInfo(uuid7(), name, "custom", "", {"type": "object"}) for name in self.actions)
+        return tuple(
+            ToolInfo(uuid7(), name, "custom", "", self.parameters.get(name, {"type": "object"}), name in self.parallel)
+            for name in self.actions
+        )
 
     async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> Return:
         """Does what the script says."""
@@ -152,16 +158,26 @@ class World:
         self.agent_id = UUID(int=0)
         self.signer = Signer(Ed25519PrivateKey.generate(), "test")
 
-    async def add_agent(self, *, system: str = "You are Loci.") -> UUID:
-        """An agent with its default conversation."""
+    async def add_agent(
+        self,
+        *,
+        system: str = "You are Loci.",
+        agent_type: str = "letta_v1_agent",
+        tool_rules: Sequence[dict[str, Any]] = (),
+        autoclear: bool = False,
+    ) -> UUID:
+        """An agent with its default conversation; rules as REST has them."""
         self.agent_id, log_id = uuid7(), uuid7()
         await self.pool.execute(
             "INSERT INTO agent.agents (organization_id, id, name, agent_type, system, model, embedding,"
-            " context_window_limit, created_by_id, last_updated_by_id)"
-            " VALUES ($1, $2, 'Ada', 'letta_v1_agent', $3, 'loci/demo', 'loci/hash', 32000, $1, $1)",
+            " context_window_limit, created_by_id, last_updated_by_id, tool_rules, message_buffer_autoclear)"
+            " VALUES ($1, $2, 'Ada', $4, $3, 'loci/demo', 'loci/hash', 32000, $1, $1, $5, $6)",
             ORGANIZATION,
             self.agent_id,
             system,
+            agent_type,
+            list(tool_rules),
+            autoclear,
         )
         await self.pool.execute(
             "INSERT INTO agent.conversations (organization_id, id, agent_id, created_by_id) VALUES ($1, $2, $2, $1)",
@@ -209,10 +225,16 @@ class World:
             conversation_id=self.agent_id,
             run_id=run_id,
             messages=(message,),
-            options=Options(max_steps=max_steps),
+            options=Options(max_steps=max_steps, client_tools=tuple(options.pop("client_tools", ()))),
             seconds=options.pop("seconds", 60.0),
             **options,
         )
+
+    def answer(self, *answers: Decision | Return, said: str | None = None, **options: Any) -> TurnRequest:
+        """A request with answers to calls that wait, and what the user says after them."""
+        request = self.request(said or "", **options)
+        message = Message(uuid7(), "approval", answers, datetime.now(UTC), request.run_id)
+        return replace(request, messages=(message,) if said is None else (message, *request.messages))
 
     async def history(self) -> list[tuple[str, str]]:
         """Role and text of all stored messages, oldest first."""
