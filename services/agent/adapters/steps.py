@@ -21,6 +21,7 @@ from services.common.paging import Page, PageOf, cut
 
 # A message's time is its worker's, a step's is the database's.
 _CLOCKS_DIFFER = timedelta(minutes=1)
+_LAST_ID = 2**128 - 1
 _HOW_TO_TRACE = "nothing is kept of what the provider was sent: send the message with `include_trace` set to true"
 
 
@@ -139,7 +140,9 @@ async def _get(connection: AsyncConnection, organization_id: UUID, step_id: UUID
 
 
 async def _seq(connection: AsyncConnection, chosen: tuple[ColumnElement[bool], ...], message_id: UUID) -> int:
-    query = select(messages.c.seq).where(*chosen, messages.c.id == message_id)
+    # Calls that wait for the client are shown under the id before that of their message.
+    shown_as = messages.c.id.in_((message_id, UUID(int=min(message_id.int + 1, _LAST_ID))))
+    query = select(messages.c.seq).where(*chosen, shown_as).order_by(messages.c.id).limit(1)
     seq: int | None = (await connection.execute(query)).scalar_one_or_none()
     if seq is None:
         raise NotFound(f"The cursor message-{message_id} was not found", reason="MESSAGE_NOT_FOUND")
