@@ -55,7 +55,7 @@ def test_older_agents_speak_by_a_tool_and_end_with_it(stack: Stack, openai_fake:
     reply = client.agents.messages.create(agent.id, input="Hello")
     assert [message.content for message in reply.messages if message.message_type == "assistant_message"] == ["Hi Ada"]
     assert reply.stop_reason.stop_reason == client.agents.retrieve(agent.id).last_stop_reason == "end_turn"
-    assert len(openai_fake.bodies()) == 2
+    assert len(openai_fake.bodies("/chat/completions")) == 2
 
 
 def test_a_sleeptime_agent_ends_with_its_last_tool(stack: Stack, openai_fake: OpenAIServer) -> None:
