@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from loci.agent.v1 import message_pb2
-from services.agent.convert.messages import messages_from_proto
+from services.agent.convert.inputs import messages_from_proto
 from services.agent.messages import Message, Text
 from services.common.errors import InvalidArgument
 from services.common.ids import uuid7
@@ -27,8 +27,8 @@ def first_messages(sent: Sequence[message_pb2.InputMessage]) -> tuple[Message, .
     if not sent:
         return ()
     for number, message in enumerate(sent):
-        if message.role not in _ROLES:
-            sentence = f"initial_messages[{number}] must be of the role user, system or assistant"
+        if message.role not in _ROLES or message.answers:
+            sentence = f"initial_messages[{number}] must be of the role user, system or assistant, without answers"
             raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
     stored = messages_from_proto(sent, uuid7(), datetime.now(UTC))
     return tuple(_first(message, number, sent[number].role) for number, message in enumerate(stored))

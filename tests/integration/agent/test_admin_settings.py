@@ -250,6 +250,7 @@ async def test_a_conversation_begins_with_what_the_client_gives(world: AdminWorl
     [
         (message_pb2.InputMessage(), "MESSAGES_EMPTY"),
         (message_pb2.InputMessage(role=message_pb2.MESSAGE_ROLE_TOOL), "MESSAGE_INVALID"),
+        (message_pb2.InputMessage(answers=[message_pb2.Answer()]), "MESSAGE_INVALID"),
         (
             message_pb2.InputMessage(
                 role=message_pb2.MESSAGE_ROLE_ASSISTANT,
