@@ -151,14 +151,15 @@ class Tenure:
         except NotMine:
             _log.info("run %s has another owner", row["id"])
         except Unusable as unusable:
-            await self._give_up(row, unusable.failure)
+            # The fault of who asked, not ours.
+            await self._give_up(row, unusable.failure, logging.INFO)
         except Exception:  # noqa: BLE001
             # The supervisor of runs: a newer replica may be able to load it, or this one later.
             _log.exception("run %s could not be loaded", row["id"])
             self._worker.drop(row["id"])
 
-    async def _give_up(self, row: Mapping[str, Any], failure: Failure) -> None:
-        _log.error("run %s was given up: %s", row["id"], failure.message)
+    async def _give_up(self, row: Mapping[str, Any], failure: Failure, level: int = logging.ERROR) -> None:
+        _log.log(level, "run %s was given up: %s", row["id"], failure.message)
         successor = await self._leases.give_up(row, failure)
         if successor is not None:
             self._succeed(row["organization_id"], *successor)

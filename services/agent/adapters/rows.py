@@ -66,7 +66,8 @@ def message_to_row(message: Message, place: int, fact: int) -> dict[str, Any]:
         "name": message.name,
         "otid": message.otid,
         "sender_id": message.sender_id,
-        "step_id": message.step_id,
+        # A step of an earlier run comes from asyncpg, whose UUIDs orjson does not know.
+        "step_id": None if message.step_id is None else str(message.step_id),
         "search": text_of(message)[:SEARCHED_CHARACTERS],
         "created_at": message.created_at,
     }
@@ -220,7 +221,7 @@ def run_view(row: Mapping[str, Any]) -> RunView:
 def replay(
     run: Mapping[str, Any], facts: Iterable[Mapping[str, Any]], messages: Iterable[Mapping[str, Any]]
 ) -> list[Event]:
-    """The events of a run's stored facts; a run that was withdrawn from the line has none but its end."""
+    """The events of a run's stored facts; one that never began has none but its end."""
     by_fact = {row["fact"]: row for row in messages}
     events: list[Event] = []
     outputs: list[dict[str, Any]] = []
@@ -238,7 +239,8 @@ def replay(
             cause = None if failure is None else failure_from_json(failure)
             events.append(replace(_ended(run, fact["sequence"], cause), outputs=tuple(outputs)))
     if run["completed_at"] is not None and not (events and isinstance(events[-1], Ended)):
-        events.append(_ended(run, first_sequence(run["fence"] + 1), None))
+        given_up = None if run["error"] is None else failure_from_json(run["error"])
+        events.append(_ended(run, first_sequence(run["fence"] + 1), given_up))
     return events
 
 
