@@ -68,7 +68,15 @@ class Compactor:
     async def perform(self, turn: Turn, action: Compact) -> AsyncGenerator[Compacting | Fact]:
         """Word that it begins, then what came of it."""
         step, window = step_id(turn.run_id, turn.step), turn.settings.context_window_limit
-        yield Compacting(self._positions.next(), turn.run_id, step, action.trigger, turn.context_tokens, window)
+        yield Compacting(
+            self._positions.next(),
+            turn.run_id,
+            step,
+            action.trigger,
+            turn.context_tokens,
+            window,
+            len(turn.history) + 1,
+        )
         settings = _settings(turn)
         try:
             ready: Ready | None = await self._calls.ready(turn, step)

@@ -67,6 +67,8 @@ class Compacting:
     trigger: Trigger
     context_tokens: int | None
     window: int
+    # In the window, the system message included.
+    messages: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ def event_to_message(event: Compacting) -> message_pb2.Message:
             trigger=event.trigger.value,
             context_token_estimate=event.context_tokens,
             context_window=event.window,
+            messages_count=event.messages,
         ),
     )
 

@@ -19,6 +19,7 @@ from services.agent.reading import Reader
 from services.agent.servicer.messages_list import MessageLists
 from services.agent.worker import Worker
 from services.common.context import current
+from services.common.errors import Aborted
 
 # A request that still waits in line is withdrawn this long after its client is gone.
 WITHDRAW_SECONDS = 10.0
@@ -75,11 +76,20 @@ class MessageServicer(MessageLists, message_service_pb2_grpc.MessageServiceServi
         async with aclosing(self._events(turn, stream_tokens=False)) as events:
             async for event in events:
                 match event.WhichOneof("event"):
+                    case "notice" if event.notice.HasField("event_message"):
+                        count = event.notice.event_message.messages_count
+                        response.messages_count_before = response.messages_count_after = count
                     case "message" if event.message.HasField("summary_message"):
                         shown = event.message.summary_message
                         response.summary = shown.summary
                         response.messages_count_before = shown.compaction_stats.messages_count_before
                         response.messages_count_after = shown.compaction_stats.messages_count_after
+                    case "end" if event.end.HasField("error"):
+                        # It asks nobody for anything but a summary, so what failed is the run itself.
+                        error = event.end.error
+                        raise Aborted(
+                            f"The window was not compacted: {error.message}", reason=error.reason or "INTERNAL"
+                        )
                     case "end":
                         response.run.CopyFrom(event.end.run)
         return response
