@@ -6,6 +6,7 @@ from uuid import UUID
 import asyncpg
 
 from services.agent.adapters import conversation_sql as sql
+from services.common.ids import to_public
 
 # Rows of one statement: small transactions do not get in the way of turns.
 _MESSAGES_AT_ONCE = 2_000
@@ -28,15 +29,17 @@ class PostgresConversationEraser:
     async def erase(self, organization_id: UUID, conversation_id: UUID) -> bool:
         if not await self.stopped(organization_id, conversation_id):
             return False
-        await self._erase_in_parts(sql.ERASE_MESSAGES, organization_id, conversation_id, _MESSAGES_AT_ONCE)
-        await self._erase_in_parts(sql.ERASE_RUNS, organization_id, conversation_id, _RUNS_AT_ONCE)
-        await self._pool.execute(sql.ERASE, organization_id, conversation_id)
+        ids = (organization_id, conversation_id)
+        await self._erase_in_parts(_MESSAGES_AT_ONCE, sql.ERASE_MESSAGES, *ids, _MESSAGES_AT_ONCE)
+        name = to_public("conv", conversation_id)
+        await self._erase_in_parts(_RUNS_AT_ONCE, sql.ERASE_RUNS, *ids, _RUNS_AT_ONCE, name)
+        await self._pool.execute(sql.ERASE, *ids)
         return True
 
-    async def _erase_in_parts(self, statement: str, organization_id: UUID, conversation_id: UUID, at_once: int) -> None:
+    async def _erase_in_parts(self, at_once: int, statement: str, *arguments: Any) -> None:
         erased = at_once
         while erased == at_once:
-            done = await self._pool.execute(statement, organization_id, conversation_id, at_once)
+            done = await self._pool.execute(statement, *arguments)
             erased = int(done.removeprefix("DELETE "))
 
 

@@ -156,13 +156,20 @@ DELETE FROM agent.messages WHERE organization_id = $1 AND (log_id, seq) IN (
     LIMIT $3
 )
 """
-# Facts, steps and keys go with their runs. $3 most
+# Facts, steps and keys go with their runs, and so do the prompts compiled for them: those that name the conversation.
+# $3 most, $4 the conversation as prompts name it
 ERASE_RUNS = """
-DELETE FROM agent.runs WHERE organization_id = $1 AND id IN (
-    SELECT r.id FROM agent.runs r
+WITH gone AS (
+    SELECT r.id, r.agent_id FROM agent.runs r
     JOIN agent.conversations c ON c.organization_id = $1 AND c.id = r.conversation_id AND c.deleted_at IS NOT NULL
     WHERE r.organization_id = $1 AND r.conversation_id = $2 LIMIT $3
+), prompts AS (
+    DELETE FROM agent.compiled_prompts p USING gone, agent.steps s
+    WHERE s.organization_id = $1 AND s.run_id = gone.id
+        AND p.organization_id = $1 AND p.agent_id = gone.agent_id AND p.hash = s.prompt_hash
+        AND position($4::text IN p.text) > 0
 )
+DELETE FROM agent.runs r USING gone WHERE r.organization_id = $1 AND r.id = gone.id
 """
 # Head, segments and line go with it.
 ERASE = "DELETE FROM agent.conversations WHERE organization_id = $1 AND id = $2 AND deleted_at IS NOT NULL"

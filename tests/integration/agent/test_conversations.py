@@ -22,7 +22,16 @@ from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import ORGANIZATION, OTHER_ORGANIZATION, AdminWorld, admin_world, block
 
-SHARED_TABLES = ("conversations", "conversation_heads", "conversation_segments", "runs", "facts", "steps", "messages")
+SHARED_TABLES = (
+    "conversations",
+    "conversation_heads",
+    "conversation_segments",
+    "runs",
+    "facts",
+    "steps",
+    "messages",
+    "compiled_prompts",
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +46,9 @@ def agent_url(database_url: DatabaseUrl) -> str:
 async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
     """A service on an empty database."""
     async with admin_world(agent_url, tmp_path) as started:
-        await started.pool.execute("TRUNCATE agent.agents, agent.outbox, agent.messages CASCADE")
+        await started.pool.execute(
+            "TRUNCATE agent.agents, agent.outbox, agent.messages, agent.compiled_prompts CASCADE"
+        )
         yield started
 
 
