@@ -48,11 +48,11 @@ async def run_calls(
 
     returns: list[Return] = []
     for parallel, group in groupby(calls, key=together):
-        pending = [_answered(call, site, by_name, runners) for call in group]
         if parallel:
-            returns += await asyncio.gather(*pending)
+            returns += await asyncio.gather(*(_answered(call, site, by_name, runners) for call in group))
         else:
-            returns += [await one for one in pending]
+            for call in group:
+                returns.append(await _answered(call, site, by_name, runners))
     return returns
 
 
