@@ -84,7 +84,8 @@ def with_skills(prompt: str, skills: Sequence[ClientSkill]) -> str:
 
 def with_recalled(history: Sequence[Message], passages: Sequence[str], run_id: UUID) -> Sequence[Message]:
     """The history with passages of the agent's archives before what this run was sent; the prefix stays as it was."""
-    place = next((place for place, message in enumerate(history) if message.run_id == run_id), None)
+    of_run = (place for place, each in enumerate(history) if each.run_id == run_id and each.role != "summary")
+    place = next(of_run, None)
     if not passages or place is None:
         return history
     text = "\n".join(f"- {passage}" for passage in passages)
