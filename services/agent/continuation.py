@@ -5,10 +5,11 @@ Source: LETTA V1 API, agent loop, continuation. None: the model is called again.
 
 import json
 from collections.abc import Sequence
-from uuid import UUID
+from itertools import groupby
 
+from services.agent.context import answered_by
 from services.agent.facts import Finish, ModelReplied, Remind, Settings, StopReason, ToolsReturned
-from services.agent.messages import Message, Return, calls_of
+from services.agent.messages import Message, Return, calls_of, gated_calls
 from services.agent.policy import POLICIES
 from services.agent.rule_words import reminder
 from services.agent.tool_rules import Called, continues, is_terminal, uncalled
@@ -20,15 +21,13 @@ _ASKED = "You asked to go on after this call."
 
 
 def after_reply(
-    settings: Settings,
-    history: Sequence[Message],
-    run_id: UUID,
-    reply: ModelReplied,
-    returned: ToolsReturned | None,
+    settings: Settings, called: Sequence[Called], reply: ModelReplied, returned: ToolsReturned | None
 ) -> Finish | Remind | None:
-    """Why the run ends, or what the model is told before it goes on."""
+    """Why the run ends, or what the model is told before it goes on. `called`: see Turn."""
     policy, calls = POLICIES[settings.agent_type], calls_of(reply.message)
-    missing = uncalled(settings.tool_rules, reply.offered, called(history, run_id))
+    # What an earlier run could call is not known any more.
+    attached = reply.offered if reply.step else [rule.tool_name for rule in settings.tool_rules]
+    missing = uncalled(settings.tool_rules, attached, called)
     if not calls:
         if policy.must_call:
             return Finish(StopReason.NO_TOOL_CALL)
@@ -43,15 +42,28 @@ def after_reply(
     return end
 
 
-def called(history: Sequence[Message], run_id: UUID) -> tuple[Called, ...]:
-    """The calls of this run that were run, in order."""
-    return tuple(
-        Called(part.name, part.text, part.is_error)
-        for message in history
-        if message.role == "tool" and message.run_id == run_id
-        for part in message.parts
-        if isinstance(part, Return) and not part.refused
-    )
+def called_in(message: Message, *, waited: bool) -> tuple[Called, ...]:
+    """The calls that a message answers, as tool rules count them.
+
+    A call that was refused was not made, but for those that `waited` for the client: what it denies counts like what
+    fails, so that no rule demands it over and over.
+    """
+    returns = (part for part in message.parts if isinstance(part, Return))
+    return tuple(Called(part.name, part.text, part.is_error) for part in returns if waited or not part.refused)
+
+
+def called_before(history: Sequence[Message]) -> tuple[Called, ...]:
+    """The calls of the runs that an answer to waiting calls continues, back to the one that began with a question."""
+    gated = {call.id for message in history for call in gated_calls(message)}
+    found: tuple[Called, ...] = ()
+    for _, group in groupby(reversed(history), key=lambda message: message.run_id):
+        run = tuple(group)
+        for message in run:
+            if message.role == "tool":
+                found = called_in(message, waited=not gated.isdisjoint(answered_by(message))) + found
+        if run[-1].role != "approval":
+            break
+    return found
 
 
 def _by_call(settings: Settings, returned: ToolsReturned | None) -> Finish | None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from services.agent.continuation import HEARTBEAT, called
+from services.agent.arguments import Problem, check_prefilled
+from services.agent.continuation import HEARTBEAT
 from services.agent.facts import ClientTool, Settings
 from services.agent.messages import Gate
 from services.agent.policy import POLICIES
@@ -35,11 +36,21 @@ class Offer:
 
     def gate(self, settings: Settings, name: str) -> Gate:
         """Why a call of `name` waits for the client; empty when it does not, or is refused anyway."""
-        if name not in self.choice.allowed:
+        tool = self.tool(name)
+        if tool is None or name not in self.choice.allowed or self.misfit(tool) is not None:
             return ""
-        if any(tool.name == name and tool.tool_type == CLIENT for tool in self.tools):
+        if tool.tool_type == CLIENT:
             return "client"
         return "approval" if needs_approval(settings.tool_rules, name) else ""
+
+    def tool(self, name: str) -> ToolInfo | None:
+        """The tool of this name."""
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+    def misfit(self, tool: ToolInfo) -> Problem | None:
+        """What is wrong with the arguments that tool rules give for `tool` now."""
+        values = self.choice.prefilled.get(tool.name)
+        return None if values is None else check_prefilled(values, tool.parameters)
 
 
 def offer(turn: Turn, attached: Sequence[ToolInfo]) -> Offer:
@@ -48,7 +59,7 @@ def offer(turn: Turn, attached: Sequence[ToolInfo]) -> Offer:
     clients = tuple(map(_of_client, settings.options.client_tools))
     hidden = {tool.name for tool in clients}
     tools = (*(tool for tool in attached if tool.name not in hidden), *clients)
-    choice = choose(settings.tool_rules, [tool.name for tool in tools], called(turn.history, turn.run_id))
+    choice = choose(settings.tool_rules, [tool.name for tool in tools], turn.called)
     wished = settings.model_settings.get("parallel_tool_calls") is not False
     return Offer(
         tools,
@@ -75,10 +86,10 @@ def _dressed(tool: ToolInfo, settings: Settings) -> ToolInfo:
     properties, required = dict(tool.parameters.get("properties", {})), list(tool.parameters.get("required", ()))
     if tool.name == SPEAKING and (form := _form(settings)) is not None:
         properties = {**properties, "message": form}
-    if policy.inner_thoughts:
+    if policy.inner_thoughts and THINKING not in properties:
         # First, so that it is written before the arguments that it is about.
         properties, required = {THINKING: _THINKING_SCHEMA, **properties}, [THINKING, *required]
-    if policy.heartbeats and not is_terminal(settings.tool_rules, tool.name):
+    if policy.heartbeats and HEARTBEAT not in properties and not is_terminal(settings.tool_rules, tool.name):
         properties, required = {**properties, HEARTBEAT: _HEARTBEAT_SCHEMA}, [*required, HEARTBEAT]
     return replace(tool, parameters={**tool.parameters, "properties": properties, "required": required})
 

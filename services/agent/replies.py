@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from uuid import UUID
 
+from services.agent.arguments import Problem, parse, prefill, storable, written
 from services.agent.facts import Settings
 from services.agent.messages import Call, Message, Part, Reasoning, without_nul
 from services.agent.offers import THINKING, Offer
@@ -17,7 +18,8 @@ def reply_parts(
 ) -> tuple[Part, ...]:
     """The parts of a reply with a key and, where it waits for the client, a gate on each call.
 
-    Where calls cannot be parallel, those after the first are left out.
+    Where calls cannot be parallel, those after the first are left out. A call that waits has the arguments that tool
+    rules give already: the client answers what is going to run.
     """
     return tuple(_shaped(map(without_nul, parts), settings, offered, run_id, step))
 
@@ -47,7 +49,7 @@ def _with_thought(arguments: str, thought: str) -> str:
         value = json.loads(arguments)
     except (ValueError, RecursionError):
         return arguments
-    return json.dumps({THINKING: thought, **value}) if isinstance(value, dict) else arguments
+    return written({THINKING: thought, **value}) if isinstance(value, dict) else arguments
 
 
 def _shaped(parts: Iterable[Part], settings: Settings, offered: Offer, run_id: UUID, step: int) -> Iterator[Part]:
@@ -58,12 +60,25 @@ def _shaped(parts: Iterable[Part], settings: Settings, offered: Offer, run_id: U
             continue
         if calls and not offered.parallel:
             continue
-        if POLICIES[settings.agent_type].inner_thoughts:
+        if POLICIES[settings.agent_type].inner_thoughts and not _has_own(offered, part):
             thought, part = _inner_thought(part)
             if thought:
                 yield Reasoning(thought, prompted=True)
-        yield replace(part, key=call_key(run_id, step, calls), gate=offered.gate(settings, part.name))
+        gate = offered.gate(settings, part.name)
+        arguments = _filled(part, offered) if gate else part.arguments
+        yield replace(part, key=call_key(run_id, step, calls), arguments=arguments, gate=gate)
         calls += 1
+
+
+def _filled(call: Call, offered: Offer) -> str:
+    values, arguments = offered.choice.prefilled.get(call.name), parse(call.arguments)
+    return call.arguments if not values or isinstance(arguments, Problem) else written(prefill(arguments, values))
+
+
+def _has_own(offered: Offer, call: Call) -> bool:
+    """Whether the tool itself has an argument of that name."""
+    tool = offered.tool(call.name)
+    return tool is not None and THINKING in tool.parameters.get("properties", {})
 
 
 def _inner_thought(call: Call) -> tuple[str, Call]:
@@ -75,4 +90,4 @@ def _inner_thought(call: Call) -> tuple[str, Call]:
     if not isinstance(arguments, dict) or not isinstance(arguments.get(THINKING), str):
         return "", call
     thought = arguments.pop(THINKING)
-    return thought, replace(call, arguments=json.dumps(arguments))
+    return storable(thought), replace(call, arguments=written(arguments))

@@ -25,7 +25,7 @@ from uuid import UUID, uuid5
 
 from services.agent.approvals import answers, pending_message, waiting
 from services.agent.compaction import Trigger, due
-from services.agent.continuation import after_reply
+from services.agent.continuation import after_reply, called_before, called_in
 from services.agent.facts import (
     Action,
     CallModel,
@@ -49,6 +49,7 @@ from services.agent.facts import (
     UserSpoke,
 )
 from services.agent.messages import Call, Message, Text, calls_of
+from services.agent.tool_rules import Called
 
 # A window that is left larger than this by its messages' number is compacted, however few its tokens are.
 MOST_MESSAGES = 800
@@ -73,6 +74,8 @@ class Turn:
     overflow: ContextOverflowed | None = None
     # Compactions since the model replied.
     compactions: int = 0
+    # The calls that were made since the client asked, as tool rules count them; no compaction makes them undone.
+    called: tuple[Called, ...] = ()
     failure: Failure | None = None
     interruption: Failure | None = None
     usage: Usage = field(default_factory=Usage)
@@ -110,9 +113,7 @@ def decide(turn: Turn) -> Action:
         return Finish(StopReason.REQUIRES_APPROVAL) if waits else RunTools(turn.step, turn.pending)
     if _crowded(turn):
         return Compact(Trigger.POST_STEP_CONTEXT_CHECK)
-    end = (
-        None if turn.reply is None else after_reply(turn.settings, turn.history, turn.run_id, turn.reply, turn.returned)
-    )
+    end = None if turn.reply is None else after_reply(turn.settings, turn.called, turn.reply, turn.returned)
     if isinstance(end, Finish):
         return end
     if turn.step >= turn.settings.options.max_steps:
@@ -124,9 +125,11 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
     """What is known after `fact`."""
     match fact:
         case UserSpoke(settings=settings, messages=messages):
-            pending = pending_message(turn.history)
-            turn = replace(turn, settings=settings, history=turn.history + messages)
-            return turn if pending is None else replace(turn, reply=_of_earlier_run(pending))
+            before, pending = turn.history, pending_message(turn.history)
+            turn = replace(turn, settings=settings, history=before + messages)
+            if pending is None:
+                return turn
+            return replace(turn, reply=_of_earlier_run(pending), called=called_before(before))
         case ModelReplied(message=message):
             return replace(
                 turn,
@@ -157,7 +160,8 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
                 context_tokens=fact.stats.context_tokens_after,
             )
         case ToolsReturned(message=message):
-            return replace(turn, history=(*turn.history, message), attempt=1, returned=fact)
+            called = turn.called + called_in(message, waited=fact.step == 0)
+            return replace(turn, history=(*turn.history, message), attempt=1, returned=fact, called=called)
         case Reminded(message=message):
             return replace(turn, history=(*turn.history, message), reply=None, returned=None)
         case RunEnded():
