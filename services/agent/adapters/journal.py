@@ -133,7 +133,8 @@ class PostgresJournal:
         return run_id
 
     async def _start(self, connection: Any, request: TurnRequest, *, fits: bool = False) -> Mapping[str, Any]:
-        """The statement that does all for an idle conversation; its row says whether it did."""
+        """The statement that does all for an idle conversation; its row says whether it did, and when."""
+        now = datetime.now(UTC)
         row: Mapping[str, Any] | None = await connection.fetchrow(
             sql.START,
             request.organization_id,
@@ -150,13 +151,13 @@ class PostgresJournal:
             input_rows(request.messages),
             len(request.messages),
             SCHEMA_VERSION,
-            datetime.now(UTC),
+            now,
             fits,
             WINDOW_MESSAGES,
         )
         if row is None or row["agent_id"] is None:
             raise _nobody(request)
-        return row
+        return {**row, "created_at": now}
 
     async def _accept(self, connection: Any, request: TurnRequest) -> Accepted:
         """The same one by one, under the lock of the head: for what has to be looked at first, or has to wait."""
@@ -234,7 +235,7 @@ class PostgresJournal:
             fence=1,
             turn=begun(request.run_id, settings, before, request.messages),
             seconds_left=request.seconds,
-            created_at=datetime.now(UTC),
+            created_at=row["created_at"],
             ancestors=request.ancestors,
             prompt_versions=row["prompt_versions"],
             recalled=first_seq - 1,
