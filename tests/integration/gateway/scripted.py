@@ -20,6 +20,7 @@ from loci.agent.v1 import (
     conversation_service_pb2_grpc,
     message_service_pb2_grpc,
     run_service_pb2_grpc,
+    step_service_pb2_grpc,
 )
 from loci.llm.v1 import model_service_pb2_grpc
 from loci.memory.v1 import block_service_pb2_grpc, passage_service_pb2_grpc
@@ -36,6 +37,7 @@ SERVICES: dict[str, tuple[Any, ...]] = {
         conversation_service_pb2_grpc,
         message_service_pb2_grpc,
         run_service_pb2_grpc,
+        step_service_pb2_grpc,
     ),
     "memory": (block_service_pb2_grpc, passage_service_pb2_grpc),
     "llm_gateway": (model_service_pb2_grpc,),

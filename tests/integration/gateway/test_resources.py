@@ -8,7 +8,7 @@ import httpx
 import orjson
 
 from gateway import VERSION
-from loci.agent.v1 import agent_pb2, agent_service_pb2, run_pb2, run_service_pb2
+from loci.agent.v1 import agent_pb2, agent_service_pb2
 from loci.memory.v1 import block_service_pb2, passage_pb2, passage_service_pb2
 from loci.tool.v1 import tool_pb2, tool_service_pb2
 from services.common.errors import NotFound
@@ -316,30 +316,6 @@ async def test_models(edge: Edge) -> None:
     [embedding] = await edge.sdk.models.embeddings.list()
     assert (embedding.handle, embedding.embedding_dim) == ("loci/hash", 256)
     assert await edge.sdk.models.list(provider_type="openai") == []
-
-
-async def test_runs(edge: Edge, backend: Backend) -> None:
-    step = run_pb2.Step(
-        id=samples.STEP_ID, run_id=RUN_ID, model_handle="openai/gpt", prompt_tokens=7, completion_tokens=3,
-        reasoning_tokens=2, status=run_pb2.STEP_STATUS_SUCCESS,
-    )  # fmt: skip
-    messages = [samples.said("one"), samples.said("two", number=2)]
-    backend.on("GetRun", lambda _: run_service_pb2.GetRunResponse(run=samples.run()))
-    backend.on("ListRuns", lambda _: run_service_pb2.ListRunsResponse(runs=[samples.run()]))
-    backend.on("ListRunMessages", lambda _: run_service_pb2.ListRunMessagesResponse(messages=messages))
-    backend.on("ListRunSteps", lambda _: run_service_pb2.ListRunStepsResponse(steps=[step]))
-    backend.on("GetRunUsage", lambda _: run_service_pb2.GetRunUsageResponse(usage=samples.turn_end().usage))
-    run = await edge.sdk.runs.retrieve(RUN_ID)
-    assert (run.status, run.stop_reason, run.conversation_id) == ("completed", "end_turn", None)
-    listed = await edge.sdk.runs.list(agent_id=AGENT_ID, active=True, stop_reason="end_turn")
-    assert [one.id for one in listed.items] == [RUN_ID]
-    [asked] = backend.requests("ListRuns")
-    assert list(asked.statuses) == [run_pb2.RUN_STATUS_CREATED, run_pb2.RUN_STATUS_RUNNING]
-    page = await edge.sdk.runs.messages.list(RUN_ID, after="message-1")
-    assert [one.id for one in page.items] == ["message-2"]
-    [shown] = (await edge.sdk.runs.steps.list(RUN_ID)).items
-    assert (shown.model, shown.total_tokens, shown.completion_tokens_details) == ("gpt", 10, {"reasoning_tokens": 2})
-    assert (await edge.sdk.runs.usage.retrieve(RUN_ID)).total_tokens == 10
 
 
 async def test_documentation_of_the_api(edge: Edge) -> None:
