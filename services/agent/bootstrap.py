@@ -7,7 +7,13 @@ import asyncpg
 import grpc
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from loci.agent.v1 import agent_service_pb2, conversation_service_pb2, message_service_pb2, run_service_pb2, step_service_pb2
+from loci.agent.v1 import (
+    agent_service_pb2,
+    conversation_service_pb2,
+    message_service_pb2,
+    run_service_pb2,
+    step_service_pb2,
+)
 from loci.agent.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
 from loci.agent.v1.conversation_service_pb2_grpc import add_ConversationServiceServicer_to_server
 from loci.agent.v1.message_service_pb2_grpc import add_MessageServiceServicer_to_server
@@ -188,7 +194,13 @@ def build(
         stores.prompts,
     )
     messages = MessageServicer(
-        stores.history, stores.prompts, peers.model_catalogue, worker, reader, longest_seconds=run_timeout
+        stores.history,
+        stores.prompts,
+        peers.model_catalogue,
+        worker,
+        reader,
+        longest_seconds=run_timeout,
+        allow_private_urls=callbacks.allow_private,
     )
     servicers: list[Registration] = [
         (add_AgentServiceServicer_to_server, AgentServicer(administration, deliveries.wake)),

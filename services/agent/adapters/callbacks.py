@@ -52,10 +52,9 @@ class HttpPoster:
             raise NotPosted(f"the callback could not be made: {error or type(error).__name__}"[:500]) from None
 
 
-def checked_callback(url: str, *, allow_private: bool) -> str:
-    """A callback URL as a request gives it. Raises InvalidArgument (CALLBACK_URL_INVALID)."""
+def check_callback(url: str, *, allow_private: bool) -> None:
+    """Judges a callback URL by its text, when a request gives it. Raises InvalidArgument (CALLBACK_URL_INVALID)."""
     try:
         check_url(url, allow_private=allow_private)
     except Refused as refused:
         raise InvalidArgument(f"`callback_url`: {refused}", reason="CALLBACK_URL_INVALID") from None
-    return url

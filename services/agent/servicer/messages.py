@@ -11,6 +11,7 @@ import grpc
 
 from loci.agent.v1 import message_service_pb2 as wire
 from loci.agent.v1 import message_service_pb2_grpc
+from services.agent.adapters.callbacks import check_callback
 from services.agent.adapters.journal import TurnRequest
 from services.agent.convert.turns import attached, compaction_request, event_to_proto, turn_request
 from services.agent.events import Delta
@@ -26,7 +27,10 @@ WITHDRAW_SECONDS = 10.0
 
 
 class MessageServicer(MessageLists, message_service_pb2_grpc.MessageServiceServicer):
-    """loci.agent.v1.MessageService; `longest_seconds` bounds every run."""
+    """loci.agent.v1.MessageService; `longest_seconds` bounds every run.
+
+    allow_private_urls: callbacks may go to addresses that are not public.
+    """
 
     def __init__(
         self,
@@ -37,12 +41,14 @@ class MessageServicer(MessageLists, message_service_pb2_grpc.MessageServiceServi
         reader: Reader,
         *,
         longest_seconds: float,
+        allow_private_urls: bool = False,
     ) -> None:
         super().__init__(history, prompts)
         self._models = models
         self._worker = worker
         self._reader = reader
         self._longest_seconds = longest_seconds
+        self._allow_private_urls = allow_private_urls
         self._withdrawals: set[asyncio.Task[None]] = set()
 
     async def SendMessages(
@@ -96,6 +102,8 @@ class MessageServicer(MessageLists, message_service_pb2_grpc.MessageServiceServi
 
     async def _turn(self, turn: wire.TurnRequest, *, stream_tokens: bool) -> AsyncGenerator[wire.TurnEvent]:
         request = turn_request(turn, current(), longest_seconds=self._longest_seconds)
+        if request.options.callback_url is not None:
+            check_callback(request.options.callback_url, allow_private=self._allow_private_urls)
         if request.options.model is not None:
             window = await self._models.window(request.organization_id, request.options.model)
             request = replace(request, options=replace(request.options, context_window_limit=window))

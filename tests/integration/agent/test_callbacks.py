@@ -13,9 +13,9 @@ import orjson
 import pytest
 
 from loci.agent.v1 import agent_service_pb2 as agent_wire
-from loci.agent.v1 import run_pb2
+from loci.agent.v1 import message_pb2, run_pb2
+from loci.agent.v1 import message_service_pb2 as message_wire
 from loci.agent.v1 import run_service_pb2 as wire
-from services.agent.adapters.callbacks import checked_callback
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.facts import Failure, StopReason
 from services.common.errors import InvalidArgument
@@ -187,11 +187,29 @@ async def test_slow_receivers_hold_up_nothing_else(world: AdminWorld, receiver: 
     assert receiver.received == []
 
 
-@pytest.mark.parametrize("url", ["http://example.com/", "https://10.0.0.1/", "https://user:secret@example.com/", "x"])
-def test_urls_that_are_refused_with_the_request(url: str) -> None:
+@pytest.mark.parametrize("url", ["http://example.com/", "https://user:secret@example.com/", "x", ""])
+async def test_urls_that_are_refused_with_the_request(world: AdminWorld, url: str) -> None:
+    agent = await world.create()
     with pytest.raises(InvalidArgument, match="`callback_url`: ") as caught:
-        checked_callback(url, allow_private=False)
-    assert caught.value.reason == "CALLBACK_URL_INVALID"
+        await _say(world, agent.id, url)
+    assert (caught.value.reason, await world.rows("runs")) == ("CALLBACK_URL_INVALID", 0)
+
+
+async def test_a_turn_reports_its_end(world: AdminWorld, receiver: Receiver) -> None:
+    end = (await _say(world, (await world.create()).id, receiver.url)).end
+    assert await _deliver(world) == 1
+    told = orjson.loads(receiver.received[0][1])
+    assert (told["run_id"], told["status"], told["usage"]["total_tokens"]) == (end.run.id, "completed", 12)
+
+
+async def _say(world: AdminWorld, agent_id: str, url: str) -> message_wire.SendMessagesResponse:
+    """A turn with a callback."""
+    message = message_pb2.InputMessage(content=[message_pb2.ContentPart(text="Hello")])
+    options = message_wire.TurnOptions(callback_url=url)
+    turn = message_wire.TurnRequest(agent_id=agent_id, messages=[message], options=options)
+    request = message_wire.SendMessagesRequest(turn=turn)
+    response: message_wire.SendMessagesResponse = await world.call(world.messages.SendMessages, request)
+    return response
 
 
 async def _run(world: AdminWorld, url: str | None, status: str = "running") -> tuple[UUID, UUID]:
