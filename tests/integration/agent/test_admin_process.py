@@ -68,6 +68,18 @@ async def test_migrate_then_serve_then_stop(environment: dict[str, str]) -> None
     assert code == 0, complaints
 
 
+async def test_the_secret_of_callbacks_is_printed(environment: dict[str, str]) -> None:
+    lines = []
+    for more in ({}, {}, {"LOCI_WEBHOOK_SECRET": "hush"}):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "services.agent", "webhook-secret", env=environment | more, stdout=PIPE
+        )
+        output, _ = await process.communicate()
+        lines.append(output.decode())
+    assert lines[0] == lines[1] != lines[2] == "hush\n"
+    assert lines[0].startswith("whsec_")
+
+
 @pytest.mark.parametrize(
     ("changes", "arguments", "said"),
     [
