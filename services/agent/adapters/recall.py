@@ -17,13 +17,17 @@ DEFAULT_LIMIT = 5
 MOST = 50
 # What a query has beyond this is not looked for.
 QUERY_CHARACTERS = 1_000
+# What a model may ask for, and what is searched when it does not. Summaries only repeat what they stand for.
 _ROLES: tuple[Role, ...] = ("assistant", "user", "tool")
+_SEARCHED: tuple[Role, ...] = (*_ROLES, "system", "approval")
 _SHOWN_CHARACTERS = 2_000
 
 _log = logging.getLogger(__name__)
 
 # $1 organization, $2 agent, $3 query, $4 roles, $5 from, $6 to, $7 limit, $8 run that is going on
-# Any word counts: models ask in phrases, and ranking puts the messages with most of them first.
+# Any word counts: models ask in phrases, and ranking puts the messages with most of them first. What the run itself
+# said is left out as long as the model sees it: the question would be its own best answer. A client's answers are found
+# where they are: in the returns that came of them, or where nothing came of them, as they were given.
 _SEARCH = """
 WITH wanted AS (
     SELECT nullif(replace(plainto_tsquery('english', $3)::text, '&', '|'), '')::tsquery AS stems,
@@ -31,7 +35,15 @@ WITH wanted AS (
 )
 SELECT m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.seq, m.created_at
 FROM agent.messages m, wanted
-WHERE m.organization_id = $1 AND m.agent_id = $2 AND m.role = ANY($4) AND m.run_id IS DISTINCT FROM $8
+WHERE m.organization_id = $1 AND m.agent_id = $2 AND m.role = ANY($4)
+    AND NOT (m.run_id IS NOT DISTINCT FROM $8 AND EXISTS (
+        SELECT FROM agent.conversation_heads h
+        JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = h.conversation_id
+            AND s.log_id = m.log_id AND m.seq >= s.from_seq AND m.seq <= coalesce(s.to_seq, m.seq)
+        WHERE h.organization_id = $1 AND h.conversation_id = m.conversation_id
+            AND (s.ordinal, m.seq) >= (h.window_ordinal, h.window_seq)))
+    AND NOT (m.role = 'approval' AND EXISTS (
+        SELECT FROM agent.messages t WHERE t.organization_id = $1 AND t.run_id = m.run_id AND t.role = 'tool'))
     AND ($5::timestamptz IS NULL OR m.created_at >= $5) AND ($6::timestamptz IS NULL OR m.created_at <= $6)
     AND ($3 = '' OR m.search @@ wanted.stems OR m.search @@ wanted.words)
 ORDER BY CASE WHEN $3 = '' THEN 0 ELSE
@@ -68,7 +80,7 @@ class PostgresRecall:
 def _arguments(given: Mapping[str, Any], timezone: tzinfo) -> tuple[Any, ...]:
     query, roles, limit = (
         given.get("query") or "",
-        given.get("roles") or list(_ROLES),
+        given.get("roles") or [],
         given.get("limit") or DEFAULT_LIMIT,
     )
     if not isinstance(query, str):
@@ -79,7 +91,7 @@ def _arguments(given: Mapping[str, Any], timezone: tzinfo) -> tuple[Any, ...]:
         raise ValueError(f"limit must be a whole number from 1 to {MOST}")
     return (
         query.replace("\0", "")[:QUERY_CHARACTERS],
-        roles,
+        roles or list(_SEARCHED),
         _time(given.get("start_date"), "start_date", timezone, end=False),
         _time(given.get("end_date"), "end_date", timezone, end=True),
         limit,

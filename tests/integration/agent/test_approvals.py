@@ -1,7 +1,7 @@
 """Calls that wait for the client, on the real journal: who answers, when, from where, and what if nobody does."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 from uuid import UUID, uuid5
@@ -520,10 +520,9 @@ async def test_of_a_default_answer_and_the_users_the_first_counts(world: World) 
             await world.pool.execute(overdue, world.agent_id)
             sweeps = [answer_overdue(world.pool, replica.journal.worker_id) for _ in range(3)]
             sending = replica.send(world.answer(Decision("call_0", approve=True)))
-            if round_ % 2:
-                *begun, events = await asyncio.gather(*sweeps, sending)
-            else:
-                events, *begun = await asyncio.gather(sending, *sweeps)
+            answering: list[Awaitable[Any]] = [*sweeps, sending] if round_ % 2 else [sending, *sweeps]
+            results = await asyncio.gather(*answering)
+            *begun, events = results if round_ % 2 else (*results[1:], results[0])
             by_rule = end(events).run.id == uuid5(asked, "timeout")
             assert (f"{asked}/1/0" in ran) is not by_rule
             query = "SELECT count(*) FROM agent.messages WHERE agent_id = $1 AND role = 'approval'"
