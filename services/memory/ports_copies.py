@@ -34,6 +34,16 @@ class CopyRequest:
     origin: Origin
 
 
+@dataclass(frozen=True, slots=True)
+class BlockEdit:
+    """A version of a block that a run made, in a step unless that is None."""
+
+    block_id: UUID
+    version: int
+    run_id: UUID
+    step_id: UUID | None
+
+
 class CopyStore(Protocol):
     """Blocks that are made out of others. Every method is all or nothing."""
 
@@ -45,10 +55,13 @@ class CopyStore(Protocol):
         conversation_id: UUID,
         labels: Sequence[str],
         source_conversation_id: UUID | None,
+        versions: Mapping[UUID, int],
     ) -> list[Block]:
-        """The conversation's copies in the order of `labels`, made where they are missing.
+        """The conversation's copies in the order of `labels`, made where they are missing; of the blocks in `versions`
+        as they were then.
 
-        Raises NotFound (BLOCK_NOT_FOUND) for a label that neither the agent nor the conversation has.
+        Raises NotFound (BLOCK_NOT_FOUND) for a label that neither the agent nor the conversation has, NotFound
+        (BLOCK_VERSION_NOT_FOUND).
         """
 
     async def purge_conversation(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID) -> None:
@@ -87,5 +100,13 @@ class CopyStore(Protocol):
         Raises VersionConflict, AlreadyExists (BLOCK_LABEL_TAKEN), CallRepeated.
         """
 
-    async def share_archives(self, organization_id: UUID, source_agent_id: UUID, target_agent_id: UUID) -> None:
-        """Attaches the archives of one agent to another."""
+    async def share_archives(
+        self, organization_id: UUID, source_agent_id: UUID, target_agent_id: UUID
+    ) -> Sequence[UUID]:
+        """Attaches the archives of one agent to another; which they are."""
+
+    async def edits(self, organization_id: UUID, run_ids: Sequence[UUID]) -> Sequence[BlockEdit]:
+        """The versions that runs made, of each block in order."""
+
+    async def of_other_agents(self, organization_id: UUID, agent_id: UUID, block_ids: Sequence[UUID]) -> Sequence[UUID]:
+        """Which of these blocks are attached to other agents."""

@@ -18,7 +18,7 @@ from services.memory.copies import copy_of
 from services.memory.model import Block, BlockDraft, CallRecord, Operation, Origin
 from services.memory.patches import Plan
 from services.memory.ports import CallRepeated
-from services.memory.ports_copies import RestoreRequest
+from services.memory.ports_copies import BlockEdit, RestoreRequest
 
 # Locked, so that of two who isolate the same label at once the second finds the copy of the first.
 _LOCK = """
@@ -102,13 +102,26 @@ _DETACH = """
 DELETE FROM memory.agent_blocks WHERE organization_id = $1 AND agent_id = $2 AND block_id = ANY($3)
 """
 _SHARE = """
-INSERT INTO memory.agent_archives (organization_id, agent_id, archive_id)
-SELECT $1, $3, a.id
-FROM memory.agent_archives m
-JOIN memory.archives a ON a.organization_id = m.organization_id AND a.id = m.archive_id
-WHERE m.organization_id = $1 AND m.agent_id = $2
-FOR KEY SHARE OF a
-ON CONFLICT (organization_id, agent_id, archive_id) DO NOTHING
+WITH shared AS (
+    SELECT a.id
+    FROM memory.agent_archives m
+    JOIN memory.archives a ON a.organization_id = m.organization_id AND a.id = m.archive_id
+    WHERE m.organization_id = $1 AND m.agent_id = $2
+    FOR KEY SHARE OF a
+), attached AS (
+    INSERT INTO memory.agent_archives (organization_id, agent_id, archive_id) SELECT $1, $3, id FROM shared
+    ON CONFLICT (organization_id, agent_id, archive_id) DO NOTHING
+)
+SELECT id FROM shared ORDER BY id
+"""
+_EDITS = """
+SELECT block_id, version, run_id, step_id FROM memory.block_history
+WHERE organization_id = $1 AND run_id = ANY($2::uuid[])
+ORDER BY block_id, version
+"""
+_OF_OTHERS = """
+SELECT DISTINCT block_id FROM memory.agent_blocks
+WHERE organization_id = $1 AND agent_id <> $2 AND block_id = ANY($3::uuid[])
 """
 
 
@@ -126,6 +139,7 @@ class PostgresCopies:
         conversation_id: UUID,
         labels: Sequence[str],
         source_conversation_id: UUID | None,
+        versions: Mapping[UUID, int],
     ) -> list[Block]:
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(_LOCK, organization_id, agent_id, labels)
@@ -134,7 +148,11 @@ class PostgresCopies:
             missing = [label for label in labels if label not in copies]
             if missing:
                 found = await connection.fetch(_SOURCES, organization_id, agent_id, missing, source_conversation_id)
-                drafts = [copy_of(rows.block(row), uuid7()) for row in found]
+                sources = [rows.block(row) for row in found]
+                named = {block.id: versions[block.id] for block in sources if block.id in versions}
+                then = await _then(connection, organization_id, named) if named else {}
+                # A block that was renamed since stands under its label of today: that one was asked for.
+                drafts = [replace(copy_of(then.get(one.id, one), uuid7()), label=one.label) for one in sources]
                 await create_blocks(connection, organization_id, Origin(actor_id=user_id), drafts)
                 await connection.execute(_OWN, *own, [draft.id for draft in drafts], [draft.label for draft in drafts])
                 copies |= await _copies(connection, own, missing)
@@ -211,8 +229,18 @@ class PostgresCopies:
             await create_blocks(connection, organization_id, origin, plan.created)
             await attach_blocks(connection, organization_id, agent_id, made, created_with_agent=False)
 
-    async def share_archives(self, organization_id: UUID, source_agent_id: UUID, target_agent_id: UUID) -> None:
-        await self._pool.execute(_SHARE, organization_id, source_agent_id, target_agent_id)
+    async def share_archives(
+        self, organization_id: UUID, source_agent_id: UUID, target_agent_id: UUID
+    ) -> Sequence[UUID]:
+        shared = await self._pool.fetch(_SHARE, organization_id, source_agent_id, target_agent_id)
+        return [row["id"] for row in shared]
+
+    async def edits(self, organization_id: UUID, run_ids: Sequence[UUID]) -> Sequence[BlockEdit]:
+        return [BlockEdit(*row) for row in await self._pool.fetch(_EDITS, organization_id, run_ids)]
+
+    async def of_other_agents(self, organization_id: UUID, agent_id: UUID, block_ids: Sequence[UUID]) -> Sequence[UUID]:
+        found = await self._pool.fetch(_OF_OTHERS, organization_id, agent_id, block_ids)
+        return [row["block_id"] for row in found]
 
 
 async def _keep(connection: Any, organization_id: UUID, record: CallRecord) -> None:

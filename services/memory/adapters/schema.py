@@ -106,6 +106,7 @@ block_history = Table(
         name="block_history_block_fkey",
         ondelete="CASCADE",
     ),
+    Index("block_history_by_run", "organization_id", "run_id", postgresql_where=text("run_id IS NOT NULL")),
 )
 
 agent_blocks = Table(

@@ -14,7 +14,7 @@ from services.memory.model import (
     ToolCall,
     ToolResult,
 )
-from services.memory.ports_copies import CopyRequest, RestoreRequest
+from services.memory.ports_copies import BlockEdit, CopyRequest, RestoreRequest
 
 _LONGEST_CALL_KEY = 200
 
@@ -44,7 +44,7 @@ def restore_request(request: agent_pb.RestoreBlocksRequest, organization_id: UUI
         organization_id=organization_id,
         agent_id=agent,
         conversation_id=ids.conversation_id(request.conversation_id),
-        versions=_versions(request.versions),
+        versions=versions(request.versions),
         request_id=key,
         origin=Origin(actor_id=user_id, agent_id=agent, run_id=ids.run_id(request.run_id), call_key=key),
     )
@@ -58,7 +58,7 @@ def copy_request(request: agent_pb.CopyBlocksRequest, organization_id: UUID, use
         source_agent_id=ids.agent_id(request.source_agent_id),
         source_conversation_id=ids.conversation_id(request.source_conversation_id),
         target_agent_id=target,
-        versions=_versions(request.versions),
+        versions=versions(request.versions),
         request_id=key,
         origin=Origin(actor_id=user_id, agent_id=target, call_key=key),
     )
@@ -85,6 +85,16 @@ def result_message(result: ToolResult) -> agent_pb.ApplyToolResponse:
     )
 
 
+def edit_message(edit: BlockEdit) -> agent_pb.BlockEdit:
+    """A version that a run made, on the wire."""
+    return agent_pb.BlockEdit(
+        block_id=to_public("block", edit.block_id),
+        version=edit.version,
+        run_id=to_public("run", edit.run_id),
+        step_id="" if edit.step_id is None else to_public("step", edit.step_id),
+    )
+
+
 def _key(text: str) -> str:
     if not 1 <= len(text) <= _LONGEST_CALL_KEY or "\x00" in text:
         raise InvalidArgument(
@@ -93,5 +103,6 @@ def _key(text: str) -> str:
     return text
 
 
-def _versions(versions: Mapping[str, int]) -> dict[UUID, int]:
-    return {ids.block_id(text): version for text, version in versions.items()}
+def versions(given: Mapping[str, int]) -> dict[UUID, int]:
+    """Version by block id. Raises InvalidArgument (INVALID_ID)."""
+    return {ids.block_id(text): version for text, version in given.items()}

@@ -6,6 +6,7 @@ from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import agent_memory_service_pb2_grpc as agent_grpc
 from services.common.context import current
 from services.common.errors import InvalidArgument
+from services.common.ids import from_public, to_public
 from services.memory.blocks import checked_draft, without_nul
 from services.memory.convert import agents, blocks, ids
 from services.memory.ports import AgentStore
@@ -14,7 +15,7 @@ from services.memory.servicer.refusals import refusals
 from services.memory.tools import Tools
 from services.memory.versions import Versions
 
-_MOST_AGENTS = 1_000
+_MOST_AGENTS = _MOST_RUNS = 1_000
 
 
 class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
@@ -78,6 +79,7 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
             ids.needed_conversation_id(request.conversation_id),
             list(dict.fromkeys(without_nul(label) for label in request.labels)),
             ids.conversation_id(request.source_conversation_id),
+            agents.versions(request.versions),
         )
         return agent_pb.IsolateBlocksResponse(blocks=[blocks.block_message(block) for block in copies])
 
@@ -93,12 +95,15 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         self, request: agent_pb.RestoreBlocksRequest, context: Any
     ) -> agent_pb.RestoreBlocksResponse:
         caller = current()
-        restored, missing = await self._versions.restore(
-            agents.restore_request(request, caller.organization_id, caller.user_id)
+        asked = agents.restore_request(request, caller.organization_id, caller.user_id)
+        restored, missing = await self._versions.restore(asked)
+        shared = await self._copies.of_other_agents(
+            caller.organization_id, asked.agent_id, [block.id for block in restored]
         )
         return agent_pb.RestoreBlocksResponse(
             blocks=[blocks.block_message(block) for block in restored],
-            missing_block_ids=[f"block-{block_id}" for block_id in missing],
+            missing_block_ids=[to_public("block", block_id) for block_id in missing],
+            shared_block_ids=[to_public("block", block_id) for block_id in shared],
         )
 
     async def CopyBlocks(self, request: agent_pb.CopyBlocksRequest, context: Any) -> agent_pb.CopyBlocksResponse:
@@ -110,5 +115,16 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         self, request: agent_pb.ShareArchivesRequest, context: Any
     ) -> agent_pb.ShareArchivesResponse:
         source, target = ids.agent_id(request.source_agent_id), ids.agent_id(request.target_agent_id)
-        await self._copies.share_archives(current().organization_id, source, target)
-        return agent_pb.ShareArchivesResponse()
+        shared = await self._copies.share_archives(current().organization_id, source, target)
+        return agent_pb.ShareArchivesResponse(archive_ids=[to_public("archive", one) for one in shared])
+
+    async def ListBlockEdits(
+        self, request: agent_pb.ListBlockEditsRequest, context: Any
+    ) -> agent_pb.ListBlockEditsResponse:
+        if not 1 <= len(request.run_ids) <= _MOST_RUNS:
+            raise InvalidArgument(
+                f"ask for 1 to {_MOST_RUNS} runs, not {len(request.run_ids)}", reason="PAGE_SIZE_INVALID"
+            )
+        run_ids = [from_public("run", text) for text in request.run_ids]
+        found = await self._copies.edits(current().organization_id, run_ids)
+        return agent_pb.ListBlockEditsResponse(edits=map(agents.edit_message, found))
