@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -61,12 +62,15 @@ def conversation(**fields: Any) -> conversation_pb2.Conversation:
     return conversation_pb2.Conversation(**(given | fields))
 
 
+def _giving(response: Any) -> Callable[[Any], Any]:
+    return lambda _: response(conversation=conversation())
+
+
 @pytest.fixture(autouse=True)
 def answers(backend: Backend) -> None:
     """A service with one conversation."""
     for method in ("Create", "Get", "Update", "Fork"):
-        response = getattr(conversation_service_pb2, f"{method}ConversationResponse")
-        backend.on(f"{method}Conversation", lambda _, response=response: response(conversation=conversation()))
+        backend.on(f"{method}Conversation", _giving(getattr(conversation_service_pb2, f"{method}ConversationResponse")))
     backend.on("DeleteConversation", lambda _: conversation_service_pb2.DeleteConversationResponse())
     backend.on(
         "ListConversations",
@@ -130,7 +134,7 @@ async def test_retrieving(edge: Edge, backend: Backend) -> None:
 async def test_only_conversations_are_retrieved(edge: Edge, conversation_id: str) -> None:
     with pytest.raises(UnprocessableEntityError) as caught:
         await edge.sdk.conversations.retrieve(conversation_id)
-    assert caught.value.body["examples"] == ["conv-123e4567-e89b-42d3-8456-426614174000"]
+    assert caught.value.response.json()["examples"] == ["conv-123e4567-e89b-42d3-8456-426614174000"]
 
 
 async def test_listing(edge: Edge, backend: Backend) -> None:
@@ -199,7 +203,8 @@ async def test_forking(edge: Edge, backend: Backend) -> None:
         ("", AGENT_ID, "", False),
         ("", AGENT_ID, "", False),
     ]
-    for wrong in ({}, {"agent_id": "agent-1"}, {"agent_id": AGENT_ID, "message_id": "1"}):
+    refused: list[dict[str, Any]] = [{}, {"agent_id": "agent-1"}, {"agent_id": AGENT_ID, "message_id": "1"}]
+    for wrong in refused:
         with pytest.raises(UnprocessableEntityError):
             await edge.sdk.conversations.fork("default", **wrong)
 
@@ -271,7 +276,7 @@ async def test_saying_something_streams_by_default(edge: Edge, backend: Backend)
 async def test_listing_messages(edge: Edge, backend: Backend) -> None:
     backend.on("ListMessages", lambda _: message_service_pb2.ListMessagesResponse(messages=[samples.said("Hi")]))
     page = await edge.sdk.conversations.messages.list(CONVERSATION_ID, limit=5, order="asc")
-    assert [one.content for one in page.items] == ["Hi"]
+    assert [one.to_dict()["content"] for one in page.items] == ["Hi"]
     filtered = await edge.sdk.conversations.messages.list(
         "default", agent_id=AGENT_ID, include_return_message_types=["user_message"]
     )
