@@ -47,7 +47,7 @@ def prefill(arguments: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str
 
 
 def written(arguments: Mapping[str, Any]) -> str:
-    """The arguments as JSON: in their own characters, which are fewer tokens than escapes, where those can be stored."""
+    """The arguments as JSON: in their own characters, fewer tokens than escapes, where those can be stored."""
     text = json.dumps(arguments, ensure_ascii=False)
     return text if storable(text) == text else json.dumps(arguments)
 
