@@ -89,7 +89,8 @@ async def test_every_role_is_found_but_no_summary_hides_what_it_stands_for(world
         await replica.send(gone)
     await world.pool.execute(
         "INSERT INTO agent.messages"
-        " (organization_id, log_id, seq, id, agent_id, conversation_id, role, content, search) SELECT $1, log_id, next_seq + n, gen_random_uuid(), $2, $2, role,"
+        " (organization_id, log_id, seq, id, agent_id, conversation_id, role, content, search)"
+        " SELECT $1, log_id, next_seq + n, gen_random_uuid(), $2, $2, role,"
         " jsonb_build_array(jsonb_build_object('type', 'text', 'text', role || ' otter')),"
         " to_tsvector('english', role || ' otter')"
         " FROM agent.conversation_heads, unnest(ARRAY['system', 'summary', 'tool']) WITH ORDINALITY AS r(role, n)"
