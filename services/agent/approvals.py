@@ -12,6 +12,7 @@ returns are stored, they wait no longer: the answer was given, and the next mess
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from uuid import UUID
 
 from services.agent.messages import Call, Decision, Message, Return, calls_of, gated_calls, piece_id
@@ -62,11 +63,12 @@ def judge(history: Sequence[Message], input_messages: Sequence[Message]) -> Verd
         return _late(history, given) if given else Fits()
     if not given:
         return MustWait(piece_id(pending.id, gated_calls(pending)[0]))
-    wanted = tuple(call.id for call in gated_calls(pending))
-    known = {*wanted, ""}
-    if unknown := tuple(call_id for call_id in map(_call_id, given) if call_id not in known):
-        return UnknownCalls(wanted, unknown)
-    return Fits()
+    calls = gated_calls(pending)
+    unknown = [part for part in given if not any(_is_for(part, call) for call in calls)]
+    if len(unknown) == len(given) and isinstance(late := _late(history, given), Repeats):
+        return late
+    ids = tuple(part.call_id for part in unknown)
+    return UnknownCalls(tuple(call.id for call in calls), ids) if ids else Fits()
 
 
 def pending_message(history: Sequence[Message]) -> Message | None:
@@ -86,7 +88,7 @@ def answers(history: Sequence[Message], pending: Message) -> dict[str, Answer]:
     for message in history[after + 1 :]:
         for part in answers_in(message):
             for call in gated_calls(pending):
-                if _call_id(part) in ("", call.id):
+                if _is_for(part, call):
                     found.setdefault(call.id, part)
     return found
 
@@ -151,15 +153,36 @@ _NOT_RETURNED = "This tool runs at the client, which approved the call but retur
 
 
 def _late(history: Sequence[Message], given: Sequence[Answer]) -> Verdict:
-    """An answer when nothing waits: the same was answered before, or it is a mistake."""
-    asked = {_call_id(part) for part in given}
-    for message in reversed(history):
-        returned = {part.call_id for part in message.parts if isinstance(part, Return)}
-        gated = {call.id for other in history for call in gated_calls(other)}
-        if message.role == "tool" and message.run_id is not None and returned & gated:
-            return Repeats(message.run_id) if asked - {""} <= returned else NothingWaits()
-    return NothingWaits()
+    """An answer to calls that do not wait: they were answered before, or it is a mistake.
+
+    An answer to all calls that wait names none: it can only be the one that the latest run took.
+    """
+    taken = _taken(history)
+    runs = list(dict.fromkeys(taken.values()))
+    if any(not part.call_id for part in given) and not (runs and runs[-1] == history[-1].run_id):
+        return NothingWaits()
+    asked = {part.call_id for part in given} - {""}
+    if not asked <= taken.keys():
+        return NothingWaits()
+    return Repeats(max((taken[call_id] for call_id in asked), key=runs.index, default=runs[-1]))
 
 
-def _call_id(part: Answer) -> str:
-    return part.call_id
+def _taken(history: Sequence[Message]) -> dict[str, UUID]:
+    """The runs that took the answers to calls, by the provider's id, in the order of the answers."""
+    taken: dict[str, UUID] = {}
+    waited: tuple[Call, ...] = ()
+    for message in history:
+        for call in (asked := gated_calls(message)):
+            # Providers use ids again.
+            taken.pop(call.id, None)
+        waited = asked or waited
+        given = (part for part in message.parts if isinstance(part, Decision | Return))
+        for call, part in product(waited, given):
+            if message.run_id is not None and _is_for(part, call):
+                taken.setdefault(call.id, message.run_id)
+    return taken
+
+
+def _is_for(part: Answer, call: Call) -> bool:
+    """Whether it answers the call; a decision without an id answers all that wait."""
+    return part.call_id == call.id or (not part.call_id and isinstance(part, Decision))

@@ -1,5 +1,6 @@
 """Whether a turn goes on: the reference's rules, row by row. Source: LETTA V1 API, continuation."""
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -60,7 +61,7 @@ NEWEST: list[tuple[str, list[ToolRule], list[Script], str]] = [
     ("continue_loop is what happens anyway", [ContinueLoop("a")], ["<a>", "so"], "M T M end_turn"),
     # 4: several calls
     ("several calls go on", [], ["<ab>", "so"], "M T M end_turn"),
-    ("the same call twice", [], [(call("a", "1"), call("a", "2")), "so"], "M T M end_turn"),
+    ("the same call twice", [], [(call("a"), replace(call("a"), id="2")), "so"], "M T M end_turn"),
     # 5: arguments that a rule gives
     ("a rule's arguments that do not fit", [RunFirst("a", {"x": "many"})], ["<a>"], "M T invalid_tool_call"),
     ("a rule's arguments that the tool has not", [RunFirst("a", {"y": 1})], ["<a>"], "M T invalid_tool_call"),
@@ -252,9 +253,8 @@ def test_the_older_loop(agent_type: str, rules: list[ToolRule], script: list[Scr
 
 def test_a_call_that_failed_goes_on() -> None:
     failing = {"a": Return(text="no", is_error=True)}
-    assert (
-        play(settings(agent_type="memgpt_agent"), call("a"), call("b"), returns=failing).shown == "M T h M T end_turn"
-    )
+    played = play(settings(agent_type="memgpt_agent"), call("a"), call("b"), returns=failing)
+    assert played.shown == "M T h M T end_turn"
 
 
 def test_a_heartbeat_is_a_message_of_the_user_in_the_references_form() -> None:
