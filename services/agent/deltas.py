@@ -19,13 +19,16 @@ class PieceDeltas:
         self._step_id = step_id
         self._gate = gate
         self._calls = calls
+        self._hidden = False
         self._kinds: list[str] = []
         self._pieces: dict[int, int] = {}
         self._gates: dict[int, Gate] = {}
 
     def delta(self, part: PartDelta) -> Delta | None:
         """The event for more of a part, without its position; None for what is shown as a whole only."""
-        if part.kind == "call" and not self._calls:
+        self._hidden |= part.kind == "call" and not self._calls
+        if self._hidden:
+            # What comes after a call that is stored otherwise is a piece with a number that is not known yet.
             return None
         shown = self._shown(part)
         if part.index not in self._pieces:
