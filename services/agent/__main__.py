@@ -1,6 +1,7 @@
 """`python -m services.agent` serves; `python -m services.agent migrate` brings the schema up to date;
 `python -m services.agent webhook-secret` prints what receivers of callbacks check signatures with."""
 
+from services.agent.adapters.notices import notices_of
 from services.agent.bootstrap import AUDIENCE, build, grpc_peers, postgres_stores
 from services.agent.settings import Settings, read_database, webhook_secret
 from services.common import telemetry
@@ -23,6 +24,7 @@ async def serve(env: Env) -> None:
     channels = [make_channel(address) for address in (addresses.memory, addresses.llm_gateway, addresses.tool_runner)]
     peers = grpc_peers(*channels)
     stores = postgres_stores(pool, engine, peers.memory, on_busy=settings.on_busy)
+    notices = notices_of(database)
     # Before anything is bound: nobody shall connect to a socket that is not served yet.
     await stores.leases.register()
     built = build(
@@ -35,12 +37,26 @@ async def serve(env: Env) -> None:
         stores=stores,
         peers=peers,
         run_timeout=settings.run_timeout,
+        notifier=notices,
+        stream_keep=settings.stream_keep,
     )
     built.tenure.begin()
     await serve_until_signal(
         built.servers,
-        background=(built.deliveries.run, built.callbacks.run),
-        on_stop=(built.tenure.stop, *(channel.close for channel in channels), engine.dispose, pool.close),
+        background=(
+            built.deliveries.run,
+            built.callbacks.run,
+            built.recorder.run,
+            built.recorder.keep_hours,
+            notices.run,
+        ),
+        on_stop=(
+            built.tenure.stop,
+            built.recorder.stop,
+            *(channel.close for channel in channels),
+            engine.dispose,
+            pool.close,
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 import asyncpg
 import grpc
@@ -27,6 +28,7 @@ from services.agent.adapters.conversation_erasing import PostgresConversationEra
 from services.agent.adapters.conversation_memories import GrpcConversationMemories
 from services.agent.adapters.conversation_store import PostgresConversations
 from services.agent.adapters.erasing import PostgresEraser
+from services.agent.adapters.frames import PostgresFrames
 from services.agent.adapters.history import PostgresHistory
 from services.agent.adapters.journal import OnBusy, PostgresJournal
 from services.agent.adapters.leases import PostgresLeases
@@ -59,13 +61,16 @@ from services.agent.ports_admin import (
 )
 from services.agent.ports_conversations import ConversationEraser, ConversationMemories, ConversationStore
 from services.agent.ports_runs import CallbackLog, Runs, Steps
+from services.agent.ports_streams import FrameStore, Notifier
 from services.agent.reading import Reader
+from services.agent.recorder import Recorder
 from services.agent.servicer.agents import AgentServicer
 from services.agent.servicer.conversations import ConversationServicer
 from services.agent.servicer.live_runs import RunServicer
 from services.agent.servicer.messages import MessageServicer
 from services.agent.servicer.steps import StepServicer
 from services.agent.settings import EXTERNAL_LISTEN, CallbackSettings, ExternalSettings
+from services.agent.stage import Stage
 from services.agent.tenure import Tenure
 from services.agent.worker import Worker
 from services.common.context import Signer, Verifier
@@ -101,6 +106,7 @@ class Stores:
 
     journal: PostgresJournal
     leases: PostgresLeases
+    frames: FrameStore
     recall: Recall
     prompts: CompiledPrompts
     agents: AgentStore
@@ -123,6 +129,8 @@ class Built:
     deliveries: Deliveries
     # Apart from the others: receivers may be slow.
     callbacks: Deliveries
+    # Stopped after the tenure: runs that are let go have shown something.
+    recorder: Recorder
 
 
 def grpc_peers(memory: grpc.aio.Channel, llm_gateway: grpc.aio.Channel, tool_runner: grpc.aio.Channel) -> Peers:
@@ -144,6 +152,7 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine, memory: Memory, *, 
     return Stores(
         journal=PostgresJournal(pool, worker_id, on_busy=on_busy),
         leases=PostgresLeases(pool, worker_id),
+        frames=PostgresFrames(pool),
         recall=PostgresRecall(pool),
         prompts=PromptsNow(pool, memory),
         agents=PostgresAgents(engine),
@@ -169,11 +178,14 @@ def build(
     stores: Stores,
     peers: Peers,
     run_timeout: float,
+    notifier: Notifier,
+    stream_keep: timedelta,
 ) -> Built:
     """Raises SettingsError where an address cannot be used."""
     ports = Ports(stores.journal, peers.models, peers.memory, peers.tools, stores.recall)
-    hub = Hub()
-    worker, reader = Worker(stores.journal, ports, hub, signer), Reader(stores.journal, hub)
+    hub, recorder = Hub(), Recorder(stores.frames, keep=stream_keep)
+    worker = Worker(stores.journal, ports, Stage(hub, recorder, notifier), signer)
+    reader = Reader(stores.journal, hub, stores.frames, notifier, keep=stream_keep)
     handlers = {
         **outbox.handlers(peers.memories, peers.tool_catalogue, stores.eraser),
         **conversation_administration.handlers(peers.conversation_memories, stores.conversation_eraser),
@@ -221,4 +233,4 @@ def build(
                 setting=EXTERNAL_LISTEN,
             )
         )
-    return Built(servers, Tenure(stores.leases, worker), deliveries, callback_deliveries)
+    return Built(servers, Tenure(stores.leases, worker, notifier), deliveries, callback_deliveries, recorder)

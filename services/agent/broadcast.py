@@ -1,12 +1,12 @@
 """Events of the runs that this replica drives, for readers in this process. A reader that lags is cut."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
 from services.agent.events import Abandoned, Delta, Event
+from services.agent.stored_stream import Frame, Item, Tail
 from services.common.errors import Unavailable
 
 # Events that a reader may lie behind.
@@ -14,24 +14,31 @@ LONGEST_BACKLOG = 2_000
 
 
 class Subscription:
-    """One reader's place in a run's events. Iterating ends when the run ends or its driver is gone."""
+    """One reader's place in a run's events. Iterating ends when the run ends or its driver is gone.
 
-    def __init__(self, events: Iterable[Event]) -> None:
-        self._backlog: asyncio.Queue[Event | None] = asyncio.Queue()
+    is_cut: the middle of the message under way is not known, so its deltas are left out: the reader gets the whole.
+    """
+
+    def __init__(self, frames: Iterable[Frame], *, is_cut: bool = False) -> None:
+        self._backlog: asyncio.Queue[Item | None] = asyncio.Queue()
         self._lagging = False
-        for event in events:
-            self._backlog.put_nowait(event)
+        self._is_cut = is_cut
+        for frame in frames:
+            self._backlog.put_nowait(frame)
         self._longest = LONGEST_BACKLOG + self._backlog.qsize()
 
     def put(self, event: Event | None) -> None:
         """Hands an event over; None: there will be no more."""
+        if isinstance(event, Delta) and self._is_cut:
+            return
+        self._is_cut = False
         if event is not None and self._backlog.qsize() >= self._longest:
             self._lagging = True
             return
         self._backlog.put_nowait(event)
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
-        """The events. Raises Unavailable (READER_LAGS)."""
+    async def __aiter__(self) -> AsyncIterator[Item]:
+        """The events; the first may be frames. Raises Unavailable (READER_LAGS)."""
         while (event := await self._backlog.get()) is not None:
             if self._lagging:
                 raise Unavailable("This reader fell behind; resume from its last sequence.", reason="READER_LAGS")
@@ -41,31 +48,26 @@ class Subscription:
 class Hub:
     """Topics by run: open while this process drives the run.
 
-    A topic keeps what was shown since the last durable event, unless that is very much: a reader that comes in the
-    middle of a message gets its beginning, and word of an abandoned attempt, neither of which is stored.
+    A topic keeps what was shown since the last durable event: a reader that comes in the middle of a message gets its
+    beginning, and word of an abandoned attempt, neither of which is a fact.
     """
 
     def __init__(self) -> None:
         self._readers: dict[UUID, set[Subscription]] = {}
-        self._driven: dict[UUID, list[Event] | None] = {}
-        self._opened: dict[UUID, asyncio.Event] = {}
-        self._present: Counter[UUID] = Counter()
+        self._driven: dict[UUID, Tail] = {}
+        self._present: dict[UUID, set[asyncio.Event]] = {}
 
     def open(self, run_id: UUID) -> None:
         """This process drives the run from now on."""
-        self._driven[run_id] = []
-        if (opened := self._opened.pop(run_id, None)) is not None:
-            opened.set()
+        self._driven[run_id] = Tail()
+        self.wake(run_id)
 
     def publish(self, run_id: UUID, event: Event) -> None:
         """Shows an event to the run's readers."""
-        recent = self._driven[run_id]
-        if not isinstance(event, Delta | Abandoned):
-            self._driven[run_id] = []
-        elif recent is not None:
-            # A part of them would be a hole: too many are none.
-            recent.append(event)
-            self._driven[run_id] = None if len(recent) > LONGEST_BACKLOG else recent
+        if isinstance(event, Delta | Abandoned):
+            self._driven[run_id].add(event)
+        else:
+            self._driven[run_id].clear()
         for reader in self._readers.get(run_id, ()):
             reader.put(event)
 
@@ -75,11 +77,16 @@ class Hub:
         for reader in self._readers.get(run_id, ()):
             reader.put(None)
 
+    def tail(self, run_id: UUID) -> Tail:
+        """What was shown of a driven run since its last durable event."""
+        return self._driven[run_id].clone()
+
     def subscribe(self, run_id: UUID) -> Subscription | None:
         """A place in the run's events; None when another process drives it, or nobody."""
         if run_id not in self._driven:
             return None
-        subscription = Subscription(self._driven[run_id] or ())
+        tail = self._driven[run_id]
+        subscription = Subscription(tail.copy(), is_cut=tail.is_cut)
         self._readers.setdefault(run_id, set()).add(subscription)
         return subscription
 
@@ -91,13 +98,14 @@ class Hub:
             self._readers.pop(run_id, None)
 
     @contextmanager
-    def present(self, run_id: UUID) -> Iterator[None]:
-        """Somebody reads the run here, or waits for it to begin."""
-        self._present[run_id] += 1
+    def present(self, run_id: UUID) -> Iterator[asyncio.Event]:
+        """Somebody reads the run here, or waits for it; the event is set by `wake`."""
+        woken = asyncio.Event()
+        self._present.setdefault(run_id, set()).add(woken)
         try:
-            yield
+            yield woken
         finally:
-            self._present[run_id] -= 1
+            self._present[run_id].discard(woken)
             if not self._present[run_id]:
                 del self._present[run_id]
 
@@ -105,12 +113,7 @@ class Hub:
         """Whether somebody does."""
         return run_id in self._present
 
-    async def opened(self, run_id: UUID, seconds: float) -> None:
-        """Waits until this process drives the run, but not longer than `seconds`."""
-        event = self._opened.setdefault(run_id, asyncio.Event())
-        try:
-            async with asyncio.timeout(seconds):
-                await event.wait()
-        except TimeoutError:
-            if not event.is_set():
-                self._opened.pop(run_id, None)
+    def wake(self, run_id: UUID) -> None:
+        """There may be something new to see of the run."""
+        for woken in self._present.get(run_id, ()):
+            woken.set()

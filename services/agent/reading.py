@@ -1,22 +1,90 @@
-"""Following a run from any replica: its stored facts first, then live events where it is driven here."""
+"""Following a run from any replica: what is stored of it first, then live events where it is driven here.
 
-from collections.abc import AsyncGenerator
+Elsewhere it is looked at whenever its driver says that it has shown more, and once a second.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from services.agent.adapters.journal import PostgresJournal
 from services.agent.broadcast import Hub, Subscription
-from services.agent.events import Ended, Event
+from services.agent.events import Abandoned, Delta, Ended, Event, Shown
+from services.agent.ports_streams import FrameStore, Notifier, RunPlace
+from services.agent.stored_stream import Item, Said, position
+from services.common.errors import FailedPrecondition
 
-# How often a reader looks at a run that another replica drives, or nobody.
-POLL_SECONDS = 0.5
+# How often a reader looks at a run that another replica drives, or nobody, when it hears nothing.
+POLL_SECONDS = 1.0
+_HOUR = timedelta(hours=1)
+
+
+class Place:
+    """How far one reader is in one run, so that it gets each event once.
+
+    after: what it has seen before. wants_context: it wants to be told again what it has seen of a message under way.
+    """
+
+    def __init__(self, after: int, *, wants_context: bool, known_from: int) -> None:
+        self.after = after
+        self.position = known_from if wants_context else after
+        self.facts = 0
+        self._wants_context = wants_context
+        # Attempts of which the reader knows, or is about to, that they were abandoned.
+        self._void: set[tuple[UUID, int]] = set()
+
+    def news(self, items: Iterable[Item]) -> Iterator[Event]:
+        """What is new among items in the order of their positions."""
+        for item in items:
+            if isinstance(item, Said):
+                yield from self._pieces(item)
+            elif isinstance(item, Ended) or item.sequence > self.position:
+                yield from self._one(item)
+
+    def merged(self, frames: Iterable[Item], events: Iterable[Event]) -> list[Item]:
+        """Frames and the events of facts in one order; a durable message replaces what is left of its deltas."""
+        frames, events = list(frames), list(events)
+        durable = {event.message.id for event in events if isinstance(event, Shown)}
+        told = {(frame.step_id, frame.attempt) for frame in frames if isinstance(frame, Abandoned)} | self._void
+        kept: list[Item] = []
+        for frame in frames:
+            if isinstance(frame, Said) and frame.message_id in durable:
+                before = frame.between(self.position, self.after)
+                kept += [] if before is None else [before]
+            else:
+                kept.append(frame)
+        # Facts tell of abandoned attempts, too, for readers who were not told at the time.
+        kept += [each for each in events if not (isinstance(each, Abandoned) and (each.step_id, each.attempt) in told)]
+        return sorted(kept, key=position)
+
+    def _pieces(self, item: Said) -> Iterator[Event]:
+        if self._wants_context and (before := item.between(self.position, self.after)) is not None:
+            yield before
+        if (rest := item.between(max(self.position, self.after))) is not None:
+            yield rest
+        self.position = max(self.position, item.last)
+
+    def _one(self, item: Event) -> Iterator[Event]:
+        if isinstance(item, Abandoned):
+            self._void.add((item.step_id, item.attempt))
+        is_context = self._wants_context and isinstance(item, Delta | Abandoned)
+        if item.sequence > self.after or is_context or isinstance(item, Ended):
+            yield item
+        self.position = max(self.position, item.sequence)
 
 
 class Reader:
-    """Reads runs of one tenant."""
+    """Reads runs of one tenant. `keep` is how long streams are stored."""
 
-    def __init__(self, journal: PostgresJournal, hub: Hub) -> None:
+    def __init__(
+        self, journal: PostgresJournal, hub: Hub, frames: FrameStore, notifier: Notifier, *, keep: timedelta
+    ) -> None:
         self._journal = journal
         self._hub = hub
+        self._frames = frames
+        self._notifier = notifier
+        self._keep = keep
 
     def leave(self, run_id: UUID, subscription: Subscription | None) -> None:
         """Gives up a subscription that was never followed."""
@@ -24,28 +92,39 @@ class Reader:
             self._hub.unsubscribe(run_id, subscription)
 
     async def follow(
-        self, organization_id: UUID, run_id: UUID, *, after: int = 0, subscription: Subscription | None = None
+        self,
+        organization_id: UUID,
+        run_id: UUID,
+        *,
+        after: int = 0,
+        wants_context: bool = False,
+        subscription: Subscription | None = None,
     ) -> AsyncGenerator[Event]:
         """The events of a run after a position, until it ends.
 
-        `subscription` is the first reader's, who missed nothing. Raises NotFound (RUN_NOT_FOUND), Unavailable
-        (READER_LAGS).
+        `wants_context`: deltas before that position come first, where they are the beginning of a message that was not
+        whole then. `subscription` is the first reader's, who missed nothing. Raises NotFound (RUN_NOT_FOUND),
+        Unavailable (READER_LAGS), FailedPrecondition (STREAM_EXPIRED).
         """
-        seen = after
-        with self._hub.present(run_id):
+        with self._hub.present(run_id) as woken:
+            place = Place(after, wants_context=wants_context, known_from=0)
+            stored = None
+            if subscription is None:
+                stored = await self._frames.place(organization_id, run_id, after)
+                await self._check_kept(organization_id, run_id, stored, after)
+                place = Place(after, wants_context=wants_context, known_from=stored.known_from)
             while True:
+                woken.clear()
                 live = subscription or self._hub.subscribe(run_id)
                 try:
                     if subscription is None:
-                        for event in await self._journal.events(organization_id, run_id, seen):
-                            seen = event.sequence
+                        for event in place.news(await self._stored(organization_id, run_id, stored, place)):
                             yield event
                             if isinstance(event, Ended):
                                 return
                     if live is not None:
-                        async for event in live:
-                            if event.sequence > seen:
-                                seen = event.sequence
+                        async for item in live:
+                            for event in place.news((item,)):
                                 yield event
                                 if isinstance(event, Ended):
                                     return
@@ -54,4 +133,35 @@ class Reader:
                         self._hub.unsubscribe(run_id, live)
                 subscription = None
                 if live is None:
-                    await self._hub.opened(run_id, POLL_SECONDS)
+                    self._notifier.tell("watched", run_id)
+                    await _until(woken, POLL_SECONDS)
+                stored = stored or await self._frames.place(organization_id, run_id, after)
+
+    async def _stored(self, organization_id: UUID, run_id: UUID, stored: RunPlace | None, place: Place) -> list[Item]:
+        """What is stored of a run, from where the reader is. Frames first: facts read after them lack none before."""
+        assert stored is not None
+        look = await self._frames.look(organization_id, run_id, stored.run_hour, place.position, place.after)
+        events: list[Event] = []
+        if look.ended or look.facts != place.facts:
+            events = await self._journal.events(organization_id, run_id, max(place.position, place.after))
+            place.facts = look.facts
+        return place.merged(look.frames, events)
+
+    async def _check_kept(self, organization_id: UUID, run_id: UUID, stored: RunPlace, after: int) -> None:
+        """A reader that left in the middle of a message can only be told the rest while its deltas are kept."""
+        if not stored.background or after == 0 or stored.run_hour + _HOUR > datetime.now(UTC) - self._keep:
+            return
+        if all(event.sequence != after for event in await self._journal.events(organization_id, run_id, 0)):
+            raise FailedPrecondition(
+                f"the stream of run-{run_id} is not kept any more, and {after} is in the middle of a message; "
+                "read it from the beginning",
+                reason="STREAM_EXPIRED",
+            )
+
+
+async def _until(woken: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await woken.wait()
+    except TimeoutError:
+        pass

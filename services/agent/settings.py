@@ -3,6 +3,7 @@
 import base64
 import ipaddress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 from cryptography.hazmat.primitives import hashes
@@ -70,7 +71,7 @@ class CallbackSettings:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """listen: the address for other services; on_busy: what becomes of a request for a busy conversation; run_timeout:
-    longest run, seconds."""
+    longest run, seconds; stream_keep: how long the deltas of background runs are stored."""
 
     listen: str
     external: ExternalSettings
@@ -82,6 +83,7 @@ class Settings:
     callbacks: CallbackSettings
     on_busy: Literal["wait", "reject", "interrupt"]
     run_timeout: float
+    stream_keep: timedelta
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -100,6 +102,7 @@ class Settings:
             callbacks=CallbackSettings.read(env),
             on_busy=_on_busy(env),
             run_timeout=env.seconds("LOCI_RUN_TIMEOUT", default=_DAY, example="86400"),
+            stream_keep=timedelta(seconds=env.seconds("LOCI_STREAM_KEEP", default=_DAY, example="86400")),
         )
 
 

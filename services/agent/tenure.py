@@ -13,6 +13,7 @@ from uuid import UUID
 
 from services.agent.adapters.leases import NotMine, PostgresLeases, Unusable
 from services.agent.facts import Failure, StopReason
+from services.agent.ports_streams import Notice, Notifier
 from services.agent.turn import CANCELLED
 from services.agent.worker import Worker
 
@@ -39,13 +40,16 @@ _log = logging.getLogger(__name__)
 class Tenure:
     """Owns runs for a worker. `start` before the first request, `stop` after the last."""
 
-    def __init__(self, leases: PostgresLeases, worker: Worker) -> None:
+    def __init__(self, leases: PostgresLeases, worker: Worker, notifier: Notifier, *, capacity: int = CAPACITY) -> None:
         self._leases = leases
         self._worker = worker
+        self._notifier = notifier
+        self._capacity = capacity
         self._seen: Mapping[str, Any] | None = None
         self._act = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         worker.succeed = self._succeed
+        notifier.heard = self._hear
 
     async def start(self) -> None:
         """Registers the replica and begins to beat."""
@@ -114,9 +118,27 @@ class Tenure:
         if seen.get("ready") or seen.get("lost"):
             await self._claim()
 
-    async def _claim(self) -> None:
-        while self._worker.load < CAPACITY:
-            rows = await self._leases.claim(CLAIMED_AT_ONCE)
+    def _hear(self, notice: Notice, subject_id: UUID) -> None:
+        if notice == "queued":
+            self._claim_queued(subject_id)
+        else:
+            self._worker.hear(notice, subject_id)
+
+    def _claim_queued(self, organization_id: UUID) -> None:
+        if self._worker.load < self._capacity:
+            self._spawn(self._claim_supervised(organization_id))
+
+    async def _claim_supervised(self, organization_id: UUID) -> None:
+        try:
+            await self._claim(organization_id)
+        except Exception:  # noqa: BLE001
+            # As above; the next beat looks again.
+            _log.exception("queued runs could not be claimed")
+
+    async def _claim(self, organization_id: UUID | None = None) -> None:
+        """Takes queued runs while there is room; those of one organization, or in turn those of all."""
+        while (room := self._capacity - self._worker.load) > 0:
+            rows = await self._leases.claim(min(room, CLAIMED_AT_ONCE), organization_id)
             if rows is None:
                 return
             await asyncio.gather(*map(self._take_claimed, rows))
@@ -167,8 +189,10 @@ class Tenure:
     def _succeed(self, organization_id: UUID, run_id: UUID, home_id: UUID | None) -> None:
         if home_id == self._leases.worker_id:
             self._spawn(self._reclaim(organization_id, run_id))
+        elif home_id is None and self._worker.load < self._capacity:
+            self._claim_queued(organization_id)
         elif home_id is None:
-            self._spawn(self._claim())
+            self._notifier.tell("queued", organization_id)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -10,13 +10,15 @@ from uuid import UUID
 
 from services.agent import loop
 from services.agent.adapters.journal import Accepted, PostgresJournal, TurnRequest
-from services.agent.broadcast import Hub, Subscription
+from services.agent.broadcast import Subscription
 from services.agent.effects import Ports, RunEffects
 from services.agent.events import Ended
 from services.agent.facts import Failure
 from services.agent.model_calls import Surroundings, discard
 from services.agent.ports import Fenced, MemoryView, Owned
+from services.agent.ports_streams import Notice
 from services.agent.prompt import asked
+from services.agent.stage import Stage
 from services.agent.turn import CANCELLED, OVERDUE
 from services.common.context import CallContext, Signer, use_context
 from services.common.errors import LociError
@@ -35,10 +37,12 @@ Succeed = Callable[[UUID, UUID, UUID | None], None]
 class Worker:
     """Drives runs in this process, each in a task that outlives the request it came with."""
 
-    def __init__(self, journal: PostgresJournal, ports: Ports, hub: Hub, signer: Signer) -> None:
+    def __init__(self, journal: PostgresJournal, ports: Ports, stage: Stage, signer: Signer) -> None:
         self._journal = journal
         self._ports = ports
-        self._hub = hub
+        self._stage = stage
+        self._hub = stage.hub
+        self._notifier = stage.notifier
         self._signer = signer
         # Runs that this process drives or is about to; None until the driver is there.
         self._driven: dict[UUID, asyncio.Task[None] | None] = {}
@@ -85,7 +89,7 @@ class Worker:
             await self.cancel(request.organization_id, [(accepted.interrupts, request.conversation_id)])
         if owned is None:
             return accepted, None
-        self._hub.open(request.run_id)
+        self._stage.open(owned)
         subscription = self._hub.subscribe(request.run_id)
         self._drive(owned, view, stream=stream)
         return accepted, subscription
@@ -94,8 +98,19 @@ class Worker:
         """Asks runs, given with their conversations, to stop; the ids it reached."""
         reached = await self._journal.cancel(organization_id, runs)
         for run_id in reached:
-            self.interrupt(run_id, CANCELLED)
+            if not self.interrupt(run_id, CANCELLED):
+                self._notifier.tell("cancelled", run_id)
         return reached
+
+    def hear(self, notice: Notice, run_id: UUID) -> None:
+        """Another replica tells of a run."""
+        match notice:
+            case "shown":
+                self._hub.wake(run_id)
+            case "watched":
+                self._stage.watch(run_id)
+            case "cancelled":
+                self.interrupt(run_id, CANCELLED)
 
     async def waiting_runs(
         self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None
@@ -134,14 +149,15 @@ class Worker:
         if driver is not None:
             driver.cancel()
             await asyncio.wait((driver,))
-        self._hub.open(owned.run_id)
+        self._stage.open(owned)
         self._drive(owned)
 
-    def interrupt(self, run_id: UUID, failure: Failure) -> None:
-        """Stops a run that is driven here."""
+    def interrupt(self, run_id: UUID, failure: Failure) -> bool:
+        """Stops a run that is driven here; False when it is not."""
         effects = self._effects.get(run_id)
         if effects is not None and not effects.interruption.done():
             effects.interruption.set_result(failure)
+        return effects is not None
 
     def _drive(self, owned: Owned, view: "asyncio.Future[MemoryView] | None" = None, *, stream: bool = True) -> None:
         context = self._context(owned.organization_id, owned.user_id, owned.run_id, owned.ancestors)
@@ -179,7 +195,7 @@ class Worker:
             with span("run", run_id=str(owned.run_id), agent_id=str(owned.agent_id)):
                 async with aclosing(loop.run(turn, effects)) as events:
                     async for event in events:
-                        self._hub.publish(owned.run_id, event)
+                        self._stage.show(owned.run_id, event)
                         if isinstance(event, Ended) and event.successor is not None:
                             self.succeed(owned.organization_id, *event.successor)
             self._dropped.pop(owned.run_id, None)
@@ -195,7 +211,7 @@ class Worker:
             self._effects.pop(owned.run_id, None)
             if self._driven.get(owned.run_id) is asyncio.current_task():
                 self._driven.pop(owned.run_id, None)
-                self._hub.close(owned.run_id)
+                self._stage.close(owned.run_id)
 
     def _context(self, organization_id: UUID, user_id: UUID, run_id: UUID, ancestors: tuple[UUID, ...]) -> CallContext:
         return CallContext(organization_id, user_id, "agent", AUDIENCE, run_id=run_id, ancestors=ancestors)

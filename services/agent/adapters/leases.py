@@ -73,9 +73,12 @@ class PostgresLeases:
         """Begins runs with the default answers to calls that waited too long; each with its organization."""
         return await answer_overdue(self._pool, self.worker_id)
 
-    async def claim(self, most: int) -> list[Mapping[str, Any]] | None:
-        """Takes queued runs of the tenant that was served longest ago; None when no tenant is ready."""
-        organization_id = await self._pool.fetchval(sql.CHOOSE_TENANT)
+    async def claim(self, most: int, organization_id: UUID | None = None) -> list[Mapping[str, Any]] | None:
+        """Takes queued runs of a tenant, else of the one that was served longest ago; None when no tenant is ready.
+
+        Whoever has just queued a run names its tenant: another replica may be taking that off the list of ready ones.
+        """
+        organization_id = organization_id or await self._pool.fetchval(sql.CHOOSE_TENANT)
         if organization_id is None:
             return None
         async with self._pool.acquire() as connection:

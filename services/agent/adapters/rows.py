@@ -31,6 +31,8 @@ from services.agent.turn import Turn, status_of, step_id
 
 # Postgres keeps at most 1 MB in a tsvector; what is longer is found by its beginning.
 SEARCHED_CHARACTERS = 100_000
+# Kinds of facts that readers are shown a message of.
+SHOWN_KINDS = ("model_replied", "tools_returned", "compacted")
 
 
 def message_from_row(row: Mapping[str, Any]) -> Message:
@@ -228,7 +230,7 @@ def replay(
     for fact in facts:
         if given := fact["body"].get("outputs"):
             outputs.append({"message_id": fact["body"]["message_id"], **given})
-        if fact["kind"] in ("model_replied", "tools_returned", "compacted") and fact["number"] in by_fact:
+        if fact["kind"] in SHOWN_KINDS and fact["number"] in by_fact:
             if (attempt := fact["body"].get("attempt", 1)) > 1:
                 # What a reader saw of the attempts before is void; the place of the last delta tells who must know.
                 step = step_id(run["id"], fact["body"]["step"])

@@ -270,11 +270,13 @@ ON CONFLICT (organization_id, model) DO UPDATE SET tokens = excluded.tokens, lea
 WHERE learned_windows.tokens > excluded.tokens OR learned_windows.learned_at < now() - interval '7 days'
 """
 
-# The next in line gets the turn: its home drives it if it is alive, anyone otherwise. $1 organization, $2 conversation
+# The next in line gets the turn: its home drives it if it is alive, anyone otherwise, and anyone drives what is in the
+# background. $1 organization, $2 conversation
 PROMOTE = f"""
 WITH next AS (
     SELECT l.run_id, r.home_id,
-           EXISTS (SELECT FROM agent.workers w WHERE w.id = r.home_id AND w.beat_at > clock_timestamp() - {LEASE}) AS alive
+           NOT r.background AND EXISTS (
+               SELECT FROM agent.workers w WHERE w.id = r.home_id AND w.beat_at > clock_timestamp() - {LEASE}) AS alive
     FROM agent.conversation_line l
     JOIN agent.runs r ON r.organization_id = $1 AND r.id = l.run_id
     WHERE l.organization_id = $1 AND l.conversation_id = $2
@@ -478,13 +480,14 @@ WHERE organization_id = $1 AND id = ANY($2::uuid[]) AND status = 'running'
 RETURNING id, worker_id
 """
 
-# A run still in line leaves it; $4 home, if only its home may do that. $1 organization, $2 conversation, $3 run
+# A run still in line leaves it. $4: its home, when its client is gone; what is in the background then stays.
+# $1 organization, $2 conversation, $3 run
 CANCEL_WAITING = """
 WITH gone AS (
     DELETE FROM agent.conversation_line l USING agent.runs r
     WHERE l.organization_id = $1 AND l.conversation_id = $2 AND l.run_id = $3
         AND r.organization_id = $1 AND r.id = $3 AND r.status = 'created'
-        AND ($4::uuid IS NULL OR r.home_id = $4)
+        AND ($4::uuid IS NULL OR r.home_id = $4 AND NOT r.background)
     RETURNING l.run_id
 ), head AS (
     UPDATE agent.conversation_heads SET waiting = waiting - 1

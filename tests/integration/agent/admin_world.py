@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -41,6 +42,7 @@ from loci.tool.v1.execution_service_pb2_grpc import (
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceServicer, add_ToolServiceServicer_to_server
 from services.agent.agents import Defaults
 from services.agent.bootstrap import Built, build, grpc_peers, postgres_stores
+from services.agent.ports_streams import Nobody
 from services.agent.settings import CallbackSettings, ExternalSettings
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, current, use_context
@@ -324,6 +326,8 @@ async def admin_world(
         stores=postgres_stores(pool, engine, grpc_side.memory),
         peers=grpc_side,
         run_timeout=60,
+        notifier=Nobody(),
+        stream_keep=timedelta(hours=1),
     )
     await peer_server.start()
     await built.tenure.start()

@@ -4,15 +4,17 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from services.agent.adapters.frames import PostgresFrames
 from services.agent.adapters.journal import OnBusy, PostgresJournal, TurnRequest
 from services.agent.adapters.leases import PostgresLeases
+from services.agent.adapters.notices import PostgresNotices
 from services.agent.adapters.recall import PostgresRecall
 from services.agent.broadcast import Hub
 from services.agent.effects import Ports
@@ -21,7 +23,9 @@ from services.agent.facts import Options, Usage
 from services.agent.messages import Call, Decision, Message, Part, Return, Text
 from services.agent.ports import CallSite, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
 from services.agent.reading import Reader
-from services.agent.tenure import Tenure
+from services.agent.recorder import Recorder
+from services.agent.stage import Stage
+from services.agent.tenure import CAPACITY, Tenure
 from services.agent.worker import Worker
 from services.common.context import Signer
 from services.common.counter import StatementCounter
@@ -29,6 +33,7 @@ from services.common.database import open_pool
 from services.common.ids import uuid7
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")
+DAY = timedelta(days=1)
 Script = Callable[[ModelRequest], AsyncGenerator[PartDelta | Reply]]
 
 
@@ -134,6 +139,8 @@ class Replica:
     journal: PostgresJournal
     models: ScriptedModels
     tools: ScriptedTools
+    # What runs beside: streams and notices.
+    tasks: list[asyncio.Task[None]]
 
     async def send(self, request: TurnRequest, *, stream: bool = False) -> list[Event]:
         """Takes a turn and waits for its end."""
@@ -144,7 +151,7 @@ class Replica:
 
     async def die(self) -> None:
         """Ends like a killed process: without a word to the database."""
-        tasks = [task for task in (*self.tenure._tasks, *self.worker._driven.values()) if task is not None]
+        tasks = [task for task in (*self.tasks, *self.tenure._tasks, *self.worker._driven.values()) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -153,8 +160,9 @@ class Replica:
 class World:
     """A database with one agent, and replicas on it."""
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    def __init__(self, pool: asyncpg.Pool, url: str) -> None:
         self.pool = pool
+        self.url = url
         self.agent_id = UUID(int=0)
         self.signer = Signer(Ed25519PrivateKey.generate(), "test")
 
@@ -200,19 +208,31 @@ class World:
         return self.agent_id
 
     @asynccontextmanager
-    async def replica(self, *, on_busy: OnBusy = "wait") -> AsyncGenerator[Replica]:
+    async def replica(
+        self, *, on_busy: OnBusy = "wait", capacity: int = CAPACITY, keep: timedelta = DAY
+    ) -> AsyncGenerator[Replica]:
         """A replica, stopped at the end unless it died."""
-        worker_id, hub = uuid7(), Hub()
+        worker_id, hub, frames = uuid7(), Hub(), PostgresFrames(self.pool)
         journal = PostgresJournal(self.pool, worker_id, on_busy=on_busy)
         models, tools = ScriptedModels(), ScriptedTools()
         ports = Ports(journal, models, ScriptedMemory(), tools, PostgresRecall(self.pool))
-        worker = Worker(journal, ports, hub, self.signer)
-        tenure = Tenure(PostgresLeases(self.pool, worker_id), worker)
+        recorder, notices = Recorder(frames, keep=keep), PostgresNotices(self.url)
+        worker = Worker(journal, ports, Stage(hub, recorder, notices), self.signer)
+        tenure = Tenure(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)
+        reader = Reader(journal, hub, frames, notices, keep=keep)
         await tenure.start()
+        tasks = [asyncio.create_task(each()) for each in (recorder.run, notices.run)]
         try:
-            yield Replica(worker, tenure, Reader(journal, hub), journal, models, tools)
+            await notices.connected()
+            yield Replica(worker, tenure, reader, journal, models, tools, tasks)
         finally:
+            died = all(task.done() for task in tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await tenure.stop()
+            if not died:
+                await recorder.stop()
 
     def request(self, said: str = "Hello", *, max_steps: int = 50, **options: Any) -> TurnRequest:
         """A request with one message."""
@@ -265,7 +285,7 @@ async def world_on(url: str, counter: StatementCounter | None = None) -> AsyncGe
     """A world on a migrated database."""
     pool = await open_pool(url, size=6, counter=counter)
     try:
-        world = World(pool)
+        world = World(pool, url)
         # Worlds share a tenant, and what one learns of its model is no concern of the next.
         await pool.execute("DELETE FROM agent.learned_windows")
         await world.add_agent()
