@@ -153,7 +153,7 @@ _NOT_RETURNED = "This tool runs at the client, which approved the call but retur
 
 
 def _late(history: Sequence[Message], given: Sequence[Answer]) -> Verdict:
-    """An answer to calls that do not wait: they were answered before, or it is a mistake.
+    """An answer to calls that do not wait: they were answered before and have returned, or it is a mistake.
 
     An answer to all calls that wait names none: it can only be the one that the latest run took.
     """
@@ -168,18 +168,21 @@ def _late(history: Sequence[Message], given: Sequence[Answer]) -> Verdict:
 
 
 def _taken(history: Sequence[Message]) -> dict[str, UUID]:
-    """The runs that took the answers to calls, by the provider's id, in the order of the answers."""
+    """The runs that took the answers to calls that have returned since, by the provider's id, in their order."""
     taken: dict[str, UUID] = {}
+    claims: dict[str, UUID] = {}
     waited: tuple[Call, ...] = ()
     for message in history:
-        for call in (asked := gated_calls(message)):
+        if calls := calls_of(message):
+            waited, claims = gated_calls(message), {}
             # Providers use ids again.
-            taken.pop(call.id, None)
-        waited = asked or waited
+            taken = {call_id: run_id for call_id, run_id in taken.items() if call_id not in {call.id for call in calls}}
         given = (part for part in message.parts if isinstance(part, Decision | Return))
         for call, part in product(waited, given):
             if message.run_id is not None and _is_for(part, call):
-                taken.setdefault(call.id, message.run_id)
+                claims.setdefault(call.id, message.run_id)
+        if message.role == "tool":
+            taken |= claims
     return taken
 
 

@@ -155,7 +155,7 @@ def test_a_terminal_tool_asks_for_no_heartbeat() -> None:
 
 
 def test_a_tool_keeps_an_argument_of_its_own_that_has_such_a_name() -> None:
-    own = tool("a", **{THINKING: "integer", HEARTBEAT: "string"})
+    own = tool("a", thinking="string", request_heartbeat="boolean")
     schema = dressed("memgpt_agent", tools=(own,))["a"]
     assert schema["properties"] == own.parameters["properties"]
     agent = settings(agent_type="memgpt_agent")

@@ -380,8 +380,11 @@ def test_calls_that_were_stopped_are_not_set_off_again() -> None:
     assert (played.shown, played.ran) == ("M end_turn", [])
 
 
-def test_an_answer_to_calls_that_were_stopped_comes_again() -> None:
-    assert judged(stopped(waiting(), YES), YES) == Repeats(run_id(2))
+def test_an_answer_to_calls_that_were_stopped_comes_too_late() -> None:
+    player = stopped(waiting(), YES)
+    assert judged(player, YES) == NothingWaits()
+    player.run(["<c>", "so"])
+    assert judged(player, YES) == judged(player, ALL) == NothingWaits()
 
 
 def test_calls_that_have_no_answer_yet_wait_on() -> None:
