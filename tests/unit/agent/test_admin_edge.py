@@ -85,7 +85,7 @@ def test_defaults(environment: dict[str, str]) -> None:
     settings = Settings.read(Env(environment))
     assert (settings.database.url, settings.database.direct_url) == ("postgresql://all@/loci",) * 2
     assert (settings.defaults.model, settings.defaults.embedding) == ("loci/demo", "loci/hash")
-    assert (settings.reject_when_busy, settings.run_timeout) == (False, 86_400.0)
+    assert (settings.on_busy, settings.run_timeout) == ("wait", 86_400.0)
     assert (settings.external.listen, settings.external.password) == (None, "")
     assert settings.peers.tool_runner == "unix:///run/tool_runner.sock"
 
@@ -113,7 +113,7 @@ def test_all_that_can_be_set(environment: dict[str, str]) -> None:
         True,
     )
     assert (settings.external.listen, settings.external.password) == ("0.0.0.0:8284", "secret")
-    assert (settings.defaults.model, settings.reject_when_busy) == ("openai/gpt-4o-mini", True)
+    assert (settings.defaults.model, settings.on_busy) == ("openai/gpt-4o-mini", "reject")
     assert settings.run_timeout == 60
 
 

@@ -98,7 +98,14 @@ def test_only_a_prompt_larger_than_the_window_is_hopeless() -> None:
 
 @pytest.mark.parametrize(
     ("estimated", "reported", "window"),
-    [(0, 9, 1_000), (9, 0, 1_000), (400, 300, 1_333), (300, 400, 750), (9, 1, 2_000)],
+    [
+        (0, 9_000, 1_000),
+        (9_000, 0, 1_000),
+        (999, 500, 1_000),
+        (4_000, 3_000, 1_333),
+        (3_000, 4_000, 750),
+        (9_000, 1_000, 2_000),
+    ],
 )
 def test_the_estimate_is_calibrated(estimated: int, reported: int, window: int) -> None:
     assert calibrated(1_000, estimated=estimated, reported=reported) == window
