@@ -9,8 +9,8 @@ from uuid import UUID
 
 from services.agent.stored_stream import Frame
 
-# Told apart by their first letter. shown: a run has shown more; watched: somebody reads it elsewhere; cancelled: it is to
-# stop; the id is the run's. queued: a run waits for whoever has room; the id is the organization's.
+# Told apart by their first letter. shown: a run has shown more; watched: somebody reads it elsewhere; cancelled: it is
+# to stop; the id is the run's. queued: a run waits for whoever has room; the id is the organization's.
 Notice = Literal["shown", "watched", "cancelled", "queued"]
 
 
