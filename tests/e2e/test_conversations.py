@@ -7,8 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import pytest
-from letta_client import AsyncLetta, ConflictError, NotFoundError
+from letta_client import AsyncLetta, ConflictError, DefaultAsyncHttpxClient, NotFoundError
 
 from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
@@ -191,14 +192,15 @@ def test_models_of_their_own_and_cancelling(client: Any, agent_id: str, openai_f
 
 
 async def test_two_hundred_at_once_lose_no_note(stack: Stack) -> None:
-    client = AsyncLetta(base_url=stack.url, timeout=120.0, max_retries=0)
+    http = DefaultAsyncHttpxClient(limits=httpx.Limits(max_connections=200))
+    client = AsyncLetta(base_url=stack.url, timeout=60.0, max_retries=0, http_client=http)
     try:
         agent = await client.agents.create(memory_blocks=BLOCKS, model="loci/demo")
 
         async def note(number: int) -> None:
             made = await client.conversations.create(agent_id=agent.id)
-            sent: Any = {"input": f"I like thing{number:03d}x.", "streaming": False}
-            await client.conversations.messages.create(made.id, **sent)
+            async for _ in await client.conversations.messages.create(made.id, input=f"I like thing{number:03d}x."):
+                pass
 
         await asyncio.gather(*map(note, range(200)))
         human = (await client.agents.blocks.retrieve("human", agent_id=agent.id)).value

@@ -47,7 +47,7 @@ SELECT made.*, head.last_message_at FROM made, head
 # $8 hidden, $9 source, $10 and $11 ordinal and seq of the last message to take (null: all)
 FORK = f"""{_BEGIN}, source AS (
     SELECT c.summary, c.description, c.model, c.model_settings, c.context_window_limit,
-           h.next_seq, h.window_ordinal, h.window_seq, h.summary_id
+           h.next_seq, h.window_ordinal, h.window_seq, h.summary_id, h.estimated_tokens, h.reported_tokens
     FROM agent.conversations c
     JOIN agent.conversation_heads h ON h.organization_id = $1 AND h.conversation_id = c.id
     WHERE c.organization_id = $1 AND c.id = $9 AND c.agent_id = $4 AND c.deleted_at IS NULL
@@ -81,10 +81,11 @@ FORK = f"""{_BEGIN}, source AS (
     UNION ALL SELECT $1, made.id, own.ordinal, $7::uuid, 1, NULL FROM made, own
 ), head AS (
     INSERT INTO agent.conversation_heads
-        (organization_id, conversation_id, log_id, window_ordinal, window_seq, summary_id)
+        (organization_id, conversation_id, log_id, window_ordinal, window_seq, summary_id, estimated_tokens,
+         reported_tokens)
     SELECT $1, made.id, $7::uuid, CASE WHEN same THEN window_ordinal ELSE 0 END,
            CASE WHEN same AND window_ordinal < own.ordinal THEN window_seq ELSE 1 END,
-           CASE WHEN same THEN summary_id END
+           CASE WHEN same THEN summary_id END, estimated_tokens, reported_tokens
     FROM made, view, own
 )
 SELECT made.*, NULL::timestamptz AS last_message_at FROM made
@@ -136,19 +137,19 @@ VALUES ($1, $3, $4, $2, $5::jsonb, now() + make_interval(secs => $6))
 
 EXISTS = "SELECT EXISTS (SELECT FROM agent.conversations WHERE organization_id = $1 AND id = $2)"
 
-# Some of the messages that it shows and no other conversation does; its own come to an end with it, and so do those of
-# one that was deleted before and of which it was the last fork. What was said in one that is there still and was reset
-# since stays: its agent may search it. $3 most
+# Some of the messages that it shows, or showed before it was rewound, and no other conversation does; its own come to
+# an end with it, and so do those of one that was deleted before and of which it was the last fork. What was said in one
+# that is there still and was reset since stays: its agent may search it. $3 most
 ERASE_MESSAGES = """
 DELETE FROM agent.messages WHERE organization_id = $1 AND (log_id, seq) IN (
     SELECT m.log_id, m.seq
     FROM agent.conversations c
-    JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = c.id
+    JOIN agent.conversation_ranges s ON s.organization_id = $1 AND s.conversation_id = c.id
     JOIN agent.messages m ON m.organization_id = $1 AND m.log_id = s.log_id
     WHERE c.organization_id = $1 AND c.id = $2 AND c.deleted_at IS NOT NULL AND NOT EXISTS (
-        SELECT FROM agent.conversation_segments other
+        SELECT FROM agent.conversation_ranges other
         WHERE other.organization_id = $1 AND other.log_id = m.log_id AND other.conversation_id <> $2
-            AND m.seq BETWEEN other.from_seq AND coalesce(other.to_seq, 9223372036854775807))
+            AND m.seq BETWEEN other.from_seq AND other.to_seq)
         AND NOT EXISTS (
             SELECT FROM agent.conversations source
             WHERE source.organization_id = $1 AND source.id = m.conversation_id AND source.id <> $2
