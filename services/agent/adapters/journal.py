@@ -167,6 +167,9 @@ class PostgresJournal:
             raise _nobody(request)
         if (active := head["active_run_id"]) is not None:
             return await self._enter_line(connection, request, active, head["waiting"])
+        if (repeated := await self._find(connection, request)) is not None:
+            # Before what waits is looked at: it may be this very request that made it wait.
+            raise Repeated(repeated)
         check_input(await window(connection, *ids), request.messages)
         if request.background:
             entered = await self._enter(connection, request, front=False)
