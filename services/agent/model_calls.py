@@ -204,17 +204,21 @@ class ModelCalls:
             lambda name: offered.gate(settings, name),
             calls=not POLICIES[settings.agent_type].inner_thoughts,
         )
-        async with aclosing(self._models.generate(request)) as generation:
-            async for part in generation:
-                self._note_first_token(began)
-                if isinstance(part, Reply):
-                    self._measured.metrics["llm_request_ns"] = time.monotonic_ns() - began
-                    self._measured.provider_trace = part.trace
-                    sent = fixed + sum(map(estimate, request.history))
-                    self._around.counted = Counted(sent, part.usage.prompt_tokens)
-                    yield self._replied(turn, step, attempt, message_id, part, offered)
-                elif self._positions.may_show and (delta := pieces.delta(part)) is not None:
-                    yield replace(delta, sequence=self._positions.next())
+        try:
+            async with aclosing(self._models.generate(request)) as generation:
+                async for part in generation:
+                    self._note_first_token(began)
+                    if isinstance(part, Reply):
+                        self._measured.metrics["llm_request_ns"] = time.monotonic_ns() - began
+                        self._measured.provider_trace = part.trace
+                        sent = fixed + sum(map(estimate, request.history))
+                        self._around.counted = Counted(sent, part.usage.prompt_tokens)
+                        yield self._replied(turn, step, attempt, message_id, part, offered)
+                    elif self._positions.may_show and (delta := pieces.delta(part)) is not None:
+                        yield replace(delta, sequence=self._positions.next())
+        except (PeerLost, LociError):
+            self._measured.metrics["llm_request_ns"] = time.monotonic_ns() - began
+            raise
 
     def _replied(
         self, turn: Turn, step: int, attempt: int, message_id: UUID, reply: Reply, offered: Offer

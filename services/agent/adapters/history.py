@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.adapters.agent_statements import LAST_SEQ
 from services.agent.adapters.agents import agent_from_row, no_such_agent
-from services.agent.adapters.paging import order, reading
+from services.agent.adapters.paging import order, reading, shown_as
 from services.agent.adapters.rows import message_from_row
 from services.agent.adapters.tables import MESSAGE_COLUMNS, agents, conversation_segments, conversations, messages
 from services.agent.lists import Place, place_of, place_token
@@ -96,10 +96,12 @@ async def _place(connection: AsyncConnection, organization_id: UUID, conversatio
         .select_from(messages.join(segment, _in_segment()))
         .where(
             messages.c.organization_id == organization_id,
-            messages.c.id == message_id,
+            shown_as(messages.c.id, message_id),
             segment.c.organization_id == organization_id,
             segment.c.conversation_id == conversation_id,
         )
+        .order_by(messages.c.id)
+        .limit(1)
     )
     row = (await connection.execute(query)).first()
     if row is None:

@@ -11,6 +11,7 @@ from services.agent.lists import moment_of
 from services.common.errors import NotFound
 from services.common.paging import Moment, Page, PageOf, cut, moment_token
 
+_LAST_ID = 2**128 - 1
 # Of ids, where it is not the noun.
 _PREFIXES = {"conversation": "conv"}
 
@@ -43,6 +44,14 @@ async def bounded(
         before = tuple_(*await _moment(connection, table, time, tenant, page.before))
         query = query.where(place < before if ascending else place > before)
     return query.order_by(*order(time, table.c.id, ascending=page.scan_ascending)).limit(page.size + 1)
+
+
+def shown_as(ids: ColumnElement[UUID], message_id: UUID) -> ColumnElement[bool]:
+    """Messages that are shown under an id, the one that has it first by id.
+
+    Calls that wait for the client are shown under the id before that of their message; see `messages.piece_id`.
+    """
+    return ids.in_((message_id, UUID(int=min(message_id.int + 1, _LAST_ID))))
 
 
 def order(*columns: Any, ascending: bool) -> list[Any]:

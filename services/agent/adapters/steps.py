@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.adapters.paging import bounded, order, page_of, reading
+from services.agent.adapters.paging import bounded, order, page_of, reading, shown_as
 from services.agent.adapters.rows import message_from_row
 from services.agent.adapters.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
 from services.agent.fact_log import failure_from_json
@@ -21,7 +21,6 @@ from services.common.paging import Page, PageOf, cut
 
 # A message's time is its worker's, a step's is the database's.
 _CLOCKS_DIFFER = timedelta(minutes=1)
-_LAST_ID = 2**128 - 1
 _HOW_TO_TRACE = "nothing is kept of what the provider was sent: send the message with `include_trace` set to true"
 
 
@@ -140,9 +139,8 @@ async def _get(connection: AsyncConnection, organization_id: UUID, step_id: UUID
 
 
 async def _seq(connection: AsyncConnection, chosen: tuple[ColumnElement[bool], ...], message_id: UUID) -> int:
-    # Calls that wait for the client are shown under the id before that of their message.
-    shown_as = messages.c.id.in_((message_id, UUID(int=min(message_id.int + 1, _LAST_ID))))
-    query = select(messages.c.seq).where(*chosen, shown_as).order_by(messages.c.id).limit(1)
+    shown = shown_as(messages.c.id, message_id)
+    query = select(messages.c.seq).where(*chosen, shown).order_by(messages.c.id).limit(1)
     seq: int | None = (await connection.execute(query)).scalar_one_or_none()
     if seq is None:
         raise NotFound(f"The cursor message-{message_id} was not found", reason="MESSAGE_NOT_FOUND")

@@ -14,6 +14,7 @@ from loci.agent.v1 import message_service_pb2 as message_wire
 from loci.agent.v1 import run_service_pb2 as wire
 from services.agent.adapters.history import BEGINNING, END, between
 from services.agent.lists import Place
+from services.agent.messages import Call, Text, parts_to_json
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, to_public, uuid7
 from services.common.migrate import migrate
@@ -91,6 +92,23 @@ async def test_pages_of_a_fork(world: AdminWorld, ascending: bool, size: int) ->
         assert [message.id for message in before.messages] == expected[:place][-size:]
     between = await _messages(world, agent_id, ascending=ascending, after=expected[1], before=expected[5])
     assert [message.id for message in between.messages] == expected[2:5]
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+async def test_calls_that_wait_are_a_cursor_by_the_id_they_are_shown_under(world: AdminWorld, ascending: bool) -> None:
+    agent = await world.create()
+    log_id = await world.pool.fetchval("SELECT log_id FROM agent.conversation_heads")
+    ids = await _store(world, from_public("agent", agent.id), log_id, 1, 2, 3)
+    await world.pool.execute(
+        "UPDATE agent.messages SET role = 'assistant', content = $1 WHERE seq = 2",
+        parts_to_json([Text("May I?"), Call("k", "c", "delete", "{}", gate="approval")]),
+    )
+    shown = [message.id for message in (await _messages(world, agent.id, ascending=ascending)).messages]
+    rest = ids[2:] if ascending else [ids[0], *agent.message_ids]
+    for cursor in set(shown) - {ids[0], ids[2], *agent.message_ids}:
+        after = await _messages(world, agent.id, ascending=ascending, after=cursor)
+        assert [message.id for message in after.messages] == rest
+    assert len(set(shown)) == 5
 
 
 async def test_the_window_spans_the_ranges(world: AdminWorld) -> None:

@@ -76,6 +76,19 @@ async def test_metrics_of_steps(world: AdminWorld) -> None:
     assert (step.error_type, step.error_message, step.error_detail) == ("LLM_SERVER_ERROR", "Ask again.", "status 500")
 
 
+async def test_metrics_of_a_step_that_failed_in_a_turn(world: AdminWorld) -> None:
+    agent = await world.create()
+    world.peers.failures["Generate"] = [InvalidArgument("bad schema", reason="LLM_BAD_REQUEST")]
+    end = (await world.say(agent.id)).end
+    (step_id,) = await _steps(world, agent_id=agent.id)
+    metrics = await _metrics(world, step_id)
+    assert metrics.llm_request_ns > 0
+    assert not metrics.HasField("tool_execution_ns")
+    run = (await world.call(world.runs.GetRun, wire.GetRunRequest(run_id=end.run.id))).run
+    told = orjson.loads(run.metadata_json)["error"]
+    assert (told["error_type"], told["reason"]) == (end.error.error_type, "LLM_BAD_REQUEST")
+
+
 async def test_pages_and_filters_of_steps(world: AdminWorld) -> None:
     ada, bea = await _run(world), await _run(world, project_id="shop")
     steps = [
