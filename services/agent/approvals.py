@@ -176,7 +176,8 @@ def _taken(history: Sequence[Message]) -> dict[str, UUID]:
         if calls := calls_of(message):
             waited, claims = gated_calls(message), {}
             # Providers use ids again.
-            taken = {call_id: run_id for call_id, run_id in taken.items() if call_id not in {call.id for call in calls}}
+            for call in calls:
+                taken.pop(call.id, None)
         given = (part for part in message.parts if isinstance(part, Decision | Return))
         for call, part in product(waited, given):
             if message.run_id is not None and _is_for(part, call):

@@ -107,6 +107,8 @@ def reply(script: Script) -> Reply:
 class Played:
     """A run that was played, and what was seen on the way."""
 
+    # As it began.
+    start: Turn
     turn: Turn
     facts: list[Fact] = field(default_factory=list)
     offers: list[Offer] = field(default_factory=list)
@@ -157,11 +159,13 @@ class Player:
         return self._message(role, tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
     def run(self, script: Iterable[Script], *said: Message, most: int = 60) -> Played:
-        """One run that begins with these messages, or with a greeting."""
+        """One run that begins with these messages, or with a greeting; with nothing where a compaction is asked for."""
         self._runs += 1
         number = run_id(self._runs)
-        sent = tuple(replace(each, run_id=number) for each in said or (self.say("hi"),))
-        played = Played(begun(number, self.agent, self.history, sent))
+        greeting = () if self.agent.options.compact is not None else (self.say("hi"),)
+        sent = tuple(replace(each, run_id=number) for each in said or greeting)
+        start = begun(number, self.agent, self.history, sent)
+        played = Played(start, start)
         replies = iter(script)
         for _ in range(most):
             fact = self._perform(played, decide(played.turn), replies)
