@@ -31,6 +31,7 @@ MOST_SECONDS = 315_576_000_000
 def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *, longest_seconds: float) -> TurnRequest:
     """A request for a turn. Raises InvalidArgument."""
     agent_id = from_public("agent", wire.agent_id)
+    conversation_id = from_public("conv", wire.conversation_id) if wire.conversation_id else agent_id
     run_id = from_public("run", wire.run_id) if wire.run_id else uuid7()
     seconds = wire.timeout.seconds + wire.timeout.nanos / 1e9 if wire.HasField("timeout") else longest_seconds
     if not 0 < seconds <= MOST_SECONDS:
@@ -40,12 +41,12 @@ def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *,
         organization_id=context.organization_id,
         user_id=context.user_id,
         agent_id=agent_id,
-        conversation_id=from_public("conv", wire.conversation_id) if wire.conversation_id else agent_id,
+        conversation_id=conversation_id,
         run_id=run_id,
         messages=messages_from_proto(wire.messages, run_id, datetime.now(UTC)),
         options=options_from_proto(wire),
         seconds=min(seconds, longest_seconds),
-        keys=_keys(wire.messages, wire.retry.idempotency_key, agent_id),
+        keys=_keys(wire.messages, wire.retry.idempotency_key, conversation_id),
         request_hash=wire.retry.request_hash or None,
         is_retry=wire.retry.is_retry,
         ancestors=ancestors_of(context),
@@ -59,16 +60,17 @@ def compaction_request(
 ) -> TurnRequest:
     """A request for a compaction: a turn without messages. Raises InvalidArgument."""
     agent_id = from_public("agent", wire.agent_id)
+    conversation_id = from_public("conv", wire.conversation_id) if wire.conversation_id else agent_id
     return TurnRequest(
         organization_id=context.organization_id,
         user_id=context.user_id,
         agent_id=agent_id,
-        conversation_id=from_public("conv", wire.conversation_id) if wire.conversation_id else agent_id,
+        conversation_id=conversation_id,
         run_id=from_public("run", wire.run_id) if wire.run_id else uuid7(),
         messages=(),
         options=Options(compact=compaction_from_proto(wire.compaction_settings_json)),
         seconds=longest_seconds,
-        keys=_keys((), wire.retry.idempotency_key, agent_id),
+        keys=_keys((), wire.retry.idempotency_key, conversation_id),
         request_hash=wire.retry.request_hash or None,
         is_retry=wire.retry.is_retry,
         ancestors=ancestors_of(context),
@@ -179,14 +181,15 @@ def _failure(failure: Failure) -> message_service_pb2.TurnError:
     )
 
 
-def _keys(messages: Sequence[message_pb2.InputMessage], idempotency_key: str, agent_id: UUID) -> tuple[str, ...]:
+def _keys(messages: Sequence[message_pb2.InputMessage], idempotency_key: str, conversation_id: UUID) -> tuple[str, ...]:
+    """What is the same request only within one conversation: after a fork a client may say the same again."""
     keys = []
     otids = [message.otid for message in messages if message.HasField("otid")]
     if otids and len(otids) == len(messages):
         digest = hashlib.sha256(orjson.dumps(otids)).hexdigest()
-        keys.append(f"otids:{agent_id}:{digest}")
+        keys.append(f"otids:{conversation_id}:{digest}")
     if idempotency_key:
-        keys.append(f"idempotency:{agent_id}:{hashlib.sha256(idempotency_key.encode()).hexdigest()}")
+        keys.append(f"idempotency:{conversation_id}:{hashlib.sha256(idempotency_key.encode()).hexdigest()}")
     return tuple(keys)
 
 

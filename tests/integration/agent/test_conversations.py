@@ -12,7 +12,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.agent.v1 import conversation_service_pb2 as wire
-from loci.agent.v1 import message_service_pb2, run_pb2, run_service_pb2
+from loci.agent.v1 import message_pb2, message_service_pb2, run_pb2, run_service_pb2
 from loci.agent.v1.conversation_pb2 import Conversation
 from services.agent.adapters.conversation_sql import FORK
 from services.agent.messages import system_message_id
@@ -149,6 +149,29 @@ async def test_each_has_messages_of_its_own(world: AdminWorld) -> None:
     assert len((await get(world, one.id)).in_context_message_ids) == 3
     request = wire.GetConversationRequest(conversation_id=one.id, omit_relations=True)
     assert not (await world.call(world.conversations.GetConversation, request)).conversation.in_context_message_ids
+
+
+async def test_the_same_otid_elsewhere_is_another_request(world: AdminWorld) -> None:
+    agent = await world.create()
+    made = await create(world, agent.id)
+    message = message_pb2.InputMessage(otid="o-1", content=[message_pb2.ContentPart(text="Hello")])
+
+    async def send(conversation_id: str, key: str = "") -> str:
+        turn = message_service_pb2.TurnRequest(
+            agent_id=agent.id,
+            conversation_id=conversation_id,
+            messages=[message],
+            retry=message_service_pb2.Retry(idempotency_key=key),
+        )
+        request = message_service_pb2.SendMessagesRequest(turn=turn)
+        run_id: str = (await world.call(world.messages.SendMessages, request)).end.run.id
+        return run_id
+
+    first = await send(made.id)
+    assert await send(made.id) == first
+    assert len({first, await send(""), await send((await fork(world, made.id)).id)}) == 3
+    message.ClearField("otid")
+    assert await send(made.id, "key") == await send(made.id, "key") != await send("", "key")
 
 
 async def test_a_model_of_its_own(world: AdminWorld) -> None:
