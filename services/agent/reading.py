@@ -15,8 +15,9 @@ from services.agent.ports_streams import FrameStore, Notifier, RunPlace
 from services.agent.stored_stream import Item, Said, position
 from services.common.errors import FailedPrecondition
 
-# How often a reader looks at a run that another replica drives, or nobody, when it hears nothing.
-POLL_SECONDS = 1.0
+# How often a reader looks at a run that another replica drives, or nobody, when it hears nothing: sooner while that
+# replica may not know of it yet.
+FIRST_POLL_SECONDS, POLL_SECONDS = 0.05, 1.0
 _HOUR = timedelta(hours=1)
 
 
@@ -108,7 +109,7 @@ class Reader:
         """
         with self._hub.present(run_id) as woken:
             place = Place(after, wants_context=wants_context, known_from=0)
-            stored = None
+            stored, pause = None, FIRST_POLL_SECONDS
             if subscription is None:
                 stored = await self._frames.place(organization_id, run_id, after)
                 await self._check_kept(organization_id, run_id, stored, after)
@@ -134,7 +135,8 @@ class Reader:
                 subscription = None
                 if live is None:
                     self._notifier.tell("watched", run_id)
-                    await _until(woken, POLL_SECONDS)
+                    await _until(woken, pause)
+                    pause = min(2 * pause, POLL_SECONDS)
                 stored = stored or await self._frames.place(organization_id, run_id, after)
 
     async def _stored(self, organization_id: UUID, run_id: UUID, stored: RunPlace | None, place: Place) -> list[Item]:

@@ -88,8 +88,12 @@ class Recorder:
                 await asyncio.sleep(_PAUSE)
 
     async def stop(self) -> None:
-        """Writes what is left."""
-        await self._write(dict(self._full))
+        """Writes what is left, if that can be done."""
+        try:
+            await self._write(dict(self._full))
+        except Exception:  # noqa: BLE001
+            # As above.
+            _log.exception("the ends of streams were lost")
 
     async def keep_hours(self) -> None:
         """Makes partitions ahead of time and drops those whose time is over, until cancelled. Every replica does."""
@@ -136,6 +140,8 @@ class Recorder:
         try:
             await self._append(flushes)
         except BaseException:
+            # Perhaps one of them is gone.
+            self._hours.clear()
             for run_id, recording in kept.items():
                 recording = self._full.get(run_id) or self._recordings.get(run_id) or recording
                 recording.tail.put_back(frames[run_id])

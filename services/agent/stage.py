@@ -22,12 +22,14 @@ class Stage:
         self._watched: set[UUID] = set()
         recorder.written = self._tell
 
-    def open(self, owned: Owned) -> None:
-        """The run is driven here from now on."""
+    def open(self, owned: Owned, *, is_taken_over: bool = False) -> None:
+        """The run is driven here from now on. `is_taken_over`: readers elsewhere do not know where, so they are told."""
         self._driven[owned.run_id] = owned
         self.hub.open(owned.run_id)
         if owned.background:
             self._recorder.begin(owned)
+        if is_taken_over:
+            self.notifier.tell("shown", owned.run_id)
 
     def show(self, run_id: UUID, event: Event) -> None:
         """Shows an event."""

@@ -149,7 +149,7 @@ class Worker:
         if driver is not None:
             driver.cancel()
             await asyncio.wait((driver,))
-        self._stage.open(owned)
+        self._stage.open(owned, is_taken_over=True)
         self._drive(owned)
 
     def interrupt(self, run_id: UUID, failure: Failure) -> bool:

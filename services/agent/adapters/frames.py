@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+import orjson
 
 from services.agent.adapters.rows import SHOWN_KINDS
 from services.agent.ports_streams import Flush, Look, RunPlace
@@ -135,7 +136,8 @@ async def _alone(connection: Any) -> None:
 def _row(flush: Flush) -> tuple[Any, ...]:
     first, last = position(flush.frames[0]), last_position(flush.frames[-1])
     ids = (flush.organization_id, flush.run_hour, flush.run_id)
-    return (*ids, first, last, frames_to_json(flush.frames))
+    # Serialized: a list among the elements of an array would be taken for another dimension.
+    return (*ids, first, last, orjson.Fragment(orjson.dumps(frames_to_json(flush.frames))))
 
 
 def _no_run(run_id: UUID) -> NotFound:
