@@ -8,7 +8,6 @@ from uuid import UUID
 import pytest
 
 from services.agent.adapters.rows import step_rows
-from services.agent.fact_log import from_row, to_row
 from services.agent.facts import (
     Action,
     CallModel,
@@ -19,7 +18,6 @@ from services.agent.facts import (
     ModelReplied,
     Options,
     RunEnded,
-    RunStatus,
     RunTools,
     Settings,
     StopReason,
@@ -37,7 +35,6 @@ from services.agent.turn import (
     call_key,
     decide,
     evolve,
-    status_of,
     step_id,
 )
 
@@ -144,39 +141,6 @@ def test_an_ended_turn_has_nothing_pending() -> None:
     turn = known(SPOKE, replied(1, call(1)), RunEnded(StopReason.CANCELLED))
     assert turn.ended == RunEnded(StopReason.CANCELLED)
     assert turn.pending == ()
-
-
-@pytest.mark.parametrize(
-    "fact",
-    [
-        SPOKE,
-        replied(1, Text("so"), call(1)),
-        replied(1),
-        ModelFailed(1, 2, BAD),
-        returned(1),
-        RunEnded(StopReason.END_TURN),
-        RunEnded(StopReason.LLM_API_ERROR, BAD),
-    ],
-)
-def test_facts_survive_storage(fact: Fact) -> None:
-    messages = fact.messages if isinstance(fact, UserSpoke) else (getattr(fact, "message", None),)
-    stored = [each for each in messages if each is not None and each.parts]
-    kind, version, body = to_row(fact)
-    read = from_row(kind, version, body, stored)
-    if isinstance(read, ModelReplied) and not read.message.parts:
-        # The run is in the message's row; a silent reply has none.
-        read = replace(read, message=replace(read.message, run_id=RUN))
-    assert read == fact
-
-
-def test_a_fact_of_a_newer_release_is_refused() -> None:
-    with pytest.raises(ValueError, match="schema version 99"):
-        from_row("run_ended", 99, {}, ())
-
-
-@pytest.mark.parametrize("stop_reason", list(StopReason))
-def test_every_stop_reason_has_a_status(stop_reason: StopReason) -> None:
-    assert status_of(stop_reason) in (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
 
 
 def test_usage_keeps_what_is_unknown_unknown() -> None:
