@@ -39,11 +39,12 @@ async def run(turn: Turn, effects: Effects) -> AsyncGenerator[Event]:
         happenings = effects.perform(turn, action)
         if turn.interruption is None:
             happenings = until(effects.interruption, happenings)
-        async for happened in happenings:
-            if isinstance(happened, Passing):
-                yield happened
-            else:
-                fact = happened
+        async with aclosing(happenings):
+            async for happened in happenings:
+                if isinstance(happened, Passing):
+                    yield happened
+                else:
+                    fact = happened
         if fact is None:
             await effects.interrupt(action)
             turn = replace(turn, interruption=effects.interruption.result())
