@@ -137,19 +137,19 @@ VALUES ($1, $3, $4, $2, $5::jsonb, now() + make_interval(secs => $6))
 
 EXISTS = "SELECT EXISTS (SELECT FROM agent.conversations WHERE organization_id = $1 AND id = $2)"
 
-# Some of the messages that it shows, or showed before it was rewound, and no other conversation does; its own come to
-# an end with it, and so do those of one that was deleted before and of which it was the last fork. What was said in one
-# that is there still and was reset since stays: its agent may search it. $3 most
+# Some of the messages that it shows and no other conversation does; its own come to an end with it, and so do those of
+# one that was deleted before and of which it was the last fork. What was said in one that is there still and was reset
+# since stays: its agent may search it. $3 most
 ERASE_MESSAGES = """
 DELETE FROM agent.messages WHERE organization_id = $1 AND (log_id, seq) IN (
     SELECT m.log_id, m.seq
     FROM agent.conversations c
-    JOIN agent.conversation_ranges s ON s.organization_id = $1 AND s.conversation_id = c.id
+    JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = c.id
     JOIN agent.messages m ON m.organization_id = $1 AND m.log_id = s.log_id
     WHERE c.organization_id = $1 AND c.id = $2 AND c.deleted_at IS NOT NULL AND NOT EXISTS (
-        SELECT FROM agent.conversation_ranges other
+        SELECT FROM agent.conversation_segments other
         WHERE other.organization_id = $1 AND other.log_id = m.log_id AND other.conversation_id <> $2
-            AND m.seq BETWEEN other.from_seq AND other.to_seq)
+            AND m.seq BETWEEN other.from_seq AND coalesce(other.to_seq, 9223372036854775807))
         AND NOT EXISTS (
             SELECT FROM agent.conversations source
             WHERE source.organization_id = $1 AND source.id = m.conversation_id AND source.id <> $2
