@@ -280,14 +280,24 @@ def shown(events: list[Event]) -> list[str]:
     return [event.message.role for event in events if isinstance(event, Shown)]
 
 
+# Worlds share a database: what one learns of its model, or leaves undone, is no concern of the next.
+_LEFTOVERS = (
+    "DELETE FROM agent.learned_windows",
+    "DELETE FROM agent.run_queue",
+    "DELETE FROM agent.conversation_line",
+    "UPDATE agent.conversation_heads SET active_run_id = NULL, waiting = 0 WHERE active_run_id IS NOT NULL",
+    "UPDATE agent.runs SET status = 'cancelled', completed_at = now() WHERE status IN ('created', 'running')",
+)
+
+
 @asynccontextmanager
 async def world_on(url: str, counter: StatementCounter | None = None) -> AsyncGenerator[World]:
     """A world on a migrated database."""
     pool = await open_pool(url, size=6, counter=counter)
     try:
         world = World(pool, url)
-        # Worlds share a tenant, and what one learns of its model is no concern of the next.
-        await pool.execute("DELETE FROM agent.learned_windows")
+        for leftover in _LEFTOVERS:
+            await pool.execute(leftover)
         await world.add_agent()
         yield world
     finally:
