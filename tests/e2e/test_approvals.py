@@ -168,7 +168,7 @@ def test_a_rule_answers_when_nobody_does(ask: Callable[..., Any], openai_fake: O
     while getattr(newest, "content", None) != "Nobody was there.":
         assert time.monotonic() < deadline
         time.sleep(0.1)
-        [newest] = client.agents.messages.list(agent_id, order="desc", limit=1).items
+        newest = client.agents.messages.list(agent_id, order="desc", limit=1).items[0]
     assert client.runs.retrieve(newest.run_id).background
     assert ("Ada" in human(client, agent_id)) is (on_timeout == "approve")
     listed = client.agents.messages.list(agent_id, order="asc", limit=100).items

@@ -22,16 +22,14 @@ from services.agent.adapters.rows import (
     step_rows,
     usage_column,
 )
-from services.agent.adapters.waiting_calls import answering, answers_of, decline
-from services.agent.approvals import Fits, MustWait, NothingWaits, Repeats, UnknownCalls, judge
+from services.agent.adapters.waiting_calls import Repeated, answering, answers_of, decline, fitting_window
 from services.agent.events import Ended, Event
 from services.agent.fact_log import options_to_json, settings_from_body
 from services.agent.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, Options
 from services.agent.messages import Message
 from services.agent.ports import Commit, Counted, Fenced, Owned, Stored
 from services.agent.turn import begun
-from services.common.errors import Aborted, InvalidArgument, NotFound, ResourceExhausted
-from services.common.ids import to_public
+from services.common.errors import Aborted, NotFound, ResourceExhausted
 
 LONGEST_LINE = 32
 # What becomes of a request for a busy conversation: it waits in line, is refused, or cancels the running one and is
@@ -77,14 +75,6 @@ class Accepted:
     owned: Owned | None = None
     successor: Successor | None = None
     interrupts: UUID | None = None
-
-
-class Repeated(Exception):
-    """The request is there already, as run `run_id`; the transaction is rolled back."""
-
-    def __init__(self, run_id: UUID) -> None:
-        super().__init__(str(run_id))
-        self.run_id = run_id
 
 
 class PostgresJournal:
@@ -170,7 +160,7 @@ class PostgresJournal:
         if (repeated := await self._find(connection, request)) is not None:
             # Before what waits is looked at: it may be this very request that made it wait.
             raise Repeated(repeated)
-        check_input(await window(connection, *ids), request.messages)
+        await fitting_window(connection, *ids, request.messages)
         if request.background:
             entered = await self._enter(connection, request, front=False)
             return replace(entered, successor=await promote(connection, *ids))
@@ -373,29 +363,6 @@ class PostgresJournal:
             if gone is not None and home_id is not None:
                 await connection.execute(sql.FORGET_REQUEST, organization_id, run_id)
             return gone is not None
-
-
-def check_input(history: Sequence[Message], messages: Sequence[Message]) -> None:
-    """Raises Aborted (APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID), Repeated."""
-    match judge(history, messages):
-        case MustWait(request_id=request_id):
-            public = to_public("message", request_id)
-            raise Aborted(
-                "Cannot send a new message: the agent is waiting for approval on a tool call. "
-                "Approve or deny the pending request first.",
-                reason="APPROVAL_PENDING",
-                metadata={"pending_request_id": public},
-            )
-        case NothingWaits():
-            sentence = "Cannot process approval response: no tool call is currently awaiting approval."
-            raise InvalidArgument(sentence, reason="NO_PENDING_APPROVAL")
-        case UnknownCalls(wanted=wanted, given=given):
-            sentence = f"Invalid tool call IDs. Expected '{list(wanted)}', but received '{list(given)}'."
-            raise InvalidArgument(sentence, reason="TOOL_CALL_IDS_INVALID")
-        case Repeats(run_id=run_id):
-            raise Repeated(run_id)
-        case Fits():
-            return
 
 
 def _stored(row: Mapping[str, Any] | None) -> Stored:

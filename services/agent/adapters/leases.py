@@ -13,9 +13,9 @@ import asyncpg
 from services.agent.adapters import sql
 from services.agent.adapters.approval_deadlines import answer_overdue
 from services.agent.adapters.conversations import Successor, release, window
-from services.agent.adapters.journal import Repeated, check_input
 from services.agent.adapters.line import input_from_line
 from services.agent.adapters.rows import input_rows, message_from_row
+from services.agent.adapters.waiting_calls import Repeated, fitting_window
 from services.agent.fact_log import failure_to_json, from_row, options_to_json, settings_from_body
 from services.agent.facts import SCHEMA_VERSION, Failure, StopReason, UserSpoke
 from services.agent.ports import Counted, Owned, Prompt
@@ -131,8 +131,7 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> Owned:
     if line is None:
         raise Unusable(CANCELLED)
     messages, options = input_from_line(line["schema_version"], line["input"], run_id)
-    before = await window(connection, organization_id, conversation_id)
-    check_input(before, messages)
+    before = await fitting_window(connection, organization_id, conversation_id, messages)
     head = await connection.fetchrow(
         sql.BEGIN_HEAD,
         organization_id,

@@ -235,6 +235,15 @@ SELECT $1, head.log_id, head.seq, m.id, c.agent_id, $2, $3, m.step_id,
 FROM head JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $2, {_MESSAGES % 5}
 """
 
+# The newest messages of a conversation's own log, whatever its window shows, newest first. $1 organization,
+# $2 conversation, $3 most
+LOG_TAIL = f"""
+SELECT {_WINDOW_COLUMNS} FROM agent.conversation_heads h
+JOIN agent.messages m ON m.organization_id = $1 AND m.log_id = h.log_id
+WHERE h.organization_id = $1 AND h.conversation_id = $2 AND m.role <> 'summary'
+ORDER BY m.seq DESC LIMIT $3
+"""
+
 # Calls that wait for the client, by the run that made them. $1 organization, $2 agent, $3 conversation or null
 PENDING_RUNS = """
 SELECT m.run_id, c.id AS conversation_id

@@ -1,4 +1,4 @@
-"""Calls that wait for the client: answers that are on their way already, and waiting that is given up."""
+"""Calls that wait for the client: what fits them, answers that came before, and waiting that is given up."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -6,11 +6,52 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from services.agent.adapters import sql
-from services.agent.adapters.conversations import window
+from services.agent.adapters.conversations import WINDOW_MESSAGES, window
 from services.agent.adapters.line import input_from_line
-from services.agent.adapters.rows import input_rows
-from services.agent.approvals import Answer, answers_in, declined, pending_message, repeated, waiting_runs
+from services.agent.adapters.rows import input_rows, message_from_row
+from services.agent.approvals import (
+    Answer,
+    Fits,
+    MustWait,
+    NothingWaits,
+    Repeats,
+    UnknownCalls,
+    Verdict,
+    answers_in,
+    declined,
+    judge,
+    pending_message,
+    repeated,
+    waiting_runs,
+)
 from services.agent.messages import Message
+from services.common.errors import Aborted, InvalidArgument
+from services.common.ids import to_public
+
+
+class Repeated(Exception):
+    """The request is there already, as run `run_id`; the transaction is rolled back."""
+
+    def __init__(self, run_id: UUID) -> None:
+        super().__init__(str(run_id))
+        self.run_id = run_id
+
+
+async def fitting_window(
+    connection: Any, organization_id: UUID, conversation_id: UUID, messages: Sequence[Message]
+) -> tuple[Message, ...]:
+    """The window of a conversation, which an input fits.
+
+    Raises Aborted (APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID), Repeated.
+    """
+    shown = await window(connection, organization_id, conversation_id)
+    verdict = judge(shown, messages)
+    if isinstance(verdict, NothingWaits):
+        # What it answers may have left the window since.
+        rows = await connection.fetch(sql.LOG_TAIL, organization_id, conversation_id, WINDOW_MESSAGES)
+        verdict = judge([message_from_row(row) for row in reversed(rows)], messages)
+    _refuse(verdict)
+    return shown
 
 
 async def answering(
@@ -61,3 +102,25 @@ def answers_of(messages: Iterable[Message]) -> tuple[Answer, ...]:
 async def _goes_on(connection: Any, organization_id: UUID, head: Mapping[str, Any]) -> bool:
     active = head["active_run_id"]
     return active is not None and await connection.fetchval(sql.RUN_STATUS, organization_id, active) == "running"
+
+
+def _refuse(verdict: Verdict) -> None:
+    match verdict:
+        case MustWait(request_id=request_id):
+            public = to_public("message", request_id)
+            raise Aborted(
+                "Cannot send a new message: the agent is waiting for approval on a tool call. "
+                "Approve or deny the pending request first.",
+                reason="APPROVAL_PENDING",
+                metadata={"pending_request_id": public},
+            )
+        case NothingWaits():
+            sentence = "Cannot process approval response: no tool call is currently awaiting approval."
+            raise InvalidArgument(sentence, reason="NO_PENDING_APPROVAL")
+        case UnknownCalls(wanted=wanted, given=given):
+            sentence = f"Invalid tool call IDs. Expected '{list(wanted)}', but received '{list(given)}'."
+            raise InvalidArgument(sentence, reason="TOOL_CALL_IDS_INVALID")
+        case Repeats(run_id=run_id):
+            raise Repeated(run_id)
+        case Fits():
+            return
