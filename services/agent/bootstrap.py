@@ -10,12 +10,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from loci.agent.v1 import (
     agent_service_pb2,
+    checkpoint_service_pb2,
     conversation_service_pb2,
     message_service_pb2,
     run_service_pb2,
     step_service_pb2,
 )
 from loci.agent.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
+from loci.agent.v1.checkpoint_service_pb2_grpc import add_CheckpointServiceServicer_to_server
 from loci.agent.v1.conversation_service_pb2_grpc import add_ConversationServiceServicer_to_server
 from loci.agent.v1.message_service_pb2_grpc import add_MessageServiceServicer_to_server
 from loci.agent.v1.run_service_pb2_grpc import add_RunServiceServicer_to_server
@@ -23,7 +25,9 @@ from loci.agent.v1.step_service_pb2_grpc import add_StepServiceServicer_to_serve
 from services.agent import callbacks as run_callbacks
 from services.agent import conversation_administration, outbox
 from services.agent.adapters.agents import PostgresAgents
+from services.agent.adapters.attaching import PostgresAttaching
 from services.agent.adapters.callbacks import HttpPoster, PostgresCallbackLog
+from services.agent.adapters.checkpoints import PostgresCheckpoints
 from services.agent.adapters.conversation_erasing import PostgresConversationEraser
 from services.agent.adapters.conversation_memories import GrpcConversationMemories
 from services.agent.adapters.conversation_store import PostgresConversations
@@ -41,6 +45,7 @@ from services.agent.adapters.recall import PostgresRecall
 from services.agent.adapters.runs import PostgresRuns
 from services.agent.adapters.steps import PostgresSteps
 from services.agent.adapters.tools import GrpcTools
+from services.agent.adapters.versioned_memories import GrpcVersionedMemories
 from services.agent.administration import Administration
 from services.agent.agents import Defaults
 from services.agent.broadcast import Hub
@@ -59,12 +64,14 @@ from services.agent.ports_admin import (
     Outbox,
     ToolCatalogue,
 )
+from services.agent.ports_checkpoints import CheckpointStore, VersionedMemories
 from services.agent.ports_conversations import ConversationEraser, ConversationMemories, ConversationStore
 from services.agent.ports_runs import CallbackLog, Runs, Steps
-from services.agent.ports_streams import FrameStore, Notifier
+from services.agent.ports_streams import Attaching, FrameStore, Notifier
 from services.agent.reading import Reader
 from services.agent.recorder import Recorder
 from services.agent.servicer.agents import AgentServicer
+from services.agent.servicer.checkpoints import CheckpointServicer
 from services.agent.servicer.conversations import ConversationServicer
 from services.agent.servicer.live_runs import RunServicer
 from services.agent.servicer.messages import MessageServicer
@@ -72,6 +79,7 @@ from services.agent.servicer.steps import StepServicer
 from services.agent.settings import EXTERNAL_LISTEN, CallbackSettings, ExternalSettings
 from services.agent.stage import Stage
 from services.agent.tenure import Tenure
+from services.agent.time_travel import TimeTravel
 from services.agent.worker import Worker
 from services.common.context import Signer, Verifier
 from services.common.ids import uuid7
@@ -80,6 +88,7 @@ from services.common.server import Registration, Server, make_server
 AUDIENCE = "agent"
 _SERVICES = (
     agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name,
+    checkpoint_service_pb2.DESCRIPTOR.services_by_name["CheckpointService"].full_name,
     conversation_service_pb2.DESCRIPTOR.services_by_name["ConversationService"].full_name,
     message_service_pb2.DESCRIPTOR.services_by_name["MessageService"].full_name,
     run_service_pb2.DESCRIPTOR.services_by_name["RunService"].full_name,
@@ -96,6 +105,7 @@ class Peers:
     tools: Tools
     memories: AgentMemories
     conversation_memories: ConversationMemories
+    versioned_memories: VersionedMemories
     tool_catalogue: ToolCatalogue
     model_catalogue: ModelCatalogue
 
@@ -107,10 +117,12 @@ class Stores:
     journal: PostgresJournal
     leases: PostgresLeases
     frames: FrameStore
+    attaching: Attaching
     recall: Recall
     prompts: CompiledPrompts
     agents: AgentStore
     conversations: ConversationStore
+    checkpoints: CheckpointStore
     history: History
     runs: Runs
     steps: Steps
@@ -141,6 +153,7 @@ def grpc_peers(memory: grpc.aio.Channel, llm_gateway: grpc.aio.Channel, tool_run
         tools=GrpcTools(tool_runner),
         memories=GrpcAgentMemories(memory),
         conversation_memories=GrpcConversationMemories(memory),
+        versioned_memories=GrpcVersionedMemories(memory),
         tool_catalogue=GrpcToolCatalogue(tool_runner),
         model_catalogue=GrpcModelCatalogue(llm_gateway),
     )
@@ -153,10 +166,12 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine, memory: Memory, *, 
         journal=PostgresJournal(pool, worker_id, on_busy=on_busy),
         leases=PostgresLeases(pool, worker_id),
         frames=PostgresFrames(pool),
+        attaching=PostgresAttaching(pool),
         recall=PostgresRecall(pool),
         prompts=PromptsNow(pool, memory),
         agents=PostgresAgents(engine),
         conversations=PostgresConversations(pool, engine),
+        checkpoints=PostgresCheckpoints(pool),
         history=PostgresHistory(engine),
         runs=PostgresRuns(engine),
         steps=PostgresSteps(engine),
@@ -205,6 +220,7 @@ def build(
         stores.history,
         stores.prompts,
     )
+    time_travel = TimeTravel(stores.checkpoints, peers.versioned_memories, stores.agents, administration, conversations)
     messages = MessageServicer(
         stores.history,
         stores.prompts,
@@ -216,9 +232,13 @@ def build(
     )
     servicers: list[Registration] = [
         (add_AgentServiceServicer_to_server, AgentServicer(administration, deliveries.wake)),
+        (add_CheckpointServiceServicer_to_server, CheckpointServicer(time_travel)),
         (add_ConversationServiceServicer_to_server, ConversationServicer(conversations, deliveries.wake)),
         (add_MessageServiceServicer_to_server, messages),
-        (add_RunServiceServicer_to_server, RunServicer(stores.runs, peers.tool_catalogue, worker, reader)),
+        (
+            add_RunServiceServicer_to_server,
+            RunServicer(stores.runs, peers.tool_catalogue, worker, reader, stores.attaching),
+        ),
         (add_StepServiceServicer_to_server, StepServicer(stores.steps)),
     ]
     servers = [make_server(listen, servicers=servicers, service_names=_SERVICES, audience=AUDIENCE, verifier=verifier)]

@@ -67,6 +67,18 @@ class FrameStore(Protocol):
         ...
 
 
+class Attaching(Protocol):
+    """Finds background runs."""
+
+    async def by_key(self, organization_id: UUID, key: str) -> UUID | None:
+        """The one whose request had a key."""
+        ...
+
+    async def active(self, organization_id: UUID, conversation_id: UUID) -> UUID | None:
+        """The one that is under way in a conversation, or the next."""
+        ...
+
+
 class Notifier(Protocol):
     """Tells the other replicas, soon and without a promise: everyone looks for himself once a second."""
 

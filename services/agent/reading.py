@@ -105,14 +105,13 @@ class Reader:
 
         `wants_context`: deltas before that position come first, where they are the beginning of a message that was not
         whole then. `subscription` is the first reader's, who missed nothing. Raises NotFound (RUN_NOT_FOUND),
-        Unavailable (READER_LAGS), FailedPrecondition (STREAM_EXPIRED).
+        Unavailable (READER_LAGS).
         """
         with self._hub.present(run_id) as woken:
             place = Place(after, wants_context=wants_context, known_from=0)
             stored, pause = None, FIRST_POLL_SECONDS
             if subscription is None:
                 stored = await self._frames.place(organization_id, run_id, after)
-                await self._check_kept(organization_id, run_id, stored, after)
                 place = Place(after, wants_context=wants_context, known_from=stored.known_from)
             while True:
                 woken.clear()
@@ -149,9 +148,15 @@ class Reader:
             place.facts = look.facts
         return place.merged(look.frames, events)
 
-    async def _check_kept(self, organization_id: UUID, run_id: UUID, stored: RunPlace, after: int) -> None:
-        """A reader that left in the middle of a message can only be told the rest while its deltas are kept."""
-        if not stored.background or after == 0 or stored.run_hour + _HOUR > datetime.now(UTC) - self._keep:
+    async def check_kept(self, organization_id: UUID, run_id: UUID, after: int) -> None:
+        """A reader that left in the middle of a message can only be told the rest while its deltas are kept.
+
+        Raises NotFound (RUN_NOT_FOUND), FailedPrecondition (STREAM_EXPIRED).
+        """
+        if after == 0:
+            return
+        stored = await self._frames.place(organization_id, run_id, after)
+        if not stored.background or stored.run_hour + _HOUR > datetime.now(UTC) - self._keep:
             return
         if all(event.sequence != after for event in await self._journal.events(organization_id, run_id, 0)):
             raise FailedPrecondition(

@@ -23,7 +23,7 @@ class Stage:
         recorder.written = self._tell
 
     def open(self, owned: Owned, *, is_taken_over: bool = False) -> None:
-        """The run is driven here from now on. `is_taken_over`: readers elsewhere do not know where, so they are told."""
+        """The run is driven here now. `is_taken_over`: readers elsewhere did not know where, so they are told."""
         self._driven[owned.run_id] = owned
         self.hub.open(owned.run_id)
         if owned.background:

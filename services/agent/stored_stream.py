@@ -152,7 +152,8 @@ def _to_json(frame: Frame) -> dict[str, Any]:
             void = {"message": frame.message_id, "attempt": frame.attempt}
             return {"at": frame.sequence, "step": frame.step_id, "abandoned": void}
         case Compacting():
-            compacting = {"trigger": frame.trigger.value, "tokens": frame.context_tokens, "window": frame.window}
+            sizes = {"tokens": frame.context_tokens, "window": frame.window, "messages": frame.messages}
+            compacting = {"trigger": frame.trigger.value, **sizes}
             return {"at": frame.sequence, "step": frame.step_id, "compacting": compacting}
 
 
@@ -162,7 +163,8 @@ def _from_json(stored: dict[str, Any], run_id: UUID) -> Frame:
         message_id = None if void["message"] is None else UUID(void["message"])
         return Abandoned(at, step_id, message_id, void["attempt"])
     if (seen := stored.get("compacting")) is not None:
-        return Compacting(at, run_id, step_id, Trigger(seen["trigger"]), seen["tokens"], seen["window"])
+        sizes = seen["tokens"], seen["window"], seen["messages"]
+        return Compacting(at, run_id, step_id, Trigger(seen["trigger"]), *sizes)
     [part] = parts_from_json((stored["part"],))
     return Said(at, UUID(stored["message"]), step_id, stored["otid"], part, stored["texts"])
 

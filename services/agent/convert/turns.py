@@ -46,7 +46,7 @@ def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *,
         messages=messages_from_proto(wire.messages, run_id, datetime.now(UTC)),
         options=options_from_proto(wire),
         seconds=min(seconds, longest_seconds),
-        keys=_keys(wire.messages, wire.retry.idempotency_key, conversation_id),
+        keys=_keys(wire.messages, wire.retry.idempotency_key, conversation_id, background=wire.background),
         request_hash=wire.retry.request_hash or None,
         is_retry=wire.retry.is_retry,
         ancestors=ancestors_of(context),
@@ -181,13 +181,26 @@ def _failure(failure: Failure) -> message_service_pb2.TurnError:
     )
 
 
-def _keys(messages: Sequence[message_pb2.InputMessage], idempotency_key: str, conversation_id: UUID) -> tuple[str, ...]:
+def otid_key(conversation_id: UUID, otid: str) -> str:
+    """The key by which a background run is found that began with a message."""
+    return f"otid:{conversation_id}:{hashlib.sha256(otid.encode()).hexdigest()}"
+
+
+def _keys(
+    messages: Sequence[message_pb2.InputMessage],
+    idempotency_key: str,
+    conversation_id: UUID,
+    *,
+    background: bool = False,
+) -> tuple[str, ...]:
     """What is the same request only within one conversation: after a fork a client may say the same again."""
     keys = []
     otids = [message.otid for message in messages if message.HasField("otid")]
     if otids and len(otids) == len(messages):
         digest = hashlib.sha256(orjson.dumps(otids)).hexdigest()
         keys.append(f"otids:{conversation_id}:{digest}")
+    if background:
+        keys += dict.fromkeys(otid_key(conversation_id, otid) for otid in otids)
     if idempotency_key:
         keys.append(f"idempotency:{conversation_id}:{hashlib.sha256(idempotency_key.encode()).hexdigest()}")
     return tuple(keys)

@@ -8,16 +8,17 @@ from uuid import UUID
 import grpc
 
 from loci.agent.v1 import run_service_pb2 as wire
-from services.agent.convert.turns import attached, event_to_proto, run_to_proto
+from services.agent.convert.turns import attached, event_to_proto, otid_key, run_to_proto
 from services.agent.events import Delta
 from services.agent.facts import RunStatus
 from services.agent.ports_admin import ToolCatalogue
 from services.agent.ports_runs import RunList, Runs
+from services.agent.ports_streams import Attaching
 from services.agent.reading import Reader
 from services.agent.servicer.runs import RunReads
 from services.agent.worker import Worker
 from services.common.context import current
-from services.common.errors import FailedPrecondition
+from services.common.errors import FailedPrecondition, NotFound
 from services.common.ids import from_public
 from services.common.paging import Page
 
@@ -28,23 +29,48 @@ MOST_CANCELLED = 1_000
 class RunServicer(RunReads):
     """loci.agent.v1.RunService."""
 
-    def __init__(self, runs: Runs, tools: ToolCatalogue, worker: Worker, reader: Reader) -> None:
+    def __init__(self, runs: Runs, tools: ToolCatalogue, worker: Worker, reader: Reader, attaching: Attaching) -> None:
         super().__init__(runs, tools)
         self._worker = worker
         self._reader = reader
+        self._attaching = attaching
 
     async def StreamRun(
         self, request: wire.StreamRunRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> AsyncIterator[wire.StreamRunResponse]:
         """The events of a run from a position on."""
-        run_id = from_public("run", request.run_id)
-        run = await self._runs.get(current().organization_id, run_id)
-        yield wire.StreamRunResponse(event=attached(run.id, started=False))
-        follow = self._reader.follow(current().organization_id, run_id, after=request.after_sequence)
+        organization_id = current().organization_id
+        run_id = await self._meant(organization_id, request)
+        if request.stream_tokens:
+            await self._reader.check_kept(organization_id, run_id, request.after_sequence)
+        follow = self._reader.follow(
+            organization_id, run_id, after=request.after_sequence, wants_context=request.with_context
+        )
+        yield wire.StreamRunResponse(event=attached(run_id, started=False))
         async with aclosing(follow) as events:
             async for event in events:
                 if request.stream_tokens or not isinstance(event, Delta):
                     yield wire.StreamRunResponse(event=event_to_proto(event, run_id))
+
+    async def _meant(self, organization_id: UUID, request: wire.StreamRunRequest) -> UUID:
+        """The run that a request means: by its id, else by an otid, else the one that is active."""
+        if request.run_id:
+            run = await self._runs.get(organization_id, from_public("run", request.run_id))
+            if request.agent_id and not (run.background and run.conversation_id == _conversation(request)):
+                sentence = f"{request.run_id} is not a background run of this conversation, so its stream is not stored"
+                raise FailedPrecondition(sentence, reason="RUN_NOT_BACKGROUND")
+            return run.id
+        conversation_id = _conversation(request)
+        if request.otid:
+            found = await self._attaching.by_key(organization_id, otid_key(conversation_id, request.otid))
+            if found is None:
+                sentence = f"no background run of this conversation began with a message of otid {request.otid!r}"
+                raise NotFound(sentence, reason="RUN_NOT_FOUND")
+            return found
+        active = await self._attaching.active(organization_id, conversation_id)
+        if active is None:
+            raise FailedPrecondition("No active background runs in this conversation.", reason="NO_ACTIVE_RUN")
+        return active
 
     async def CancelRuns(
         self, request: wire.CancelRunsRequest, context: grpc.aio.ServicerContext[Any, Any]
@@ -77,3 +103,9 @@ class RunServicer(RunReads):
             conversation_id=conversation_id,
         )
         return [(run.id, run.conversation_id) for run in (await self._runs.list(organization_id, wanted)).items]
+
+
+def _conversation(request: wire.StreamRunRequest) -> UUID:
+    """The conversation that a request names; the default one has the agent's id."""
+    agent_id = from_public("agent", request.agent_id)
+    return from_public("conv", request.conversation_id) if request.conversation_id else agent_id

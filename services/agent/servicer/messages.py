@@ -21,6 +21,7 @@ from services.agent.servicer.messages_list import MessageLists
 from services.agent.worker import Worker
 from services.common.context import current
 from services.common.errors import Aborted
+from services.common.ids import to_public
 
 # A request that still waits in line is withdrawn this long after its client is gone.
 WITHDRAW_SECONDS = 10.0
@@ -73,6 +74,16 @@ class MessageServicer(MessageLists, message_service_pb2_grpc.MessageServiceServi
             async for event in events:
                 yield wire.StreamMessagesResponse(event=event)
 
+    async def StartMessages(
+        self, request: wire.StartMessagesRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> wire.StartMessagesResponse:
+        """One turn in the background."""
+        turn = wire.TurnRequest()
+        turn.CopyFrom(request.turn)
+        turn.background = True
+        accepted, _ = await self._worker.accept(await self._request(turn), stream=True)
+        return wire.StartMessagesResponse(run_id=to_public("run", accepted.run_id), started=accepted.started)
+
     async def CompactConversation(
         self, request: wire.CompactConversationRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> wire.CompactConversationResponse:
@@ -101,15 +112,18 @@ class MessageServicer(MessageLists, message_service_pb2_grpc.MessageServiceServi
         return response
 
     async def _turn(self, turn: wire.TurnRequest, *, stream_tokens: bool) -> AsyncGenerator[wire.TurnEvent]:
+        async with aclosing(self._events(await self._request(turn), stream_tokens=stream_tokens)) as events:
+            async for event in events:
+                yield event
+
+    async def _request(self, turn: wire.TurnRequest) -> TurnRequest:
         request = turn_request(turn, current(), longest_seconds=self._longest_seconds)
         if request.options.callback_url is not None:
             check_callback(request.options.callback_url, allow_private=self._allow_private_urls)
         if request.options.model is not None:
             window = await self._models.window(request.organization_id, request.options.model)
             request = replace(request, options=replace(request.options, context_window_limit=window))
-        async with aclosing(self._events(request, stream_tokens=stream_tokens)) as events:
-            async for event in events:
-                yield event
+        return request
 
     async def _events(self, request: TurnRequest, *, stream_tokens: bool) -> AsyncGenerator[wire.TurnEvent]:
         caller = current()
