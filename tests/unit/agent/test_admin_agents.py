@@ -149,7 +149,8 @@ def test_json_that_cannot_be(text: str) -> None:
 
 @given(
     st.dictionaries(
-        st.text(), st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+        st.text(),
+        st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8),
     )
 )
 def test_json_keeps_all_but_nul(value: dict[str, Any]) -> None:
