@@ -22,6 +22,7 @@ from gateway.routes import (
     blocks,
     conversations,
     health,
+    learned_windows,
     messages,
     models,
     passages,
@@ -34,7 +35,20 @@ from gateway.settings import Settings
 from services.common.context import Signer
 from services.common.errors import LociError
 
-_ROUTERS = (health, agents, agent_parts, conversations, messages, passages, blocks, tools, models, runs, steps)
+_ROUTERS = (
+    health,
+    agents,
+    agent_parts,
+    conversations,
+    messages,
+    passages,
+    blocks,
+    tools,
+    models,
+    learned_windows,
+    runs,
+    steps,
+)
 _NOT_JSON = "the body is not JSON: send it with the header `content-type: application/json`"
 
 

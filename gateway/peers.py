@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from gateway.settings import Settings
 from loci.agent.v1.agent_service_pb2_grpc import AgentServiceStub
 from loci.agent.v1.conversation_service_pb2_grpc import ConversationServiceStub
+from loci.agent.v1.learned_window_service_pb2_grpc import LearnedWindowServiceStub
 from loci.agent.v1.message_service_pb2_grpc import MessageServiceStub
 from loci.agent.v1.run_service_pb2_grpc import RunServiceStub
 from loci.agent.v1.step_service_pb2_grpc import StepServiceStub
@@ -68,6 +69,7 @@ class Peers:
         self._timeout = settings.call_timeout
         self.agents = AgentServiceStub(agent)
         self.conversations = ConversationServiceStub(agent)
+        self.learned_windows = LearnedWindowServiceStub(agent)
         self.messages = MessageServiceStub(agent)
         self.runs = RunServiceStub(agent)
         self.steps = StepServiceStub(agent)

@@ -12,6 +12,7 @@ from loci.agent.v1 import (
     agent_service_pb2,
     checkpoint_service_pb2,
     conversation_service_pb2,
+    learned_window_service_pb2,
     message_service_pb2,
     run_service_pb2,
     step_service_pb2,
@@ -19,6 +20,7 @@ from loci.agent.v1 import (
 from loci.agent.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
 from loci.agent.v1.checkpoint_service_pb2_grpc import add_CheckpointServiceServicer_to_server
 from loci.agent.v1.conversation_service_pb2_grpc import add_ConversationServiceServicer_to_server
+from loci.agent.v1.learned_window_service_pb2_grpc import add_LearnedWindowServiceServicer_to_server
 from loci.agent.v1.message_service_pb2_grpc import add_MessageServiceServicer_to_server
 from loci.agent.v1.run_service_pb2_grpc import add_RunServiceServicer_to_server
 from loci.agent.v1.step_service_pb2_grpc import add_StepServiceServicer_to_server
@@ -35,6 +37,7 @@ from services.agent.adapters.erasing import PostgresEraser
 from services.agent.adapters.frames import PostgresFrames
 from services.agent.adapters.history import PostgresHistory
 from services.agent.adapters.journal import OnBusy, PostgresJournal
+from services.agent.adapters.learned_windows import PostgresLearnedWindows
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.memory import GrpcMemory
 from services.agent.adapters.models import GrpcModels
@@ -73,6 +76,7 @@ from services.agent.recorder import Recorder
 from services.agent.servicer.agents import AgentServicer
 from services.agent.servicer.checkpoints import CheckpointServicer
 from services.agent.servicer.conversations import ConversationServicer
+from services.agent.servicer.learned_windows import LearnedWindowServicer
 from services.agent.servicer.live_runs import RunServicer
 from services.agent.servicer.messages import MessageServicer
 from services.agent.servicer.steps import StepServicer
@@ -90,6 +94,7 @@ _SERVICES = (
     agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name,
     checkpoint_service_pb2.DESCRIPTOR.services_by_name["CheckpointService"].full_name,
     conversation_service_pb2.DESCRIPTOR.services_by_name["ConversationService"].full_name,
+    learned_window_service_pb2.DESCRIPTOR.services_by_name["LearnedWindowService"].full_name,
     message_service_pb2.DESCRIPTOR.services_by_name["MessageService"].full_name,
     run_service_pb2.DESCRIPTOR.services_by_name["RunService"].full_name,
     step_service_pb2.DESCRIPTOR.services_by_name["StepService"].full_name,
@@ -122,6 +127,7 @@ class Stores:
     prompts: CompiledPrompts
     agents: AgentStore
     conversations: ConversationStore
+    learned_windows: PostgresLearnedWindows
     checkpoints: CheckpointStore
     history: History
     runs: Runs
@@ -171,6 +177,7 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine, memory: Memory, *, 
         prompts=PromptsNow(pool, memory),
         agents=PostgresAgents(engine),
         conversations=PostgresConversations(pool, engine),
+        learned_windows=PostgresLearnedWindows(pool),
         checkpoints=PostgresCheckpoints(pool),
         history=PostgresHistory(engine),
         runs=PostgresRuns(engine),
@@ -234,6 +241,7 @@ def build(
         (add_AgentServiceServicer_to_server, AgentServicer(administration, deliveries.wake)),
         (add_CheckpointServiceServicer_to_server, CheckpointServicer(time_travel)),
         (add_ConversationServiceServicer_to_server, ConversationServicer(conversations, deliveries.wake)),
+        (add_LearnedWindowServiceServicer_to_server, LearnedWindowServicer(stores.learned_windows)),
         (add_MessageServiceServicer_to_server, messages),
         (
             add_RunServiceServicer_to_server,

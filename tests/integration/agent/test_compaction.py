@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from services.agent.adapters.journal import TurnRequest
+from services.agent.adapters.learned_windows import PostgresLearnedWindows
 from services.agent.adapters.recall import PostgresRecall
 from services.agent.events import Compacting, Event, Shown
 from services.agent.facts import Options, RunStatus, Settings, StopReason, Usage
@@ -109,11 +110,12 @@ async def test_an_overflow_is_compacted_and_the_call_made_again(world: World) ->
         asked = replica.models.requests[-1]
     assert (last.run.status, last.failure) == (RunStatus.COMPLETED, None)
     assert summaries(events) == ["They talked."]
-    learned = await world.pool.fetchval(
-        "SELECT tokens FROM agent.learned_windows WHERE organization_id = $1 AND model = 'loci/demo'", ORGANIZATION
-    )
-    assert learned < WINDOW
-    assert sum(map(estimate, asked.history)) < learned
+    windows = PostgresLearnedWindows(world.pool)
+    (learned,) = await windows.list(ORGANIZATION)
+    assert (learned["model"], learned["tokens"] < WINDOW) == ("loci/demo", True)
+    assert sum(map(estimate, asked.history)) < learned["tokens"]
+    await windows.forget(ORGANIZATION, "loci/demo")
+    assert await windows.list(ORGANIZATION) == []
 
 
 async def test_a_window_that_is_seen_to_overflow_is_compacted_before_the_call(world: World) -> None:
