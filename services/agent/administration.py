@@ -95,7 +95,7 @@ class Administration:
         """Makes an agent, or returns the one with that id. Raises Refused, LociError; then nothing is left behind."""
         draft = check(new.draft)
         if not await self._store.reserve(caller.organization_id, new.agent_id, caller.user_id):
-            return await self._existing(caller.organization_id, new.agent_id)
+            return await self.existing(caller.organization_id, new.agent_id)
         try:
             settings, tools = await self._resolve(caller.organization_id, draft, new)
             blocks = await self._create_blocks(new)
@@ -104,7 +104,7 @@ class Administration:
             raise
         agent = await self._store.insert(caller.organization_id, new.agent_id, caller.user_id, settings, new.messages)
         if agent is None:
-            return await self._existing(caller.organization_id, new.agent_id)
+            return await self.existing(caller.organization_id, new.agent_id)
         return Described(agent, blocks, [tool.tool for tool in tools])
 
     async def get(self, organization_id: UUID, agent_id: UUID) -> Described:
@@ -198,7 +198,8 @@ class Administration:
 
     # Parts ---------------------------------------------------------------------------------------------------------
 
-    async def _existing(self, organization_id: UUID, agent_id: UUID) -> Described:
+    async def existing(self, organization_id: UUID, agent_id: UUID) -> Described:
+        """The agent that has an id which cannot be given to another. Raises AlreadyExists (AGENT_ID_TAKEN)."""
         try:
             return await self.get(organization_id, agent_id)
         except NotFound:

@@ -86,12 +86,12 @@ class ConversationAdministration:
             user_id=caller.user_id,
             isolated_labels=wanted,
         )
-        return await self._make(new, None, lambda: self._store.insert(new, settings))
+        return await self.make(new, lambda: self._isolate(new, None), lambda: self._store.insert(new, settings))
 
     async def fork(self, caller: CallContext, fork: Fork) -> DescribedConversation:
         """Makes a conversation that begins with another's messages. Raises LociError."""
         organization_id = caller.organization_id
-        agent_id, labels = await self._owner(organization_id, fork)
+        agent_id, labels = await self.owner(organization_id, fork.agent_id, fork.source_id)
         cut = None
         if fork.message_id is not None:
             cut = await self._store.place(organization_id, fork.source_id, fork.message_id)
@@ -102,8 +102,10 @@ class ConversationAdministration:
             user_id=caller.user_id,
             isolated_labels=labels,
         )
-        return await self._make(
-            new, fork.source_id, lambda: self._store.fork(new, fork.source_id, cut, hidden=fork.hidden)
+        return await self.make(
+            new,
+            lambda: self._isolate(new, fork.source_id),
+            lambda: self._store.fork(new, fork.source_id, cut, hidden=fork.hidden),
         )
 
     async def get(
@@ -147,16 +149,19 @@ class ConversationAdministration:
             await self._store.forget_prompt(organization_id, conversation_id)
         return await self._prompts.compiled_prompt(organization_id, conversation.agent, conversation_id)
 
-    async def _make(
-        self, new: NewConversation, source_id: UUID | None, insert: Callable[[], Awaitable[Conversation | None]]
+    async def make(
+        self,
+        new: NewConversation,
+        isolate: Callable[[], Awaitable[tuple[UUID, ...]]],
+        insert: Callable[[], Awaitable[Conversation | None]],
     ) -> DescribedConversation:
-        """Copies of blocks under a reservation, then the row."""
+        """Copies of blocks under a reservation, then the row. Raises LociError."""
         copies: tuple[UUID, ...] = ()
         if new.isolated_labels:
             if not await self._store.reserve(new):
                 return await self._existing(new)
             try:
-                copies = await self._memories.isolate(new.agent_id, new.id, new.isolated_labels, source_id)
+                copies = await isolate()
             except _REFUSALS:
                 await self._store.release(new)
                 raise
@@ -166,12 +171,17 @@ class ConversationAdministration:
         window = await self._store.window(new.organization_id, new.id)
         return DescribedConversation(made, window, copies)
 
-    async def _owner(self, organization_id: UUID, fork: Fork) -> tuple[UUID, tuple[str, ...]]:
-        """The agent of what is forked, and the labels of the copies that it has."""
-        if fork.agent_id == fork.source_id:
-            return (await self._agents.get(organization_id, fork.source_id)).id, ()
-        source = await self._of_agent(organization_id, fork.agent_id, fork.source_id)
+    async def owner(
+        self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID
+    ) -> tuple[UUID, tuple[str, ...]]:
+        """The agent of a conversation, and the labels of the copies that it has. Raises NotFound."""
+        if agent_id == conversation_id:
+            return (await self._agents.get(organization_id, conversation_id)).id, ()
+        source = await self._of_agent(organization_id, agent_id, conversation_id)
         return source.agent_id, source.isolated_labels
+
+    async def _isolate(self, new: NewConversation, source_id: UUID | None) -> tuple[UUID, ...]:
+        return await self._memories.isolate(new.agent_id, new.id, new.isolated_labels, source_id)
 
     async def _existing(self, new: NewConversation) -> DescribedConversation:
         try:

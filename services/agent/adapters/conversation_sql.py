@@ -43,7 +43,8 @@ SELECT made.*, head.last_message_at FROM made, head
 """
 
 # The source's segments, its open one closed where it is now, and a log of its own. A fork from before the summary, or
-# from before the window, begins with all that was said until then: so it was at the time.
+# from before the window, begins with all that was said until then: so it was at the time. Calls that wait for the
+# client where it begins wait in it, too, and for ever: a rule answers once.
 # $8 hidden, $9 source, $10 and $11 ordinal and seq of the last message to take (null: all)
 FORK = f"""{_BEGIN}, source AS (
     SELECT c.summary, c.description, c.model, c.model_settings, c.context_window_limit,
@@ -69,6 +70,15 @@ FORK = f"""{_BEGIN}, source AS (
                    AND m.seq BETWEEN kept.from_seq AND kept.to_seq
                WHERE m.id = source.summary_id)) AS same
     FROM source
+), asking AS (
+    SELECT * FROM (
+        SELECT m.id, m.content FROM kept CROSS JOIN LATERAL (
+            SELECT id, content FROM agent.messages
+            WHERE organization_id = $1 AND log_id = kept.log_id AND seq BETWEEN kept.from_seq AND kept.to_seq
+                AND role IN ('assistant', 'tool')
+            ORDER BY seq DESC LIMIT 1
+        ) m ORDER BY kept.ordinal DESC LIMIT 1
+    ) newest WHERE jsonb_path_exists(content, '$[*].gate')
 ), made AS (
     INSERT INTO agent.conversations ({_COLUMNS})
     SELECT $1, $3, owner.id, $5, $6::text[], $8::boolean, view.summary, view.description, view.model,
@@ -82,10 +92,10 @@ FORK = f"""{_BEGIN}, source AS (
 ), head AS (
     INSERT INTO agent.conversation_heads
         (organization_id, conversation_id, log_id, window_ordinal, window_seq, summary_id, estimated_tokens,
-         reported_tokens)
+         reported_tokens, pending_message_id)
     SELECT $1, made.id, $7::uuid, CASE WHEN same THEN window_ordinal ELSE 0 END,
            CASE WHEN same AND window_ordinal < own.ordinal THEN window_seq ELSE 1 END,
-           CASE WHEN same THEN summary_id END, estimated_tokens, reported_tokens
+           CASE WHEN same THEN summary_id END, estimated_tokens, reported_tokens, (SELECT id FROM asking)
     FROM made, view, own
 )
 SELECT made.*, NULL::timestamptz AS last_message_at FROM made
@@ -137,23 +147,25 @@ VALUES ($1, $3, $4, $2, $5::jsonb, now() + make_interval(secs => $6))
 
 EXISTS = "SELECT EXISTS (SELECT FROM agent.conversations WHERE organization_id = $1 AND id = $2)"
 
-# Some of the messages that it shows and no other conversation does; its own come to an end with it, and so do those of
-# one that was deleted before and of which it was the last fork. What was said in one that is there still and was reset
-# since stays: its agent may search it. $3 most
+# Some of the messages that it shows, or showed before a rewind, and nobody else has; its own come to an end with it,
+# and so do those of one that was deleted before and of which it was the last fork. What was said in one that is there
+# still and was reset since stays: its agent may search it. $3 most
 ERASE_MESSAGES = """
 DELETE FROM agent.messages WHERE organization_id = $1 AND (log_id, seq) IN (
     SELECT m.log_id, m.seq
     FROM agent.conversations c
-    JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = c.id
+    JOIN LATERAL (
+        SELECT log_id FROM agent.conversation_segments WHERE organization_id = $1 AND conversation_id = c.id
+        UNION SELECT log_id FROM agent.rewound_segments WHERE organization_id = $1 AND conversation_id = c.id
+    ) s ON true
     JOIN agent.messages m ON m.organization_id = $1 AND m.log_id = s.log_id
-    WHERE c.organization_id = $1 AND c.id = $2 AND c.deleted_at IS NOT NULL AND NOT EXISTS (
-        SELECT FROM agent.conversation_segments other
-        WHERE other.organization_id = $1 AND other.log_id = m.log_id AND other.conversation_id <> $2
-            AND m.seq BETWEEN other.from_seq AND coalesce(other.to_seq, 9223372036854775807))
+    WHERE c.organization_id = $1 AND c.id = $2 AND c.deleted_at IS NOT NULL
         AND NOT EXISTS (
-            SELECT FROM agent.conversations source
-            WHERE source.organization_id = $1 AND source.id = m.conversation_id AND source.id <> $2
-                AND source.deleted_at IS NULL)
+            SELECT FROM agent.present_ranges other
+            WHERE other.organization_id = $1 AND other.log_id = m.log_id
+                AND m.seq BETWEEN other.from_seq AND other.to_seq)
+        AND NOT EXISTS (
+            SELECT FROM agent.present_conversations p WHERE p.organization_id = $1 AND p.id = m.conversation_id)
     LIMIT $3
 )
 """

@@ -59,13 +59,13 @@ class PostgresConversations:
             settings.archived_at,
             settings.last_message_at,
         )
-        return None if row is None else _from_row(row)
+        return None if row is None else conversation_from_row(row)
 
     async def fork(
         self, new: NewConversation, source_id: UUID, cut: Place | None, *, hidden: bool
     ) -> Conversation | None:
         row = await self._pool.fetchrow(sql.FORK, *_of_new(new), hidden, source_id, *(cut or (None, None)))
-        return None if row is None else _from_row(row)
+        return None if row is None else conversation_from_row(row)
 
     async def place(self, organization_id: UUID, conversation_id: UUID, message_id: UUID) -> Place:
         if message_id == system_message_id(conversation_id):
@@ -82,7 +82,7 @@ class PostgresConversations:
             row = (await connection.execute(_present(listed).where(listed.c.id == conversation_id))).first()
         if row is None:
             raise no_such_conversation(conversation_id)
-        return _from_row(row._asdict())
+        return conversation_from_row(row._asdict())
 
     async def window(self, organization_id: UUID, conversation_id: UUID) -> tuple[UUID, ...]:
         rows = (
@@ -102,7 +102,7 @@ class PostgresConversations:
             query = await bounded(connection, query, listed, listed.c.time, wanted.page, organization_id)
             rows = (await connection.execute(query)).all()
         page = page_of(rows, "time", wanted.page)
-        return PageOf(tuple(_from_row(row._asdict()) for row in page.items), page.next_token)
+        return PageOf(tuple(conversation_from_row(row._asdict()) for row in page.items), page.next_token)
 
     async def update(
         self, organization_id: UUID, user_id: UUID, conversation_id: UUID, values: Mapping[str, Any]
@@ -207,7 +207,8 @@ def _filters(wanted: ConversationList, listed: Subquery) -> list[ColumnElement[b
     return chosen
 
 
-def _from_row(row: Mapping[str, Any]) -> Conversation:
+def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
+    """A row of `conversations`, with `last_message_at`."""
     return Conversation(
         id=row["id"],
         agent_id=row["agent_id"],

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Table, delete, exists, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Table, Uuid, bindparam, delete, exists, func, select, text, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.adapters.paging import reading
@@ -13,13 +13,37 @@ from services.agent.adapters.tables import (
     conversation_heads,
     conversation_line,
     conversations,
-    messages,
     runs,
 )
 
 # Rows of one statement: small transactions do not get in the way of turns.
 _MESSAGES_AT_ONCE = 2_000
 _RUNS_AT_ONCE = 200
+
+# What the agent said, and what it had inherited: a message lasts as long as the conversation in which it was said, or
+# one that shows it, or an agent that inherited it.
+_ERASE_MESSAGES = text("""
+DELETE FROM agent.messages WHERE organization_id = :organization_id AND (log_id, seq) IN (
+    SELECT m.log_id, m.seq FROM (
+        SELECT log_id, seq, conversation_id FROM agent.messages
+        WHERE organization_id = :organization_id AND agent_id = :agent_id
+        UNION ALL
+        SELECT i.log_id, i.seq, i.conversation_id
+        FROM agent.inherited_segments s
+        JOIN agent.messages i ON i.organization_id = :organization_id AND i.log_id = s.log_id
+            AND i.seq BETWEEN s.from_seq AND s.to_seq
+        WHERE s.organization_id = :organization_id AND s.agent_id = :agent_id
+    ) m
+    WHERE NOT EXISTS (
+        SELECT FROM agent.present_conversations c
+        WHERE c.organization_id = :organization_id AND c.id = m.conversation_id)
+    AND NOT EXISTS (
+        SELECT FROM agent.present_ranges other
+        WHERE other.organization_id = :organization_id AND other.log_id = m.log_id
+            AND m.seq BETWEEN other.from_seq AND other.to_seq)
+    LIMIT :most
+)
+""").bindparams(bindparam("organization_id", type_=Uuid), bindparam("agent_id", type_=Uuid))
 
 
 class PostgresEraser:
@@ -41,8 +65,7 @@ class PostgresEraser:
     async def erase(self, organization_id: UUID, agent_id: UUID) -> bool:
         if not await self.stopped(organization_id, agent_id):
             return False
-        key = (messages.c.log_id, messages.c.seq)
-        await self._erase_in_parts(messages, key, organization_id, agent_id, _MESSAGES_AT_ONCE)
+        await self._erase_messages(organization_id, agent_id)
         # Facts, steps and keys go with their runs.
         await self._erase_in_parts(runs, (runs.c.id,), organization_id, agent_id, _RUNS_AT_ONCE)
         async with self._engine.begin() as connection:
@@ -52,6 +75,14 @@ class PostgresEraser:
                 delete(agents).where(*_is_agent(organization_id, agent_id), agents.c.deleted_at.is_not(None))
             )
         return True
+
+    async def _erase_messages(self, organization_id: UUID, agent_id: UUID) -> None:
+        """Some at a time, those that nobody else has as a past."""
+        values = {"organization_id": organization_id, "agent_id": agent_id, "most": _MESSAGES_AT_ONCE}
+        erased = _MESSAGES_AT_ONCE
+        while erased == _MESSAGES_AT_ONCE:
+            async with self._reading.connect() as connection:
+                erased = (await connection.execute(_ERASE_MESSAGES, values)).rowcount
 
     async def _erase_in_parts(
         self,

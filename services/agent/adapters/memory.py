@@ -33,7 +33,7 @@ class GrpcMemory:
     async def view(self, agent_id: UUID, conversation_id: UUID) -> MemoryView:
         """See ports.Memory.view."""
         request = agent_memory_service_pb2.GetAgentMemoryRequest(
-            agent_id=to_public("agent", agent_id), conversation_id=_own(agent_id, conversation_id)
+            agent_id=to_public("agent", agent_id), conversation_id=own_id(agent_id, conversation_id)
         )
         response = await call_idempotent(self._memory.GetAgentMemory, request, timeout=PATIENCE_SECONDS)
         memory = response.memory
@@ -50,7 +50,7 @@ class GrpcMemory:
             arguments_json=call.arguments,
             embedding=site.settings.embedding,
             timezone=site.settings.timezone,
-            conversation_id=_own(site.agent_id, site.conversation_id),
+            conversation_id=own_id(site.agent_id, site.conversation_id),
             create_missing_block=create_block,
         )
         response = await call_idempotent(self._memory.ApplyTool, request, timeout=PATIENCE_SECONDS)
@@ -65,7 +65,7 @@ class GrpcMemory:
         return tuple(hit.passage.text for hit in response.hits)
 
 
-def _own(agent_id: UUID, conversation_id: UUID) -> str:
+def own_id(agent_id: UUID, conversation_id: UUID) -> str:
     """The id of a conversation that may have memory of its own; the default one has the agent's."""
     return "" if conversation_id == agent_id else to_public("conv", conversation_id)
 

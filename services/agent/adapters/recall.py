@@ -34,8 +34,15 @@ WITH wanted AS (
            nullif(replace(plainto_tsquery('simple', $3)::text, '&', '|'), '')::tsquery AS words
 )
 SELECT m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.seq, m.created_at
-FROM agent.messages m, wanted
-WHERE m.organization_id = $1 AND m.agent_id = $2 AND m.role = ANY($4)
+FROM wanted, LATERAL (
+    SELECT * FROM agent.messages WHERE organization_id = $1 AND agent_id = $2
+    UNION ALL
+    -- What it inherited from the agent that it was made from.
+    SELECT i.* FROM agent.inherited_segments s
+    JOIN agent.messages i ON i.organization_id = $1 AND i.log_id = s.log_id AND i.seq BETWEEN s.from_seq AND s.to_seq
+    WHERE s.organization_id = $1 AND s.agent_id = $2 AND i.agent_id <> $2
+) m
+WHERE m.role = ANY($4)
     AND NOT (m.run_id IS NOT DISTINCT FROM $8 AND EXISTS (
         SELECT FROM agent.conversation_heads h
         JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = h.conversation_id

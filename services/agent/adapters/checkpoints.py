@@ -1,0 +1,256 @@
+"""Checkpoints in Postgres: listed, gone back to, forked from."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+from uuid import UUID, uuid5
+
+import asyncpg
+
+from services.agent.adapters import checkpoint_sql as sql
+from services.agent.adapters.conversation_store import conversation_from_row
+from services.agent.adapters.conversations import window
+from services.agent.adapters.rows import message_from_row
+from services.agent.approvals import pending_message
+from services.agent.checkpoints import (
+    Checkpoint,
+    CheckpointKind,
+    CheckpointRef,
+    Segment,
+    View,
+    closed,
+    cut_at,
+    label_of,
+)
+from services.agent.conversation_administration import no_such_conversation
+from services.agent.conversations import Conversation
+from services.agent.lists import Place, moment_of, place_of, place_token
+from services.agent.messages import Text, parts_from_json
+from services.agent.ports_checkpoints import AgentFork, Inherited, NewRewind, Point, Rewind, RewoundBlock
+from services.agent.ports_conversations import NewConversation
+from services.agent.turn import step_id
+from services.common.errors import Aborted, AlreadyExists, NotFound
+from services.common.ids import to_public, uuid7
+from services.common.paging import Moment, Page, PageOf, cut, moment_token
+
+_PREFIXES = {CheckpointKind.INPUT: "message", CheckpointKind.STEP: "step", CheckpointKind.RUN: "run"}
+_SUBJECTS = {CheckpointKind.INPUT: "id", CheckpointKind.STEP: "step_id", CheckpointKind.RUN: "run_id"}
+_END = Place(2**31 - 1, 0)
+# What a conversation does not show any more is before all that it shows.
+_BEHIND = -1
+
+Restore = Callable[[Point], Awaitable[Sequence[RewoundBlock]]]
+
+
+class PostgresCheckpoints:
+    """`ports_checkpoints.CheckpointStore`."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def list(
+        self,
+        organization_id: UUID,
+        conversation_id: UUID,
+        *,
+        size: int,
+        token: str = "",
+        after: Checkpoint | None = None,
+    ) -> PageOf[Checkpoint]:
+        before = min(place_of(token) if token else _END, _END if after is None else after.place)
+        rows = await self._pool.fetch(sql.LIST, organization_id, conversation_id, *before, size + 1)
+        return cut([_checkpoint(row) for row in rows], Page(size), lambda each: place_token(each.place))
+
+    async def find(self, organization_id: UUID, conversation_id: UUID, ref: CheckpointRef) -> Point:
+        async with (
+            self._pool.acquire() as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            return await _find(connection, organization_id, conversation_id, ref)
+
+    async def rewind(self, new: NewRewind, restore: Restore) -> Rewind:
+        ids = (new.organization_id, new.conversation_id)
+        async with self._pool.acquire() as connection, connection.transaction():
+            head = await connection.fetchrow(sql.LOCK, *ids)
+            if head is None:
+                raise no_such_conversation(new.conversation_id)
+            if (made := await connection.fetchrow(sql.REWIND, *ids, new.id)) is not None:
+                return _same(new, _rewind(new.conversation_id, made))
+            await _refuse_busy(connection, new.organization_id, head)
+            point = await _find(connection, *ids, new.to)
+            newest = await connection.fetch(sql.LIST, *ids, *_END, 1)
+            await self._cut(connection, new, point, head["next_seq"], await restore(point), newest)
+            return _rewind(new.conversation_id, await connection.fetchrow(sql.REWIND, *ids, new.id))
+
+    async def _cut(
+        self,
+        connection: Any,
+        new: NewRewind,
+        point: Point,
+        next_seq: int,
+        blocks: Sequence[RewoundBlock],
+        newest: Sequence[Any],
+    ) -> None:
+        ids, view, end = (new.organization_id, new.conversation_id), point.view, _end(point)
+        rows = await connection.fetch(sql.SEGMENTS, *ids)
+        left = _checkpoint(newest[0]).ref if newest else None
+        noted = [asdict(block) | {"block_id": str(block.block_id)} for block in blocks]
+        await connection.execute(sql.KEEP, *ids, new.id, *_columns(new.to), *_columns(left), noted, new.user_id)
+        await connection.execute(sql.KEEP_SEGMENTS, *ids, new.id, *_arrays(closed(_segments(rows), next_seq)))
+        # A place is left out before what comes now: a turn that waited for the head looks for what is right before
+        # its own messages, does not find it and reads the window once more.
+        log_id, first_seq = uuid7(), end.seq + 2
+        ordinal = max(row["ordinal"] for row in rows) + 1
+        segments = (*point.segments, Segment(log_id, first_seq))
+        await connection.execute(sql.REPLACE, *ids, *_arrays(segments), ordinal)
+        await connection.execute(
+            sql.MOVE_HEAD, *ids, log_id, first_seq, ordinal + view.segment, view.seq, view.summary_id
+        )
+        waits = pending_message(await window(connection, *ids))
+        if waits is not None:
+            await connection.execute(sql.WAIT, *ids, waits.id)
+
+    async def rewinds(self, organization_id: UUID, conversation_id: UUID, *, size: int, token: str) -> PageOf[Rewind]:
+        last = tuple(moment_of(token)) if token else (None, None)
+        rows = await self._pool.fetch(sql.REWINDS, organization_id, conversation_id, *last, size + 1)
+        found = [_rewind(conversation_id, row) for row in rows]
+        return cut(found, Page(size), lambda each: moment_token(Moment(each.created_at, each.id)))
+
+    async def fork(
+        self, new: NewConversation, source_id: UUID, point: Point, *, reserved: bool, hidden: bool
+    ) -> Conversation | None:
+        row = await self._pool.fetchrow(
+            sql.FORK_CONVERSATION,
+            *_begun(new.organization_id, point),
+            source_id,
+            reservation(new.id) if reserved else None,
+            new.id,
+            new.user_id,
+            list(new.isolated_labels),
+            hidden,
+        )
+        return None if row is None else conversation_from_row(row)
+
+    async def fork_agent(self, fork: AgentFork, point: Point) -> bool:
+        inherited = fork.inherited
+        made = await self._pool.fetchval(
+            sql.FORK_AGENT,
+            *_begun(fork.organization_id, point),
+            fork.conversation_id,
+            reservation(fork.id),
+            fork.id,
+            fork.user_id,
+            fork.name,
+            inherited.message_id,
+            list(inherited.block_ids),
+            list(inherited.archive_ids),
+        )
+        return made is not None
+
+    async def inherited(self, organization_id: UUID, agent_id: UUID) -> Inherited | None:
+        row = await self._pool.fetchrow(sql.FORKED, organization_id, agent_id)
+        return None if row is None else Inherited(row[0], tuple(row[1]), tuple(row[2]))
+
+
+def reservation(new_id: UUID) -> UUID:
+    """The id of the order that sweeps the parts of a new agent or conversation that never came to be."""
+    return uuid5(new_id, "reservation")
+
+
+async def _find(connection: Any, organization_id: UUID, conversation_id: UUID, ref: CheckpointRef) -> Point:
+    end = await connection.fetchrow(sql.FIND[ref.kind], organization_id, ref.id)
+    shown = await connection.fetch(sql.SEGMENTS, organization_id, conversation_id)
+    segments, ordinal = None, _BEHIND
+    if end is not None:
+        segments = cut_at(_segments(shown), *end)
+        if segments is not None:
+            ordinal = shown[len(segments) - 1]["ordinal"]
+        else:
+            left = await connection.fetch(sql.LEFT_BEHIND, organization_id, conversation_id, *end)
+            segments = cut_at(_segments(left), *end)
+    if segments is None:
+        public = to_public(_PREFIXES[ref.kind], ref.id)
+        raise NotFound(f"This conversation has no checkpoint {public}", reason="CHECKPOINT_NOT_FOUND")
+    row = await connection.fetchrow(sql.DETAILS, organization_id, *end, ref.kind)
+    view = await connection.fetchrow(sql.VIEW, organization_id, *_arrays(segments))
+    checkpoint = _checkpoint(row)
+    checkpoint = replace(checkpoint, place=Place(ordinal, checkpoint.place.seq))
+    return Point(checkpoint, segments, View() if view is None else View(*view))
+
+
+async def _refuse_busy(connection: Any, organization_id: UUID, head: Mapping[str, Any]) -> None:
+    active = head["active_run_id"]
+    goes_on = active is not None and await connection.fetchval(sql.GOES_ON, organization_id, active)
+    if goes_on or head["waiting"]:
+        raise Aborted(
+            "The conversation cannot be rewound: a request is being processed for it. Wait for it or cancel it. "
+            f"(run_id=run-{active})",
+            reason="CONVERSATION_BUSY",
+            metadata={"run_id": f"run-{active}"},
+        )
+
+
+def _same(new: NewRewind, made: Rewind) -> Rewind:
+    if made.to != new.to:
+        sentence = f"The id rewind-{new.id} is that of a rewind that is not this one; use another."
+        raise AlreadyExists(sentence, reason="REWIND_ID_TAKEN")
+    return made
+
+
+def _checkpoint(row: Mapping[str, Any]) -> Checkpoint:
+    kind, message = CheckpointKind(row["kind"]), message_from_row(row)
+    run_id, seen_run = row["run_id"], row["seen_run_id"]
+    said = parts_from_json(row["said"] or ())
+    checkpoint = Checkpoint(
+        ref=CheckpointRef(kind, _subject(kind, row)),
+        run_id=run_id,
+        message=message,
+        place=Place(row["ordinal"], row["seq"]),
+        label=label_of(kind, message, " ".join(part.text for part in said if isinstance(part, Text))),
+        seen={UUID(block_id): version for block_id, version in (row["seen"] or {}).items()},
+        agent_id=row["agent_id"],
+        conversation_id=row["conversation_id"],
+    )
+    if kind is CheckpointKind.INPUT:
+        return checkpoint
+    if kind is CheckpointKind.RUN or seen_run is None:
+        return replace(checkpoint, run_ids=(run_id,))
+    # Calls of an earlier run are answered in this one, before its own steps.
+    steps = {step_id(seen_run, number) for number in range(row["seen_number"] + 1)}
+    return replace(checkpoint, run_ids=(run_id, seen_run), until=frozenset(steps | {step_id(run_id, 0)}))
+
+
+def _subject(kind: CheckpointKind, row: Mapping[str, Any]) -> UUID:
+    subject: UUID = row[_SUBJECTS[kind]]
+    return subject
+
+
+def _rewind(conversation_id: UUID, row: Mapping[str, Any]) -> Rewind:
+    to = CheckpointRef(CheckpointKind(row["to_kind"]), row["to_id"])
+    left = CheckpointRef(CheckpointKind(row["left_kind"]), row["left_id"]) if row["left_id"] else None
+    blocks = (RewoundBlock(**(block | {"block_id": UUID(block["block_id"])})) for block in row["blocks"])
+    return Rewind(row["id"], conversation_id, to, left, tuple(blocks), row["created_at"], row["created_by_id"])
+
+
+def _columns(ref: CheckpointRef | None) -> tuple[str | None, UUID | None]:
+    return (None, None) if ref is None else (ref.kind.value, ref.id)
+
+
+def _segments(rows: Sequence[Mapping[str, Any]]) -> tuple[Segment, ...]:
+    return tuple(Segment(row["log_id"], row["from_seq"], row["to_seq"]) for row in rows)
+
+
+def _arrays(segments: Sequence[Segment]) -> tuple[list[UUID], list[int], list[int | None]]:
+    return [each.log_id for each in segments], [each.from_seq for each in segments], [each.to_seq for each in segments]
+
+
+def _end(point: Point) -> Place:
+    """The last message's place among the point's own segments."""
+    return Place(len(point.segments) - 1, point.segments[-1].to_seq or 0)
+
+
+def _begun(organization_id: UUID, point: Point) -> tuple[Any, ...]:
+    """The parameters of how a fork begins: $1 to $9."""
+    view = point.view
+    own = (uuid7(), _end(point).seq + 1)
+    return (organization_id, *_arrays(point.segments), *own, view.segment, view.seq, view.summary_id)
