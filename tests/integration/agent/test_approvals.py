@@ -3,18 +3,22 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid5
 
 import pytest
 
 from services.agent.adapters.approval_deadlines import answer_overdue
+from services.agent.adapters.conversation_store import PostgresConversations
 from services.agent.adapters.rows import message_from_row
 from services.agent.events import Ended, Event
 from services.agent.facts import ClientTool, RunStatus, StopReason
 from services.agent.messages import Call, Decision, Image, Message, Return, Role
 from services.agent.ports import ModelRequest, PartDelta, Reply
+from services.agent.ports_conversations import NewConversation
 from services.agent.turn import step_id
+from services.common.engine import make_engine
 from services.common.errors import Aborted, InvalidArgument, OutOfRange
 from services.common.ids import uuid7
 from services.common.migrate import migrate
@@ -363,6 +367,32 @@ async def test_an_answer_overtakes_messages_that_wait(world: World) -> None:
         *("user", "assistant", "approval", "tool", "assistant"),
         *("user", "assistant"),
     ]
+
+
+async def test_a_fork_waits_for_an_answer_of_its_own(world: World, agent_url: str) -> None:
+    ran: list[str] = []
+    engine = make_engine(agent_url)
+    conversations = PostgresConversations(world.pool, engine)
+
+    def fork() -> NewConversation:
+        return NewConversation(organization_id=ORGANIZATION, id=uuid7(), agent_id=world.agent_id, user_id=ORGANIZATION)
+
+    waiting, answered = fork(), fork()
+    async with world.replica() as replica:
+        replica.tools.actions = recorded(ran)
+        await asking(world, replica)
+        await conversations.fork(waiting, world.agent_id, None, hidden=False)
+        replica.models.replies = [text("Gone."), text("Kept."), text("Hello."), text("Hello.")]
+        await replica.send(world.answer(Decision("call_0", approve=True)))
+        await conversations.fork(answered, world.agent_id, None, hidden=False)
+        with pytest.raises(Aborted, match="waiting for approval"):
+            await replica.send(replace(world.request("Hello?"), conversation_id=waiting.id))
+        denied = world.answer(Decision("call_0", reason="not here"))
+        for request in (replace(denied, conversation_id=waiting.id), world.request(), world.request()):
+            assert reason(await replica.send(request)) is StopReason.END_TURN
+        assert reason(await replica.send(replace(world.request(), conversation_id=answered.id))) is StopReason.END_TURN
+    await engine.dispose()
+    assert len(ran) == 1
 
 
 # Replicas that die -----------------------------------------------------------------------------------------
