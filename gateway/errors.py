@@ -90,6 +90,7 @@ _BY_REASON: Mapping[str, Rule] = {
     "PASSWORD_REQUIRED": Rule(401, detail="Unauthorized"),
     # gRPC's own, without a reason from a service: a message that is too large for it.
     "RESOURCE_EXHAUSTED": Rule(413, detail="the request, or what it asks for, is larger than 32 MiB; ask for less"),
+    "STREAM_EXPIRED": Rule(410),
     "TOOL_CALL_IDS_INVALID": Rule(400, says="Invalid tool call IDs"),
     "RUN_ACTIVE": Rule(409, final=True),
     "TOOL_NAME_TAKEN": Rule(400),

@@ -44,6 +44,14 @@ def _conversation(value: str) -> str:
     return checked
 
 
+def checkpoint_id(value: str) -> str:
+    """Answers 422 for a value that is no id of a checkpoint: of a run, of a step or of a message."""
+    prefix = value.partition("-")[0]
+    check: Any = checked_id(prefix if prefix in ("message", "step") else "run").func
+    checked: str = check(value)
+    return checked
+
+
 def _path(prefix: str) -> object:
     return Path(examples=[f"{prefix}-{EXAMPLE_UUID}"])
 
@@ -60,6 +68,10 @@ ConversationRef = Annotated[str, _path("conv"), AfterValidator(_conversation)]
 NeededAgent = Annotated[str, Query(), checked_id("agent")]
 AgentFilter = Annotated[str | None, Query(), _if_given("agent")]
 AgentInBody = Annotated[str | None, _if_given("agent")]
+RunInBody = Annotated[str | None, _if_given("run")]
+CheckpointRef = Annotated[
+    str | None, Query(), AfterValidator(lambda value: None if value is None else checkpoint_id(value))
+]
 MessageRef = Annotated[str | None, Query(), _if_given("message")]
 
 Order = Literal["asc", "desc"]

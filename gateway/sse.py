@@ -36,6 +36,7 @@ class Frames:
     deltas: None where whole messages were asked for. types: the message_types to pass on, see `answer_types`.
     spoken: shows the calls by which older agents speak as messages; None: as calls.
     numbered: chunks carry their event's sequence as `seq_id`, by which a reader may resume; else it is null.
+    after: what is told up to this sequence the reader knows: it decides what else there is to tell.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Frames:
         spoken: Spoken | None = None,
         pings: bool = True,
         numbered: bool = False,
+        after: int = 0,
         run_id: str = "",
     ) -> None:
         self._deltas = deltas
@@ -53,10 +55,15 @@ class Frames:
         self._spoken = spoken
         self._pings = pings
         self._numbered = numbered
+        self._after = after
         self.run_id = run_id
 
     def frames(self, event: message_service_pb2.TurnEvent) -> list[bytes]:
         """What one event is told as; may be nothing."""
+        told = self._told(event)
+        return [] if 0 < event.sequence <= self._after and event.WhichOneof("event") != "end" else told
+
+    def _told(self, event: message_service_pb2.TurnEvent) -> list[bytes]:
         match event.WhichOneof("event"):
             case "attached":
                 self.run_id = event.attached.run_id

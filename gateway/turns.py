@@ -44,15 +44,17 @@ async def until_answered(
 
 
 class TurnEvents:
-    """The events of one turn, or of a run that is there already (`turn` None), each once."""
+    """The events of one turn, or of a run that is there already (`joined` says which), each once.
+
+    Where `joined` wants context, deltas that were told before come first.
+    """
 
     def __init__(
         self,
         peers: Peers,
         *,
         turn: message_service_pb2.TurnRequest | None = None,
-        run_id: str = "",
-        after_sequence: int = 0,
+        joined: run_service_pb2.StreamRunRequest | None = None,
         tokens: bool,
         window: float,
     ) -> None:
@@ -60,9 +62,11 @@ class TurnEvents:
         self._turn = turn
         self._tokens = tokens
         self._patience = Patience(window)
-        self._sequence = after_sequence
+        self._joined = joined
+        self._sequence = joined.after_sequence if joined else 0
+        self._in_context = False
         # Empty until the service has said which run it is: a repeated request may get another than it asked for.
-        self.run_id = run_id
+        self.run_id = ""
 
     async def events(self) -> AsyncGenerator[message_service_pb2.TurnEvent | Rejoined, None]:
         """Everything until the end, whoever owns the run. Raises LociError; before the first event, that of
@@ -92,6 +96,9 @@ class TurnEvents:
         if self._turn is not None and not self.run_id:
             first = message_service_pb2.StreamMessagesRequest(turn=self._turn, stream_tokens=self._tokens)
             return self._peers.messages.StreamMessages(first)
+        self._in_context = self._joined is not None and self._joined.with_context and not self.run_id
+        if self._joined is not None and not self.run_id:
+            return self._peers.runs.StreamRun(self._joined)
         again = run_service_pb2.StreamRunRequest(
             run_id=self.run_id, after_sequence=self._sequence, stream_tokens=self._tokens
         )
@@ -103,6 +110,7 @@ class TurnEvents:
             self.run_id = event.attached.run_id
             return not told
         if event.sequence <= self._sequence:
-            return event.WhichOneof("event") == "end"
+            return self._in_context or event.WhichOneof("event") == "end"
+        self._in_context = False
         self._sequence = event.sequence
         return True

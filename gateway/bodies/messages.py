@@ -10,6 +10,7 @@ from gateway.bodies.approvals import ApprovalCreate, ToolReturnCreate
 from gateway.bodies.common import Body, Int32, Json, deprecated, dump
 from gateway.bodies.content import Content, parts
 from gateway.errors import InvalidRequest
+from gateway.params import AgentInBody, RunInBody
 from loci.agent.v1 import message_pb2, message_service_pb2
 
 MessageTypeName = Literal[
@@ -164,6 +165,12 @@ class SendMessages(TurnBody):
             raise InvalidRequest("`include_pings` has a meaning with streaming=true only", "body", "include_pings")
 
 
+class SendInBackground(TurnBody):
+    """Body of agents.messages.create_async."""
+
+    callback_url: str | None = None
+
+
 class CancelRuns(Body):
     """Body of agents.messages.cancel."""
 
@@ -177,10 +184,19 @@ class Compact(Body):
 
 
 class AttachRun(Body):
-    """Body of runs.messages.stream. The run is that of the path; all but the first two are Loci's own."""
+    """Body of runs.messages.stream, where the run is that of the path, and of conversations.messages.stream.
+
+    How often and how much is read of a stored stream is not the client's to say: it is told what comes when it comes.
+    The last three are Loci's own.
+    """
 
     starting_after: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     include_pings: bool | None = True
+    run_id: RunInBody = None
+    otid: str | None = None
+    agent_id: AgentInBody = None
+    batch_size: Annotated[int, Field(ge=1)] | None = None
+    poll_interval: Annotated[float, Field(ge=0)] | None = None
     stream_tokens: bool = True
     include_compaction_messages: bool = False
     use_assistant_message: bool = True

@@ -6,19 +6,13 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway import answers, convert, traces
-from gateway.bodies.messages import AttachRun
+from gateway import convert, traces
 from gateway.body import JsonRoute
-from gateway.deltas import Deltas
 from gateway.errors import InvalidRequest
 from gateway.message_pages import shown_page
-from gateway.messages import answer_types
 from gateway.params import Cursor, Limit, Names, Order, RunId, page_size, split
 from gateway.responses import json_response
 from gateway.services import Loci
-from gateway.spoken import Spoken
-from gateway.sse import Frames
-from gateway.turns import TurnEvents
 from loci.agent.v1 import agent_pb2, run_pb2, run_service_pb2
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=JsonRoute)
@@ -152,34 +146,6 @@ async def retrieve_run_trace(
     request = run_service_pb2.GetRunTraceRequest(run_id=run_id, limit=limit)
     found = await loci.peers.call(loci.peers.runs.GetRunTrace, request)
     return json_response([traces.span(span) for span in found.spans])
-
-
-@router.post("/{run_id}/stream")
-async def stream_run(run_id: RunId, loci: Loci, body: AttachRun | None = None) -> Response:
-    """The events of a run after `starting_after`, live until it ends. Any run can be joined, not background ones alone.
-
-    Whether a run has deltas is decided when it begins, so they are asked for unless the body says otherwise.
-    """
-    body = body or AttachRun()
-    turn = TurnEvents(
-        loci.peers,
-        run_id=run_id,
-        after_sequence=body.starting_after,
-        tokens=body.stream_tokens,
-        window=loci.settings.reattach_window,
-    )
-    resumed = body.starting_after > 0
-    deltas = Deltas(joins_midway=not resumed, tail_only=resumed) if body.stream_tokens else None
-    frames = Frames(
-        deltas=deltas,
-        types=answer_types(compaction=body.include_compaction_messages),
-        spoken=Spoken(resumed=resumed) if body.use_assistant_message else None,
-        pings=body.include_pings is not False,
-        numbered=True,
-        run_id=run_id,
-    )
-    # A reader that leaves again is not the one whose turn it is: nothing is cancelled.
-    return await answers.stream(loci, turn, frames, pings=body.include_pings is not False)
 
 
 def _number(parameter: str, name: str, numbers: Mapping[str, int]) -> int:

@@ -1,0 +1,73 @@
+"""Background runs: begun without waiting, and joined by run, by conversation, or by a message that was sent."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway import answers, convert
+from gateway.bodies.messages import AttachRun, SendInBackground
+from gateway.body import JsonRoute
+from gateway.conversations import DEFAULT
+from gateway.deltas import Deltas
+from gateway.messages import answer_types
+from gateway.params import AgentId, ConversationRef, RunId
+from gateway.responses import json_response
+from gateway.services import Loci, Services
+from gateway.spoken import Spoken
+from gateway.sse import Frames
+from gateway.turn_requests import turn_request
+from gateway.turns import TurnEvents
+from loci.agent.v1 import message_service_pb2, run_service_pb2
+
+router = APIRouter(route_class=JsonRoute)
+
+
+@router.post("/agents/{agent_id}/messages/async", tags=["agents"])
+async def send_in_background(agent_id: AgentId, body: SendInBackground, request: Request, loci: Loci) -> Response:
+    """Takes a turn in the background. Answers with its run at once; `callback_url` is POSTed to when it has ended."""
+    turn = await turn_request(request, body, agent_id, background=True, callback_url=body.callback_url)
+    started = await loci.peers.call(
+        loci.peers.messages.StartMessages, message_service_pb2.StartMessagesRequest(turn=turn)
+    )
+    found = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=started.run_id))
+    return json_response(convert.run(found.run))
+
+
+@router.post("/runs/{run_id}/stream", tags=["runs"])
+async def stream_run(run_id: RunId, loci: Loci, body: AttachRun | None = None) -> Response:
+    """The events of a run after `starting_after`, live until it ends.
+
+    Any run can be joined. Of a background run every `seq_id` may be gone on from, while its stream is kept; of others
+    those of whole messages.
+    """
+    return await _joined(loci, run_service_pb2.StreamRunRequest(run_id=run_id), body or AttachRun())
+
+
+@router.post("/conversations/{conversation_id}/stream", tags=["conversations"])
+async def stream_conversation(conversation_id: ConversationRef, loci: Loci, body: AttachRun | None = None) -> Response:
+    """The events of a background run of a conversation: `run_id`, else the one of `otid`, else the active one."""
+    body = body or AttachRun()
+    meant = run_service_pb2.StreamRunRequest(run_id=body.run_id or "", otid=body.otid or "")
+    # A run is found by its id alone; `default` says nothing without an agent.
+    if not (body.run_id and conversation_id == DEFAULT and body.agent_id is None):
+        place = await loci.conversations.place(conversation_id, body.agent_id)
+        meant.agent_id, meant.conversation_id = place.agent_id, place.conversation_id
+    return await _joined(loci, meant, body)
+
+
+async def _joined(loci: Services, meant: run_service_pb2.StreamRunRequest, body: AttachRun) -> Response:
+    meant.after_sequence, meant.stream_tokens = body.starting_after, body.stream_tokens
+    resumed = body.starting_after > 0
+    meant.with_context = resumed
+    turn = TurnEvents(loci.peers, joined=meant, tokens=body.stream_tokens, window=loci.settings.reattach_window)
+    frames = Frames(
+        deltas=Deltas(tail_only=resumed) if body.stream_tokens else None,
+        types=answer_types(compaction=body.include_compaction_messages),
+        spoken=Spoken(resumed=resumed) if body.use_assistant_message else None,
+        pings=body.include_pings is not False,
+        numbered=True,
+        after=body.starting_after,
+        run_id=meant.run_id,
+    )
+    # A reader that leaves again is not the one whose turn it is: nothing is cancelled.
+    return await answers.stream(loci, turn, frames, pings=body.include_pings is not False)
