@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 
 from gateway.settings import Settings
 from loci.agent.v1.agent_service_pb2_grpc import AgentServiceStub
+from loci.agent.v1.checkpoint_service_pb2_grpc import CheckpointServiceStub
 from loci.agent.v1.conversation_service_pb2_grpc import ConversationServiceStub
 from loci.agent.v1.learned_window_service_pb2_grpc import LearnedWindowServiceStub
 from loci.agent.v1.message_service_pb2_grpc import MessageServiceStub
@@ -68,6 +69,7 @@ class Peers:
         self._channels = (agent, memory, llm_gateway, tool_runner)
         self._timeout = settings.call_timeout
         self.agents = AgentServiceStub(agent)
+        self.checkpoints = CheckpointServiceStub(agent)
         self.conversations = ConversationServiceStub(agent)
         self.learned_windows = LearnedWindowServiceStub(agent)
         self.messages = MessageServiceStub(agent)

@@ -15,6 +15,7 @@ from gateway.idempotency import retry_of
 from gateway.params import (
     AgentFilter,
     AgentId,
+    CheckpointRef,
     ConversationId,
     ConversationRef,
     Cursor,
@@ -28,7 +29,7 @@ from gateway.responses import json_response
 from gateway.routes.messages import Types, fates, list_messages
 from gateway.services import Loci, Services
 from gateway.turn_requests import turn_request
-from loci.agent.v1 import conversation_service_pb2, message_service_pb2, run_service_pb2
+from loci.agent.v1 import checkpoint_service_pb2, conversation_service_pb2, message_service_pb2, run_service_pb2
 from services.common.ids import to_public, uuid7
 
 router = APIRouter(tags=["conversations"], route_class=JsonRoute)
@@ -115,9 +116,17 @@ async def fork_conversation(
     agent_id: AgentFilter = None,
     hidden: bool = False,
     message_id: MessageRef = None,
+    checkpoint_id: CheckpointRef = None,
+    isolate_blocks: bool = False,
 ) -> Response:
-    """A new conversation that begins with this one's messages, or with those up to one of them."""
+    """A new conversation that begins with this one's messages, or with those up to one of them.
+
+    Loci's own: with `checkpoint_id` its window and its copies of blocks are those of a checkpoint, and with
+    `isolate_blocks` it has copies of all blocks, as they were then; the agent's blocks stay as they are.
+    """
     place = await loci.conversations.place(conversation_id, agent_id)
+    if checkpoint_id is not None:
+        return await _forked_at(loci, place, checkpoint_id, isolate_blocks=isolate_blocks, hidden=hidden)
     request = conversation_service_pb2.ForkConversationRequest(
         new_conversation_id=to_public("conv", uuid7()),
         conversation_id=place.conversation_id,
@@ -216,6 +225,21 @@ async def compact_conversation(
         retry=await retry_of(request),
     )
     return await answers.compacted(request, loci, wanted)
+
+
+async def _forked_at(
+    loci: Services, place: Place, checkpoint_id: str, *, isolate_blocks: bool, hidden: bool
+) -> Response:
+    request = checkpoint_service_pb2.ForkConversationAtCheckpointRequest(
+        new_conversation_id=to_public("conv", uuid7()),
+        conversation_id=place.conversation_id,
+        agent_id=place.agent_id,
+        checkpoint_id=checkpoint_id,
+        isolate_blocks=isolate_blocks,
+        hidden=hidden,
+    )
+    forked = await loci.peers.call(loci.peers.checkpoints.ForkConversationAtCheckpoint, request)
+    return json_response(conversation(forked.conversation))
 
 
 async def _recompiled(loci: Services, place: Place, *, dry_run: bool) -> Response:
