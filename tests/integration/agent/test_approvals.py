@@ -480,6 +480,22 @@ async def test_cancelling_a_run_whose_calls_wait_denies_them_all_once(world: Wor
     assert ran == []
 
 
+async def test_a_run_that_asks_just_when_it_is_cancelled_does_not_wait(world: World) -> None:
+    request = world.request("Tidy up.")
+
+    async def late(asked: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+        await world.pool.execute("UPDATE agent.runs SET cancel_requested = true WHERE id = $1", request.run_id)
+        yield calls("delete")
+
+    async with world.replica() as replica:
+        replica.tools.actions = recorded([])
+        replica.models.replies = [late, text("Hello.")]
+        await replica.send(request)
+        assert [part.refused for part in await returns(world)] == [True]
+        assert end(await follow(replica, request.run_id)).run.status is RunStatus.CANCELLED
+        assert reason(await replica.send(world.request("Well?"))) is StopReason.END_TURN
+
+
 async def test_of_a_cancel_and_an_answer_one_wins(world: World) -> None:
     ran: list[str] = []
     async with world.replica() as replica, world.replica() as other:
