@@ -6,20 +6,24 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 from uuid import UUID
 
 from services.agent.compaction import Trigger
 from services.agent.facts import (
     Compacted,
+    ContextOverflowed,
     Fact,
     Failure,
+    ModelFailed,
     ModelReplied,
+    Reminded,
     RunEnded,
     RunStatus,
     StopReason,
     ToolsReturned,
     Usage,
+    UserSpoke,
 )
 from services.agent.messages import Message, Part, pieces
 
@@ -121,8 +125,9 @@ def frames(fact: Fact) -> int:
             return len(pieces(message))
         case RunEnded():
             return 1
-        case _:
+        case UserSpoke() | ModelFailed() | ContextOverflowed() | Compacted() | Reminded():
             return 0
+    assert_never(fact)
 
 
 def show(message: Message, sequence: int) -> list[Shown]:

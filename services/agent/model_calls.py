@@ -197,13 +197,8 @@ class ModelCalls:
     async def _ask(
         self, turn: Turn, step: int, attempt: int, message_id: UUID, request: ModelRequest, offered: Offer, fixed: int
     ) -> AsyncGenerator[Delta | Fact]:
-        settings, began = turn.settings, time.monotonic_ns()
-        pieces = PieceDeltas(
-            message_id,
-            request.step_id,
-            lambda name: offered.gate(settings, name),
-            calls=not POLICIES[settings.agent_type].inner_thoughts,
-        )
+        began = time.monotonic_ns()
+        pieces = PieceDeltas(message_id, request.step_id, turn.settings, offered)
         try:
             async with aclosing(self._models.generate(request)) as generation:
                 async for part in generation:

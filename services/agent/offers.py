@@ -47,10 +47,20 @@ class Offer:
         """The tool of this name."""
         return next((tool for tool in self.tools if tool.name == name), None)
 
+    def values(self, name: str) -> Mapping[str, Any]:
+        """The arguments that tool rules give for `name` now."""
+        return self.choice.prefilled.get(name, {})
+
     def misfit(self, tool: ToolInfo) -> Problem | None:
-        """What is wrong with the arguments that tool rules give for `tool` now."""
-        values = self.choice.prefilled.get(tool.name)
-        return None if values is None else check_prefilled(values, tool.parameters)
+        """What is wrong with these arguments."""
+        values = self.values(tool.name)
+        return check_prefilled(values, tool.parameters) if values else None
+
+    def thinks(self, settings: Settings, name: str) -> bool:
+        """Whether a call of `name` has an argument for the model's thoughts, and none of that name of its own."""
+        tool = self.tool(name)
+        own = tool is not None and THINKING in tool.parameters.get("properties", {})
+        return POLICIES[settings.agent_type].inner_thoughts and not own
 
 
 def offer(turn: Turn, attached: Sequence[ToolInfo]) -> Offer:

@@ -9,7 +9,6 @@ from services.agent.arguments import Problem, parse, prefill, storable, written
 from services.agent.facts import Settings
 from services.agent.messages import Call, Message, Part, Reasoning, without_nul
 from services.agent.offers import THINKING, Offer
-from services.agent.policy import POLICIES
 from services.agent.turn import call_key
 
 
@@ -60,7 +59,7 @@ def _shaped(parts: Iterable[Part], settings: Settings, offered: Offer, run_id: U
             continue
         if calls and not offered.parallel:
             continue
-        if POLICIES[settings.agent_type].inner_thoughts and not _has_own(offered, part):
+        if offered.thinks(settings, part.name):
             thought, part = _inner_thought(part)
             if thought:
                 yield Reasoning(thought, prompted=True)
@@ -71,14 +70,8 @@ def _shaped(parts: Iterable[Part], settings: Settings, offered: Offer, run_id: U
 
 
 def _filled(call: Call, offered: Offer) -> str:
-    values, arguments = offered.choice.prefilled.get(call.name), parse(call.arguments)
+    values, arguments = offered.values(call.name), parse(call.arguments)
     return call.arguments if not values or isinstance(arguments, Problem) else written(prefill(arguments, values))
-
-
-def _has_own(offered: Offer, call: Call) -> bool:
-    """Whether the tool itself has an argument of that name."""
-    tool = offered.tool(call.name)
-    return tool is not None and THINKING in tool.parameters.get("properties", {})
 
 
 def _inner_thought(call: Call) -> tuple[str, Call]:

@@ -39,9 +39,7 @@ def plan(turn: Turn, action: RunTools, attached: Sequence[ToolInfo]) -> Plan:
     return Plan(tuple(one for one, _ in planned), any(invalid for _, invalid in planned))
 
 
-def _planned(
-    asked: Call, call: Call | Return, turn: Turn, offered: Offer, earlier: bool
-) -> tuple[Call | Return, bool]:
+def _planned(asked: Call, call: Call | Return, turn: Turn, offered: Offer, earlier: bool) -> tuple[Call | Return, bool]:
     if isinstance(call, Return):
         return replace(call, text=clamp_return(call.text, turn.settings.context_window_limit)), False
     tool = offered.tool(call.name)
@@ -54,7 +52,7 @@ def _planned(
         return _refused(call, violation(turn.settings.tool_rules, call.name, offered.choice)), False
     if (problem := offered.misfit(tool)) is not None:
         return _refused(call, problem.told(call.name)), True
-    return _with_arguments(call, offered.choice.prefilled.get(call.name, {}), turn), False
+    return _with_arguments(call, offered.values(call.name), turn), False
 
 
 def _with_arguments(call: Call, values: Mapping[str, Any], turn: Turn) -> Call | Return:

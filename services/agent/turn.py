@@ -204,13 +204,15 @@ def follows(turn: Turn) -> Fact | None:
     """The fact that follows from what is known alone, if the next action is one that asks nobody."""
     if turn.ended is not None:
         return None
-    match decide(turn):
+    action = decide(turn)
+    match action:
         case Finish(stop_reason=stop_reason, failure=failure):
             return RunEnded(stop_reason, failure)
-        case Remind() as action:
+        case Remind():
             return reminder(turn, action)
         case CallModel() | RunTools() | Compact():
             return None
+    assert_never(action)
 
 
 def reminder(turn: Turn, action: Remind) -> Reminded:
