@@ -1,13 +1,14 @@
 """Tool calls: whatever goes wrong is said to the model, never raised."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import AsyncMock
 from uuid import UUID
 
 import pytest
 
-from services.agent.dispatch import run_call
+from services.agent.dispatch import run_call, run_calls
 from services.agent.facts import Settings
 from services.agent.messages import Call, Return
 from services.agent.ports import CallSite, ToolInfo
@@ -53,3 +54,57 @@ async def test_a_tool_that_went_away_after_the_call_was_planned() -> None:
 async def test_long_returns_are_cut_with_a_marker() -> None:
     text = (await returned(Return("c", "roll", "123456"))).text
     assert text == "1234... [cut: 2 of 6 characters are not shown]"
+
+
+# Several calls -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Slow:
+    """A tool runner whose calls take a moment; `log` tells when each began and ended."""
+
+    log: list[str] = field(default_factory=list)
+    pause: float = 0.01
+
+    async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> Return:
+        self.log.append(f"+{call.id}")
+        await asyncio.sleep(self.pause)
+        self.log.append(f"-{call.id}")
+        return Return(call.id, call.name, "done")
+
+
+SHARED, ALONE = ToolInfo(ID, "shared", "custom", "", {}, parallel=True), ToolInfo(ID, "alone", "custom", "", {})
+DENIED = Return("0", "alone", "denied", is_error=True, refused=True)
+
+
+def several(*names: str) -> list[Call | Return]:
+    return [Call(f"k{place}", str(place), name, "{}") if name else DENIED for place, name in enumerate(names)]
+
+
+@pytest.mark.parametrize(
+    ("names", "log"),
+    [
+        (("shared", "shared"), "+0 +1 -0 -1"),
+        (("alone", "alone"), "+0 -0 +1 -1"),
+        (("shared", "alone", "shared", "shared"), "+0 -0 +1 -1 +2 +3 -2 -3"),
+        (("", "shared", "shared"), "+1 +2 -1 -2"),
+        (("", "alone"), "+1 -1"),
+        (("fly", "alone"), "+1 -1"),
+    ],
+)
+async def test_calls_run_together_where_their_tools_may(names: tuple[str, ...], log: str) -> None:
+    slow = Slow()
+    returns = await run_calls(several(*names), SITE, (SHARED, ALONE), Runners(slow))
+    assert " ".join(slow.log) == log
+    assert [one.call_id for one in returns] == [str(place) for place in range(len(names))]
+
+
+async def test_calls_that_did_not_begin_are_not_left_behind() -> None:
+    slow = Slow(pause=60)
+    running = asyncio.create_task(run_calls(several("alone", "alone"), SITE, (ALONE,), Runners(slow)))
+    while not slow.log:
+        await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert slow.log == ["+0"]
