@@ -21,6 +21,7 @@ from services.agent.model_calls import ModelCalls, Ready, Surroundings
 from services.agent.policy import POLICIES
 from services.agent.ports import CallSite, Memory, ModelRequest, Models, PeerLost, Reply
 from services.agent.positions import Positions
+from services.agent.replies import sound
 from services.agent.sizes import estimate
 from services.agent.summary import clipped, joined_block, packed, summary_tokens
 from services.agent.transcript import SummaryRequest, request, request_to_itself
@@ -160,7 +161,7 @@ class Compactor:
     async def _reply(self, model_request: ModelRequest) -> Reply:
         async for part in self._models.generate(model_request):
             if isinstance(part, Reply):
-                return part
+                return sound(part)
         raise PeerLost("The summariser's answer ended before it began.")
 
     def _compacted(

@@ -128,7 +128,10 @@ def text_of(message: Message) -> str:
 
 
 def without_nul(part: Part) -> Part:
-    """The part without NUL characters, which Postgres cannot store; the reference strips them too."""
+    """The part without NUL characters and halves of surrogate pairs, which Postgres cannot store.
+
+    The reference strips NUL characters, too.
+    """
     values: dict[str, Any] = {name: getattr(part, name) for name in part.__slots__}
     changes = {name: _clean(value) for name, value in values.items() if _clean(value) != value}
     return replace(part, **changes) if changes else part
@@ -225,7 +228,10 @@ def _clean(value: Any) -> Any:
         return tuple(map(_clean, value))
     if isinstance(value, Image):
         return without_nul(value)
-    return value.replace("\0", "") if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\0", "")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _searchable(part: Part) -> str:

@@ -36,7 +36,7 @@ from services.agent.ports import (
 )
 from services.agent.positions import Positions
 from services.agent.prompt import compile_prompt, overriding_prompt, with_recalled, with_skills
-from services.agent.replies import as_written, reply_parts
+from services.agent.replies import as_written, reply_parts, sound, tokens_of
 from services.agent.sizes import estimate, estimate_text
 from services.agent.turn import Turn, step_id
 from services.common.errors import LociError, Unavailable
@@ -201,8 +201,9 @@ class ModelCalls:
         pieces = PieceDeltas(message_id, request.step_id, turn.settings, offered)
         try:
             async with aclosing(self._models.generate(request)) as generation:
-                async for part in generation:
+                async for given in generation:
                     self._note_first_token(began)
+                    part = sound(given) if isinstance(given, Reply) else given
                     if isinstance(part, Reply):
                         self._measured.metrics["llm_request_ns"] = time.monotonic_ns() - began
                         self._measured.provider_trace = part.trace
@@ -272,7 +273,7 @@ def discard(future: "asyncio.Future[Any]") -> None:
 def _learned(error: LociError, request: ModelRequest, ready: Ready) -> int:
     """Tokens of the window as the model's refusal shows it, in our estimates."""
     sent = ready.fixed + sum(map(estimate, request.history))
-    limit, requested = (int(error.metadata.get(name) or 0) for name in ("limit", "requested"))
+    limit, requested = (tokens_of(error.metadata.get(name) or 0) for name in ("limit", "requested"))
     if limit and requested:
         # The provider counts otherwise than we estimate.
         return max(int(limit * sent / requested), 1)

@@ -1,15 +1,37 @@
 """From what a model gave to the message that is stored. Pure."""
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any
 from uuid import UUID
 
 from services.agent.arguments import Problem, parse, prefill, storable, written
-from services.agent.facts import Settings
+from services.agent.facts import Settings, Usage
 from services.agent.messages import Call, Message, Part, Reasoning, without_nul
 from services.agent.offers import THINKING, Offer
+from services.agent.ports import Reply
 from services.agent.turn import call_key
+
+# No model counts more tokens than this, whatever its provider says.
+MOST_TOKENS = 2**31 - 1
+
+
+def sound(reply: Reply) -> Reply:
+    """The reply with what can be stored and added up, but for its parts: see `reply_parts`."""
+    given = ((each.name, getattr(reply.usage, each.name)) for each in fields(Usage))
+    usage = replace(reply.usage, **{name: tokens_of(tokens) for name, tokens in given if tokens is not None})
+    outputs = None if reply.outputs is None else _storable(reply.outputs)
+    trace = None if reply.trace is None else storable(reply.trace)
+    return replace(reply, usage=usage, outputs=outputs, trace=trace)
+
+
+def tokens_of(figure: int | str) -> int:
+    """A number of tokens that a provider gave, within reason; 0 for what is none."""
+    try:
+        return min(max(int(figure), 0), MOST_TOKENS)
+    except ValueError:
+        return 0
 
 
 def reply_parts(
@@ -84,3 +106,15 @@ def _inner_thought(call: Call) -> tuple[str, Call]:
         return "", call
     thought = arguments.pop(THINKING)
     return storable(thought), replace(call, arguments=written(arguments))
+
+
+def _storable(value: Any) -> Any:
+    match value:
+        case str():
+            return storable(value)
+        case Mapping():
+            return {storable(name): _storable(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_storable(each) for each in value]
+        case _:
+            return value
