@@ -1,6 +1,6 @@
 """Turns played through the pure functions alone: a script says what the model replies and what tools return."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -8,7 +8,7 @@ from uuid import UUID
 
 import orjson
 
-from services.agent.compaction import CompactionStats
+from services.agent.compaction import CompactionStats, cuts
 from services.agent.facts import (
     Action,
     CallModel,
@@ -144,13 +144,13 @@ class Player:
         tools: Sequence[ToolInfo] = TOOLS,
         returns: Mapping[str, str | Return] | None = None,
         *,
-        kept: Callable[[Turn], UUID | None] = lambda turn: turn.history[-1].id,
+        compacts: bool = True,
     ) -> None:
         self.agent = agent
         self.history: tuple[Message, ...] = ()
         self._tools = tools
         self._returns = returns or {}
-        self._kept = kept
+        self._compacts = compacts
         self._runs = 0
         self._messages = 0
 
@@ -200,7 +200,8 @@ class Player:
                 count = len(turn.history)
                 stats = CompactionStats(trigger, 0, 5, WINDOW, count, count)
                 summary = replace(self._message("summary", (Text("so far"),)), run_id=turn.run_id)
-                kept = self._kept(turn)
+                places = cuts(turn.history) if self._compacts else ()
+                kept = turn.history[places[-1]].id if places else None
                 return Compacted(trigger, None if kept is None else summary, kept, stats)
             case Remind(kind=kind):
                 trace.append("h" if kind == "heartbeat" else "R")

@@ -88,10 +88,10 @@ def test_one_request_says_nothing_of_the_next() -> None:
 
 def test_a_compaction_makes_no_call_undone() -> None:
     player = Player(settings(RunFirst("a"), MaxCount("a", 1), RequiredBeforeExit("a")))
-    played = player.run([Reply((call("a"),), tokens=31_000), "so"])
-    assert played.shown == "M T C M end_turn"
-    assert [one.role for one in played.turn.history] == ["summary", "tool", "assistant"]
-    assert short(played.offers[1]) == "bcd"
+    played = player.run(["<a>", Reply((call("b"),), tokens=31_000), "so"])
+    assert played.shown == "M T M T C M end_turn"
+    assert [one.role for one in played.turn.history] == ["summary", "assistant", "tool", "assistant"]
+    assert short(played.offers[2]) == "bcd"
 
 
 # Arguments that rules give ---------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ def test_a_crowded_window_is_compacted_once_after_a_step() -> None:
 
 
 def test_what_is_not_worth_a_compaction_is_not_tried_twice() -> None:
-    played = play(settings(), Reply((call("a"),), tokens=31_000), "so", kept=lambda turn: None)
+    played = play(settings(), Reply((call("a"),), tokens=31_000), "so", compacts=False)
     assert played.shown == "M T C M end_turn"
     assert len(played.turn.history) == 4
 
