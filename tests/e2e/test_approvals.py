@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -134,6 +135,21 @@ def test_nothing_else_can_be_said_meanwhile(ask: Callable[..., Any], openai_fake
     assert client.agents.messages.create(agent_id, input="Hello?").messages[0].content == "Hello."
     with pytest.raises(BadRequestError, match="awaiting approval"):
         client.agents.messages.create(agent_id, messages=[answer("another")])
+
+
+def test_a_message_in_line_is_refused_when_it_finds_calls_waiting(stack: Stack, openai_fake: OpenAIServer) -> None:
+    client = stack.client()
+    agent_id = create(client, MODEL, tool_rules=[INSERT])
+    openai_fake.reply(Reply(calls=(note("Name: Ada"),), first_delay=1.0))
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(client.agents.messages.create, agent_id, input="I am Ada.")
+        time.sleep(0.4)
+        with pytest.raises(ConflictError) as refused:
+            client.agents.messages.create(agent_id, input="Hello?")
+        request = asked_for(first.result().messages)
+    body: Any = refused.value.body
+    assert (body["detail"]["code"], body["detail"]["pending_request_id"]) == ("PENDING_APPROVAL", request.id)
+    assert "Hello?" not in [getattr(one, "content", "") for one in client.agents.messages.list(agent_id).items]
 
 
 @pytest.mark.parametrize("by", ["run", "agent", "conversation"])

@@ -162,7 +162,7 @@ class PostgresJournal:
             raise Repeated(repeated)
         await fitting_window(connection, *ids, request.messages)
         if request.background:
-            entered = await self._enter(connection, request, front=False)
+            entered = await self._enter(connection, request, front=request.answers)
             return replace(entered, successor=await promote(connection, *ids))
         row = await self._start(connection, request, fits=True)
         return Accepted(request.run_id, started=True, owned=await self._owned(connection, request, row))

@@ -272,6 +272,26 @@ async def test_the_second_of_two_answers_attaches_while_the_first_is_carried_out
     assert (await head(world))["waiting"] == 0
 
 
+@pytest.mark.parametrize("background", [False, True])
+async def test_of_answers_that_come_at_the_same_time_one_is_carried_out(world: World, *, background: bool) -> None:
+    ran: list[str] = []
+    async with world.replica() as replica, world.replica() as other:
+        for each in (replica, other):
+            each.tools.actions = recorded(ran)
+        for round_ in range(1, 4):
+            await asking(world, replica)
+            results = await asyncio.gather(
+                *(
+                    each.send(world.answer(Decision("call_0", approve=True), background=background))
+                    for each in (replica, other, replica)
+                )
+            )
+            assert len({end(events).run.id for events in results}) == 1
+            assert set(map(reason, results)) == {StopReason.END_TURN}
+            assert len(ran) == round_
+    assert await world.pool.fetchval("SELECT count(*) FROM agent.conversation_line") == 0
+
+
 @pytest.mark.parametrize(
     ("answer", "refusal"),
     [(Decision("call_7", approve=True), "TOOL_CALL_IDS_INVALID"), (Return("call_7", "", "x"), "TOOL_CALL_IDS_INVALID")],
