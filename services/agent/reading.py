@@ -12,12 +12,14 @@ from services.agent.adapters.journal import PostgresJournal
 from services.agent.broadcast import Hub, Subscription
 from services.agent.events import Abandoned, Delta, Ended, Event, Shown
 from services.agent.ports_streams import FrameStore, Notifier, RunPlace
-from services.agent.stored_stream import Item, Said, position
+from services.agent.stored_stream import Item, Said, last_position, position
 from services.common.errors import FailedPrecondition
 
 # How often a reader looks at a run that another replica drives, or nobody, when it hears nothing: sooner while that
 # replica may not know of it yet.
 FIRST_POLL_SECONDS, POLL_SECONDS = 0.05, 1.0
+# A reader may come with a position that is not stored yet; it is looked for so often, after such a pause.
+_LOOKS, _PAUSE_SECONDS = 6, 0.03
 _HOUR = timedelta(hours=1)
 
 
@@ -32,6 +34,7 @@ class Place:
         self.position = known_from if wants_context else after
         self.facts = 0
         self._wants_context = wants_context
+        self._is_found = not (wants_context and after)
         # Attempts of which the reader knows, or is about to, that they were abandoned.
         self._void: set[tuple[UUID, int]] = set()
 
@@ -42,6 +45,11 @@ class Place:
                 yield from self._pieces(item)
             elif isinstance(item, Ended) or item.sequence > self.position:
                 yield from self._one(item)
+
+    def finds(self, frames: Iterable[Item], events: Iterable[Event]) -> bool:
+        """Whether what the reader has seen last is among what is stored; asked until it is."""
+        self._is_found |= any(position(item) <= self.after <= last_position(item) for item in (*frames, *events))
+        return self._is_found
 
     def merged(self, frames: Iterable[Item], events: Iterable[Event]) -> list[Item]:
         """Frames and the events of facts in one order; a durable message replaces what is left of its deltas."""
@@ -141,11 +149,15 @@ class Reader:
     async def _stored(self, organization_id: UUID, run_id: UUID, stored: RunPlace | None, place: Place) -> list[Item]:
         """What is stored of a run, from where the reader is. Frames first: facts read after them lack none before."""
         assert stored is not None
-        look = await self._frames.look(organization_id, run_id, stored.run_hour, place.position, place.after)
-        events: list[Event] = []
-        if look.ended or look.facts != place.facts:
-            events = await self._journal.events(organization_id, run_id, max(place.position, place.after))
-            place.facts = look.facts
+        for looks_left in reversed(range(_LOOKS)):
+            look = await self._frames.look(organization_id, run_id, stored.run_hour, place.position, place.after)
+            events: list[Event] = []
+            if look.ended or look.facts != place.facts:
+                events = await self._journal.events(organization_id, run_id, place.position)
+            if place.finds(look.frames, events) or not stored.background or not looks_left:
+                break
+            await asyncio.sleep(_PAUSE_SECONDS)
+        place.facts = look.facts
         return place.merged(look.frames, events)
 
     async def check_kept(self, organization_id: UUID, run_id: UUID, after: int) -> None:

@@ -72,8 +72,11 @@ class Recorder:
             self._note(run_id, recording)
 
     def end(self, run_id: UUID) -> None:
-        """The run is driven here no longer; what is kept of it is still written."""
+        """The run is driven here no longer; what is kept of it is written at once."""
         self._recordings.pop(run_id, None)
+        if (recording := self._full.get(run_id)) is not None:
+            recording.due = 0.0
+            self._filled.set()
 
     async def run(self) -> None:
         """Writes until cancelled."""
