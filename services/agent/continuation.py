@@ -32,13 +32,13 @@ def after_reply(
         if policy.must_call:
             return Finish(StopReason.NO_TOOL_CALL)
         if missing:
-            return Remind("required", reminder(missing))
+            return Remind("required", heartbeat(reminder(missing)))
         return Finish(StopReason.MAX_TOKENS_EXCEEDED if reply.finish == "length" else StopReason.END_TURN)
     if returned is not None and returned.invalid:
         return Finish(StopReason.INVALID_TOOL_CALL)
     end = _by_heartbeat(settings, reply, returned) if policy.heartbeats else _by_call(settings, returned)
     if isinstance(end, Finish) and missing:
-        return Remind("required", reminder(missing))
+        return Remind("required", heartbeat(reminder(missing)))
     return end
 
 
@@ -96,7 +96,7 @@ def wants_heartbeat(arguments: str) -> bool:
 
 
 def heartbeat(reason: str) -> str:
-    """The message that lets an older agent go on, in the reference's form."""
+    """The message that lets a model go on, in the reference's form, by which clients know it from what people say."""
     return json.dumps({"type": "heartbeat", "reason": reason})
 
 
