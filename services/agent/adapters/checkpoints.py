@@ -106,9 +106,7 @@ class PostgresCheckpoints:
         await connection.execute(
             sql.MOVE_HEAD, *ids, log_id, first_seq, ordinal + view.segment, view.seq, view.summary_id
         )
-        waits = pending_message(await window(connection, *ids))
-        if waits is not None:
-            await connection.execute(sql.WAIT, *ids, waits.id)
+        await _wait(connection, *ids)
 
     async def rewinds(self, organization_id: UUID, conversation_id: UUID, *, size: int, token: str) -> PageOf[Rewind]:
         last = tuple(moment_of(token)) if token else (None, None)
@@ -119,9 +117,7 @@ class PostgresCheckpoints:
     async def fork(
         self, new: NewConversation, source_id: UUID, point: Point, *, reserved: bool, hidden: bool
     ) -> Conversation | None:
-        row = await self._pool.fetchrow(
-            sql.FORK_CONVERSATION,
-            *_begun(new.organization_id, point),
+        values = (
             source_id,
             reservation(new.id) if reserved else None,
             new.id,
@@ -129,13 +125,15 @@ class PostgresCheckpoints:
             list(new.isolated_labels),
             hidden,
         )
+        async with self._pool.acquire() as connection, connection.transaction():
+            row = await connection.fetchrow(sql.FORK_CONVERSATION, *_begun(new.organization_id, point), *values)
+            if row is not None:
+                await _wait(connection, new.organization_id, new.id)
         return None if row is None else conversation_from_row(row)
 
     async def fork_agent(self, fork: AgentFork, point: Point) -> bool:
         inherited = fork.inherited
-        made = await self._pool.fetchval(
-            sql.FORK_AGENT,
-            *_begun(fork.organization_id, point),
+        values = (
             fork.conversation_id,
             reservation(fork.id),
             fork.id,
@@ -145,6 +143,10 @@ class PostgresCheckpoints:
             list(inherited.block_ids),
             list(inherited.archive_ids),
         )
+        async with self._pool.acquire() as connection, connection.transaction():
+            made = await connection.fetchval(sql.FORK_AGENT, *_begun(fork.organization_id, point), *values)
+            if made is not None:
+                await _wait(connection, fork.organization_id, fork.id)
         return made is not None
 
     async def inherited(self, organization_id: UUID, agent_id: UUID) -> Inherited | None:
@@ -176,6 +178,13 @@ async def _find(connection: Any, organization_id: UUID, conversation_id: UUID, r
     checkpoint = _checkpoint(row)
     checkpoint = replace(checkpoint, place=Place(ordinal, checkpoint.place.seq))
     return Point(checkpoint, segments, View() if view is None else View(*view))
+
+
+async def _wait(connection: Any, organization_id: UUID, conversation_id: UUID) -> None:
+    """Calls that waited for the client wait, if the conversation now ends with such."""
+    waits = pending_message(await window(connection, organization_id, conversation_id))
+    if waits is not None:
+        await connection.execute(sql.WAIT, organization_id, conversation_id, waits.id)
 
 
 async def _refuse_busy(connection: Any, organization_id: UUID, head: Mapping[str, Any]) -> None:

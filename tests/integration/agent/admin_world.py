@@ -22,6 +22,7 @@ from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as message_wire
 from loci.agent.v1.agent_pb2 import Agent
 from loci.agent.v1.agent_service_pb2_grpc import AgentServiceStub
+from loci.agent.v1.checkpoint_service_pb2_grpc import CheckpointServiceStub
 from loci.agent.v1.conversation_service_pb2_grpc import ConversationServiceStub
 from loci.agent.v1.message_service_pb2_grpc import MessageServiceStub
 from loci.agent.v1.run_service_pb2_grpc import RunServiceStub
@@ -219,6 +220,7 @@ class AdminWorld:
     built: Built
     signer: Signer
     agents: AgentServiceStub
+    checkpoints: CheckpointServiceStub
     conversations: ConversationServiceStub
     messages: MessageServiceStub
     runs: RunServiceStub
@@ -290,12 +292,19 @@ def block(label: str, value: str = "", description: str | None = None) -> block_
 
 @asynccontextmanager
 async def admin_world(
-    url: str, folder: Path, password: str = "", *, external: bool = False
+    url: str,
+    folder: Path,
+    password: str = "",
+    *,
+    external: bool = False,
+    key: Ed25519PrivateKey | None = None,
+    peers: ScriptedPeers | None = None,
+    memory: grpc.aio.Channel | None = None,
 ) -> AsyncGenerator[AdminWorld]:
-    """A world on a migrated database, its sockets in `folder`."""
-    key, counter = Ed25519PrivateKey.generate(), StatementCounter(keep_texts=True)
+    """A world on a migrated database, its sockets in `folder`. `memory`: a real memory service that trusts `key`."""
+    key, counter = key or Ed25519PrivateKey.generate(), StatementCounter(keep_texts=True)
     # What it does not script answers UNIMPLEMENTED.
-    peers = ScriptedPeers()  # type: ignore[abstract]
+    peers = peers or ScriptedPeers()  # type: ignore[abstract]
     verifier, signer = Verifier({"test": key.public_key()}), Signer(key, "test")
     name = uuid.uuid4().hex[:8]
     peer_address, address = f"unix://{folder}/{name}-p", f"unix://{folder}/{name}-a"
@@ -315,7 +324,7 @@ async def admin_world(
     pool = await open_pool(url, size=6)
     engine = make_engine(url, counter=counter)
     peer_channel, channel = make_channel(peer_address), make_channel(address)
-    grpc_side = grpc_peers(peer_channel, peer_channel, peer_channel)
+    grpc_side = grpc_peers(memory or peer_channel, peer_channel, peer_channel)
     built = build(
         listen=address,
         external=ExternalSettings(f"unix://{folder}/{name}-e" if external else None, password),
@@ -335,7 +344,8 @@ async def admin_world(
         await server.start()
     try:
         yield AdminWorld(
-            peers, pool, counter, built, signer, AgentServiceStub(channel), ConversationServiceStub(channel),
+            peers, pool, counter, built, signer, AgentServiceStub(channel), CheckpointServiceStub(channel),
+            ConversationServiceStub(channel),
             MessageServiceStub(channel), RunServiceStub(channel), StepServiceStub(channel), built.servers[-1].address,
         )  # fmt: skip
     finally:
