@@ -9,6 +9,7 @@ import pytest
 from letta_client import APIStatusError, BadRequestError, ConflictError
 
 from tests.e2e.stack import Stack
+from tests.e2e.test_kill import SLOW, killed_during
 from tests.e2e.test_walk import create, types
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
@@ -256,3 +257,30 @@ def test_what_waits_outlives_its_processes_and_is_answered_by_any_client(
     reply = another.agents.messages.create(agent_id, messages=[answer(waiting.tool_call.tool_call_id)])
     assert reply.messages[-1].content == "Noted."
     assert human(another, agent_id).endswith("Name: Ada")
+
+
+def test_an_agent_service_that_is_killed_after_the_answer_lets_each_call_act_once(
+    own_stack: Stack, openai_fake: OpenAIServer
+) -> None:
+    client = own_stack.client()
+    tool = client.tools.upsert(source_code=SLOW)
+    agent_id = create(
+        client, MODEL, tool_ids=[tool.id], tool_rules=[{"type": "requires_approval", "tool_name": "slow"}]
+    )
+    openai_fake.reply(Reply(calls=(ToolCall("slow", {"seconds": 2.0}, "call_slow"), note("Name: Ada", "call_note"))))
+    client.agents.messages.create(agent_id, input="I am Ada.")
+    openai_fake.reply(Reply(text="All done."))
+
+    def taken() -> bool:
+        listed = own_stack.client().agents.messages.list(agent_id, order="desc", limit=1).items
+        return "approval_response_message" in types(listed)
+
+    with killed_during(own_stack, "agent", taken):
+        reply = client.agents.messages.create(agent_id, messages=[answer("call_slow")])
+    assert reply.messages[-1].content == "All done."
+    [returned] = [one for one in reply.messages if one.message_type == "tool_return_message"]
+    assert [(one.tool_call_id, one.status) for one in returned.tool_returns] == [
+        ("call_slow", "success"),
+        ("call_note", "success"),
+    ]
+    assert human(client, agent_id).count("Name: Ada") == 1
