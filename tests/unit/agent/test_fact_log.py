@@ -1,6 +1,5 @@
 """Facts as they are stored: every one comes back as it was, and those of the release before are read."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -8,6 +7,7 @@ from uuid import UUID
 import orjson
 import pytest
 
+from services.agent.adapters.rows import input_rows, message_from_row, message_rows
 from services.agent.compaction import CompactionStats, Trigger
 from services.agent.fact_log import (
     from_row,
@@ -36,7 +36,7 @@ from services.agent.facts import (
     Usage,
     UserSpoke,
 )
-from services.agent.messages import Decision, Message, Return, Text, parts_from_json, parts_to_json
+from services.agent.messages import Decision, Message, Return, Text
 from services.agent.tool_rules import (
     Children,
     Conditional,
@@ -123,18 +123,26 @@ def messages_of(fact: Fact) -> tuple[Message, ...]:
     return tuple(each for each in found if isinstance(each, Message) and each.parts)
 
 
-def stored(messages: Sequence[Message]) -> list[Message]:
-    """As the message rows have them."""
+def stored(fact: Fact) -> list[Message]:
+    """Its messages as their rows give them back."""
+    rows = input_rows(fact.messages) if isinstance(fact, UserSpoke) else message_rows([fact])
+    messages = messages_of(fact)
+    assert [row["id"] for row in rows] == [one.id for one in messages]
     return [
-        replace(one, parts=parts_from_json(orjson.loads(orjson.dumps(parts_to_json(one.parts))))) for one in messages
+        message_from_row({**row, "content": _json(row["content"]), "run_id": one.run_id, "seq": 1})
+        for row, one in zip(rows, messages, strict=True)
     ]
+
+
+def _json(value: Any) -> Any:
+    return orjson.loads(orjson.dumps(value))
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=[type(fact).__name__ for fact in FACTS])
 def test_every_fact_comes_back(fact: Fact) -> None:
     kind, version, body = to_row(fact)
     assert version == SCHEMA_VERSION
-    assert from_row(kind, version, orjson.loads(orjson.dumps(body)), stored(messages_of(fact))) == fact
+    assert from_row(kind, version, _json(body), stored(fact)) == fact
 
 
 def test_every_kind_of_fact_was_tried() -> None:
@@ -246,7 +254,7 @@ def test_a_fact_that_nobody_knows_is_refused() -> None:
     ],
 )
 def test_options_come_back(options: Options) -> None:
-    assert options_from_json(orjson.loads(orjson.dumps(options_to_json(options)))) == options
+    assert options_from_json(_json(options_to_json(options))) == options
 
 
 def test_usual_options_say_how_many_steps_and_nothing_else() -> None:
