@@ -155,6 +155,75 @@ async def test_a_conversations_copies_are_restored_for_it_alone(memory: Memory) 
     assert (await memory.read(agent, own))["human"].value == await memory.value(agent, "human") == "h"
 
 
+async def test_who_else_sees_what_was_restored_is_told(memory: Memory) -> None:
+    agent, other = await memory.agent_with(human="h", notes="n"), await memory.agent_with()
+    blocks = await memory.read(agent)
+    shared = block_pb.AttachBlockRequest(agent_id=other, block_id=blocks["notes"].id)
+    await memory.blocks.AttachBlock(shared)
+    answer = await restore(memory, agent, {block.id: 1 for block in blocks.values()})
+    assert list(answer.shared_block_ids) == [blocks["notes"].id]
+
+
+async def test_copies_of_a_conversation_may_be_as_they_were(memory: Memory) -> None:
+    agent, first, second = await memory.agent_with(human="h", notes="n"), f"conv-{uuid4()}", f"conv-{uuid4()}"
+    await append(memory, agent, "human", "2", "3")
+    human = (await memory.read(agent))["human"]
+    await update(memory, human.id, label="person")
+
+    async def isolate(conversation: str, versions: Mapping[str, int], source: str = "") -> list[block_pb2.Block]:
+        request = pb.IsolateBlocksRequest(
+            agent_id=agent,
+            conversation_id=conversation,
+            labels=["person", "notes"],
+            source_conversation_id=source,
+            versions=versions,
+        )
+        return list((await memory.agents.IsolateBlocks(request)).blocks)
+
+    # Under its label of today; what is not named is as it is.
+    with fails(NotFound, "BLOCK_VERSION_NOT_FOUND"):
+        await isolate(first, {human.id: 9})
+    copies = await isolate(first, {human.id: 2})
+    assert [(copy.label, copy.value, copy.version) for copy in copies] == [("person", "h\n2", 1), ("notes", "n", 1)]
+    await append(memory, agent, "person", "mine", conversation_id=first)
+    assert [copy.value for copy in await isolate(second, {copies[0].id: 1}, source=first)] == ["h\n2", "n"]
+
+
+async def test_what_runs_made_is_listed(memory: Memory) -> None:
+    agent = await memory.agent_with(human="h")
+    block_id = (await memory.read(agent))["human"].id
+    runs, steps = [f"run-{uuid4()}" for _ in range(2)], [f"step-{uuid4()}" for _ in range(3)]
+    for number, (run, step) in enumerate(zip((*runs, runs[0]), steps, strict=True)):
+        request = pb.ApplyToolRequest(
+            call_key=f"call-{uuid4()}",
+            agent_id=agent,
+            run_id=run,
+            step_id=step,
+            tool_name="core_memory_append",
+            arguments_json=f'{{"label": "human", "content": "{number}"}}',
+        )
+        await memory.agents.ApplyTool(request)
+    await restore(memory, agent, {block_id: 1})
+
+    async def made(*run_ids: str) -> list[tuple[str, int, str, str]]:
+        edits = (await memory.agents.ListBlockEdits(pb.ListBlockEditsRequest(run_ids=run_ids))).edits
+        return [(edit.block_id, edit.version, edit.run_id, edit.step_id) for edit in edits]
+
+    assert await made(runs[0]) == [(block_id, 2, runs[0], steps[0]), (block_id, 4, runs[0], steps[2])]
+    assert await made(*runs, RUN) == [
+        *(
+            (block_id, version, run, step)
+            for version, run, step in zip((2, 3, 4), (*runs, runs[0]), steps, strict=True)
+        ),
+        (block_id, 5, RUN, ""),
+    ]
+    with memory.of(uuid4()):
+        assert await made(*runs) == []
+    for run_ids in ([], ["run-x"], runs * 501):
+        with fails(InvalidArgument):
+            await memory.agents.ListBlockEdits(pb.ListBlockEditsRequest(run_ids=run_ids))
+
+
 async def test_restorations_and_edits_at_once_lose_nothing(memory: Memory) -> None:
     agent = await memory.agent_with(human="h", notes="n")
     blocks = await memory.read(agent)
@@ -242,8 +311,8 @@ async def test_shared_archives_are_the_same_passages(memory: Memory) -> None:
     share = pb.ShareArchivesRequest(source_agent_id=source, target_agent_id=target)
     await memory.agents.ShareArchives(share)
     await memory.store(source, "Tom is a kitten.")
-    for _ in range(2):
-        await memory.agents.ShareArchives(share)
+    shared = [await memory.agents.ShareArchives(share) for _ in range(2)]
+    assert [len(answer.archive_ids) for answer in shared] == [1, 1]
     [hit] = await memory.search(target, "cat")
     assert hit.passage.text == "Tom is a kitten."
     await memory.store(source, "Rex is a dog.")
