@@ -1,39 +1,17 @@
-"""Approvals and client tools: what may be said while calls wait, and what becomes of the calls. LETTA V1 API, c.4."""
+"""Approvals and client tools: what becomes of calls that waited. LETTA V1 API, c.4."""
 
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 import pytest
 
-from services.agent.approvals import Answer, Fits, MustWait, NothingWaits, Repeats, UnknownCalls, Verdict, judge
-from services.agent.facts import ClientTool, StopReason
-from services.agent.messages import Call, Decision, Image, Message, Return, Text, gated_calls, pieces
+from services.agent.approvals import Answer
+from services.agent.facts import ClientTool
+from services.agent.messages import Call, Decision, Image, Return, Text, gated_calls, pieces
 from services.agent.sizes import LEAST_RETURN_CHARS
 from services.agent.tool_rules import Children, ExitLoop, MaxCount, RequiredBeforeExit, RequiresApproval, RunFirst
-from services.agent.turn import CANCELLED, begun, decide
-from tests.unit.agent.playing import Player, call, message, run_id, settings, tool
-
-GATED = (RequiresApproval("a"), RequiresApproval("b"))
-MINE = ClientTool("mine", parameters={"type": "object", "properties": {"x": {"type": "integer"}}})
-YES, NO = Decision("a", approve=True), Decision("a")
-ALL = Decision(approve=True)
-
-
-def waiting(*parts: Any, **player: Any) -> Player:
-    """A conversation in which the calls of a reply wait: of a, for approval, unless others are given."""
-    agent = player.pop("agent", None) or settings(*GATED, client_tools=(MINE,))
-    player_ = Player(agent, **player)
-    assert player_.run([parts or (call("a"),)]).shown == "M requires_approval"
-    return player_
-
-
-def answered(player: Player, *given: Answer | str, script: tuple[Any, ...] = ("so",)) -> Any:
-    """A run that begins with answers, and follow-up messages."""
-    answers = [part for part in given if not isinstance(part, str)]
-    said = [part for part in given if isinstance(part, str)]
-    return player.run(script, player.say(*answers, role="approval"), *map(player.say, said))
-
+from tests.unit.agent.asking import ALL, GATED, MINE, NO, YES, answered, waiting
+from tests.unit.agent.playing import Player, call, run_id, settings, tool
 
 # What is stored -------------------------------------------------------------------------------------------
 
@@ -266,137 +244,3 @@ def test_an_older_type_hears_of_a_denial() -> None:
     player = Player(settings(*GATED, agent_type="memgpt_agent"))
     player.run(["<a>"])
     assert answered(player, NO, script=("<c>",)).shown == "T h M T end_turn"
-
-
-# What may be said -------------------------------------------------------------------------------------------
-
-
-def judged(player: Player, *given: Answer | str) -> Verdict:
-    answers = [part for part in given if not isinstance(part, str)]
-    said = [player.say(part) for part in given if isinstance(part, str)]
-    return judge(player.history, ([player.say(*answers, role="approval")] if answers else []) + said)
-
-
-def test_nothing_waits() -> None:
-    player = Player(settings())
-    assert judged(player, "hi") == Fits()
-    assert judged(player, YES) == NothingWaits()
-    assert judged(player, ALL) == NothingWaits()
-    player.run(["<c>", "so"])
-    assert judged(player, Decision("c", approve=True)) == NothingWaits()
-    assert judged(player, "hi") == Fits()
-
-
-WHILE_WAITING: list[tuple[str, tuple[Answer | str, ...], Any]] = [
-    ("an answer", (YES,), Fits()),
-    ("an answer and more", (YES, "and hurry"), Fits()),
-    ("an answer to all", (ALL,), Fits()),
-    ("some of the answers", (Decision("b"),), Fits()),
-    ("a return", (Return("a", "", "4"),), Fits()),
-    ("a call that nobody made", (YES, Decision("x")), UnknownCalls(("a", "b"), ("x",))),
-    ("a call that never had to wait", (Decision("c"),), UnknownCalls(("a", "b"), ("c",))),
-    ("a return that names no call", (Return(text="4"),), UnknownCalls(("a", "b"), ("",))),
-]
-
-
-@pytest.mark.parametrize(
-    ("given", "verdict"), [row[1:] for row in WHILE_WAITING], ids=[row[0] for row in WHILE_WAITING]
-)
-def test_while_calls_wait(given: tuple[Answer | str, ...], verdict: Verdict) -> None:
-    assert judged(waiting(call("a"), call("c"), call("b")), *given) == verdict
-
-
-def test_a_message_must_wait_and_is_told_for_what() -> None:
-    player = waiting(Text("may I?"), call("a"))
-    pending = player.history[-1]
-    # The reference stores a request for approval as a message of its own.
-    assert judged(player, "hi") == MustWait(UUID(int=pending.id.int - 1))
-    answered(player, YES, script=("<b>",))
-    assert judged(player, "hi") == MustWait(UUID(int=player.history[-1].id.int - 1))
-
-
-def test_the_second_of_two_answers_is_the_first_one_again() -> None:
-    player = waiting(call("a"), call("b"))
-    answered(player, YES, Decision("b"))
-    for given in ((YES, Decision("b")), (NO,), (ALL,), (Return("b", "", "4"),)):
-        assert judged(player, *given) == Repeats(run_id(2))
-    assert judged(player, Decision("x")) == NothingWaits()
-
-
-def test_answers_in_two_parts_repeat_their_own_runs() -> None:
-    player = waiting(call("a"), call("b"))
-    answered(player, YES)
-    answered(player, Decision("b"))
-    assert judged(player, YES) == Repeats(run_id(2))
-    assert judged(player, Decision("b")) == Repeats(run_id(3))
-    assert judged(player, YES, Decision("b")) == Repeats(run_id(3))
-
-
-def test_an_answer_that_comes_again_while_others_wait() -> None:
-    player = waiting()
-    answered(player, YES, script=("<b>",))
-    assert judged(player, YES) == Repeats(run_id(2))
-    assert judged(player, YES, Decision("b")) == UnknownCalls(("b",), ("a",))
-
-
-def test_a_call_that_has_the_id_of_an_earlier_one_waits_for_itself() -> None:
-    player = waiting()
-    answered(player, YES, script=("<a>",))
-    assert judged(player, YES) == Fits()
-
-
-def test_an_answer_to_all_repeats_the_latest_run_only() -> None:
-    player = waiting()
-    answered(player, ALL)
-    assert judged(player, ALL) == Repeats(run_id(2))
-    player.run(["so"])
-    assert judged(player, ALL) == NothingWaits()
-    assert judged(player, YES) == Repeats(run_id(2))
-
-
-def test_answers_are_known_again_as_long_as_they_are_in_the_window() -> None:
-    player = waiting()
-    answered(player, YES)
-    player.history = player.history[-1:]
-    assert judged(player, YES) == NothingWaits()
-
-
-# Runs that were stopped ---------------------------------------------------------------------------------------
-
-
-def stopped(player: Player, *given: Answer) -> Player:
-    """The history when a run took answers and was stopped before the calls had returned."""
-    answer = replace(player.say(*given, role="approval"), run_id=run_id(2))
-    turn = begun(run_id(2), player.agent, player.history, (answer,))
-    assert decide(replace(turn, interruption=CANCELLED)).stop_reason is StopReason.CANCELLED  # type: ignore[union-attr]
-    player.history, player._runs = turn.history, 2
-    return player
-
-
-def test_calls_that_were_stopped_are_not_set_off_again() -> None:
-    player = stopped(waiting(), YES)
-    assert judged(player, "hi") == Fits()
-    played = player.run(["so"])
-    assert (played.shown, played.ran) == ("M end_turn", [])
-
-
-def test_an_answer_to_calls_that_were_stopped_comes_too_late() -> None:
-    player = stopped(waiting(), YES)
-    assert judged(player, YES) == NothingWaits()
-    player.run(["<c>", "so"])
-    assert judged(player, YES) == judged(player, ALL) == NothingWaits()
-
-
-def test_calls_that_have_no_answer_yet_wait_on() -> None:
-    player = stopped(waiting(call("a"), call("b")), YES)
-    assert isinstance(judged(player, "hi"), MustWait)
-    assert answered(player, Decision("b")).shown == "T M end_turn"
-
-
-def test_waiting_is_not_seen_through_a_message_of_a_tool() -> None:
-    history: list[Message] = [
-        message(1, "assistant", replace(call("a"), gate="approval")),
-        message(2, "tool", Return("a", "a", "given up", is_error=True)),
-    ]
-    assert judge(history, [message(3, "user", Text("hi"), run=2)]) == Fits()
-    assert judge(history, [message(3, "approval", YES, run=2)]) == Repeats(run_id(1))
