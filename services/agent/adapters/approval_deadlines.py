@@ -23,9 +23,9 @@ from services.common.ids import uuid7
 
 _log = logging.getLogger(__name__)
 
-_OVERDUE = """
-SELECT organization_id, conversation_id, clock_timestamp() AS now FROM agent.conversation_heads
-WHERE approval_due <= clock_timestamp() AND active_run_id IS NULL
+OVERDUE = """
+SELECT organization_id, conversation_id, now() AS now FROM agent.conversation_heads
+WHERE approval_due <= now() AND active_run_id IS NULL
 ORDER BY approval_due LIMIT 1 FOR UPDATE SKIP LOCKED
 """
 
@@ -55,7 +55,7 @@ async def answer_overdue(pool: asyncpg.Pool, worker_id: UUID) -> list[tuple[UUID
     begun: list[tuple[UUID, Successor]] = []
     while True:
         async with pool.acquire() as connection, connection.transaction():
-            head = await connection.fetchrow(_OVERDUE)
+            head = await connection.fetchrow(OVERDUE)
             if head is None:
                 return begun
             ids = (head["organization_id"], head["conversation_id"])

@@ -366,7 +366,7 @@ SELECT EXISTS (SELECT FROM beat) AS alive,
        EXISTS (SELECT FROM agent.workers WHERE beat_at < clock_timestamp() - {LEASE}) AS lost,
        EXISTS (SELECT FROM agent.ready_tenants) AS ready,
        EXISTS (SELECT FROM agent.conversation_heads
-               WHERE approval_due <= clock_timestamp() AND active_run_id IS NULL) AS overdue
+               WHERE approval_due <= now() AND active_run_id IS NULL) AS overdue
 """
 
 # Runs of replicas that stopped beating go to the queue.

@@ -9,9 +9,10 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from services.agent.adapters.approval_deadlines import answer_overdue
+from services.agent.adapters.approval_deadlines import OVERDUE, answer_overdue
 from services.agent.adapters.conversation_store import PostgresConversations
 from services.agent.adapters.rows import message_from_row
+from services.agent.adapters.sql import TICK
 from services.agent.events import Ended, Event
 from services.agent.facts import ClientTool, RunStatus, StopReason
 from services.agent.messages import Call, Decision, Image, Message, Return, Role
@@ -637,3 +638,32 @@ async def test_what_waits_in_a_deleted_conversation_is_left_alone(world: World) 
         await asyncio.sleep(1.0)
         assert (await head(world))["approval_due"] is None
         assert await world.pool.fetchval("SELECT count(*) FROM agent.runs WHERE agent_id = $1", world.agent_id) == 1
+
+
+async def test_looking_for_what_is_due_costs_nothing_however_many_conversations_there_are(world: World) -> None:
+    conversations, heads = (f"INSERT INTO agent.{table} " for table in ("conversations", "conversation_heads"))
+    async with world.pool.acquire() as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.execute(
+            f"{conversations} (organization_id, id, agent_id, created_by_id)"
+            " SELECT $1, gen_random_uuid(), $2, $1 FROM generate_series(1, 20000)",
+            ORGANIZATION,
+            world.agent_id,
+        )
+        await connection.execute(
+            f"{heads} (organization_id, conversation_id, log_id, approval_due)"
+            " SELECT $1, id, gen_random_uuid(), CASE WHEN random() < 0.5 THEN now() + interval '1 hour' END"
+            " FROM agent.conversations WHERE agent_id = $2 AND id <> agent_id",
+            ORGANIZATION,
+            world.agent_id,
+        )
+        await connection.execute("ANALYZE agent.conversation_heads")
+        plans = [
+            "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN {statement}", *given))
+            for statement, given in ((TICK, (uuid7(),)), (OVERDUE, ()))
+        ]
+        await transaction.rollback()
+    assert all("heads_by_approval" in plan for plan in plans)
+    assert not any("Seq Scan on conversation_heads" in plan for plan in plans)
+    assert all("Index Cond: (approval_due <= now())" in plan for plan in plans)
