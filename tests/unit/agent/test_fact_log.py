@@ -105,7 +105,8 @@ FACTS: list[Fact] = [
     ModelReplied(1, 2, message(3, "assistant", Text("so"), call("a")), USAGE, "tool_calls", ("a", "b")),
     ModelReplied(1, 1, message(3, "assistant", Text("so")), Usage(1, 2), "stop", (), {"logprobs": {"content": []}}),
     ModelFailed(1, 2, FAILURE),
-    ContextOverflowed(2, 3, 8_000),
+    ContextOverflowed(2, 3),
+    ContextOverflowed(2, 3, 8_000, 9_000),
     Compacted(Trigger.POST_STEP_CONTEXT_CHECK, SUMMARY, UUID(int=9), STATS, USAGE),
     Compacted(Trigger.MANUAL, None, None, replace(STATS, trigger=Trigger.MANUAL)),
     ToolsReturned(2, message(5, "tool", Return("a", "a", "4", stdout=("out",)))),
@@ -262,11 +263,16 @@ def test_usual_options_say_how_many_steps_and_nothing_else() -> None:
 
 
 def test_a_request_wins_over_its_agent() -> None:
-    body = settings_to_json(replace(SETTINGS, model="openai/gpt-5", system="Be kind.", context_window_limit=99))
+    body = settings_to_json(replace(SETTINGS, model="openai/gpt-5", system="Be kind.", context_window_limit=99_000))
     assert settings_from_body(body) == SETTINGS
     body["options"] = {}
     assert settings_from_body(body).model == "openai/gpt-5"
     assert settings_from_body(body).options == Options()
+
+
+def test_a_request_uses_no_more_of_a_window_than_the_agent_does() -> None:
+    body = settings_to_json(replace(SETTINGS, context_window_limit=5_000))
+    assert settings_from_body(body).context_window_limit == 5_000
 
 
 def test_an_empty_prompt_is_one() -> None:
