@@ -37,6 +37,10 @@ from services.agent.rule_json import rules_from_json, rules_to_json
 _STORED = tuple(each.name for each in fields(Settings) if each.name != "options")
 
 
+class NewerRelease(ValueError):
+    """It was written by a newer release: a replica of that can read it."""
+
+
 def to_row(fact: Fact) -> tuple[str, int, dict[str, Any]]:
     """Kind, schema version and body."""
     kind, body = _kind_and_body(fact)
@@ -44,9 +48,10 @@ def to_row(fact: Fact) -> tuple[str, int, dict[str, Any]]:
 
 
 def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Sequence[Message]) -> Fact:
-    """The fact, with its messages in order. Raises ValueError for one that a newer release wrote."""
+    """The fact, with its messages in order. Raises NewerRelease."""
     if schema_version > SCHEMA_VERSION:
-        raise ValueError(f"fact {kind} has schema version {schema_version}; this release reads up to {SCHEMA_VERSION}")
+        sentence = f"fact {kind} has schema version {schema_version}; this release reads up to {SCHEMA_VERSION}"
+        raise NewerRelease(sentence)
     match kind:
         case "user_spoke":
             return UserSpoke(settings_from_body(body), tuple(messages))
@@ -63,7 +68,7 @@ def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Seq
         case "model_failed":
             return ModelFailed(body["step"], body["attempt"], failure_from_json(body["failure"]))
         case "context_overflowed":
-            return ContextOverflowed(body["step"], body["attempt"], body["limit"])
+            return ContextOverflowed(**body)
         case "compacted":
             return Compacted(
                 Trigger(body["trigger"]),
@@ -101,8 +106,11 @@ def settings_from_body(body: Mapping[str, Any]) -> Settings:
         "tool_rules": rules_from_json(stored.get("tool_rules", [])),
         "options": options,
     }
-    asked = {"model": options.model, "context_window_limit": options.context_window_limit, "system": options.system}
-    return Settings(**stored | {name: value for name, value in asked.items() if value is not None})
+    asked = {"model": options.model, "system": options.system}
+    # Of another model's window no more is used than of the agent's own, nor than was learned of it.
+    window = min(stored["context_window_limit"], options.context_window_limit or 2**31)
+    given = {name: value for name, value in asked.items() if value is not None}
+    return Settings(**stored | given | {"context_window_limit": window})
 
 
 def options_to_json(options: Options) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from services.agent.adapters.leases import NotMine, PostgresLeases, Unusable
 from services.agent.facts import Failure, StopReason
 from services.agent.ports_streams import Notice, Notifier
 from services.agent.turn import CANCELLED
-from services.agent.worker import Worker
+from services.agent.worker import MOST_FAULTS, Worker
 
 BEAT_SECONDS = 0.5
 # A beat that takes longer is given up: the connection is broken, and the lease lasts 2.5 s.
@@ -31,6 +31,13 @@ _GIVEN_UP = Failure(
     StopReason.ERROR,
     "internal_error",
     f"The run was taken over {MOST_OWNERS} times and never ended, so it was given up. Send the message again.",
+    reason="RUN_GIVEN_UP",
+)
+_FAULTY = Failure(
+    StopReason.ERROR,
+    "internal_error",
+    f"The run met an error of the server {MOST_FAULTS} times and was ended; the conversation goes on with the next "
+    "message. The server's log says more.",
     reason="RUN_GIVEN_UP",
 )
 
@@ -169,20 +176,23 @@ class Tenure:
         try:
             if row["fence"] > MOST_OWNERS:
                 return await self._give_up(row, _GIVEN_UP)
+            if self._worker.is_faulty(row["id"]):
+                return await self._give_up(row, _FAULTY)
             await self._worker.take_over(await self._leases.load(row))
         except NotMine:
             _log.info("run %s has another owner", row["id"])
         except Unusable as unusable:
             # The fault of who asked, not ours.
             await self._give_up(row, unusable.failure, logging.INFO)
-        except Exception:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001
             # The supervisor of runs: a newer replica may be able to load it, or this one later.
             _log.exception("run %s could not be loaded", row["id"])
-            self._worker.drop(row["id"])
+            self._worker.drop(row["id"], error)
 
     async def _give_up(self, row: Mapping[str, Any], failure: Failure, level: int = logging.ERROR) -> None:
         _log.log(level, "run %s was given up: %s", row["id"], failure.message)
         successor = await self._leases.give_up(row, failure)
+        self._worker.forget(row["id"])
         if successor is not None:
             self._succeed(row["organization_id"], *successor)
 

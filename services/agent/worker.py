@@ -5,10 +5,11 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from services.agent import loop
+from services.agent.adapters.faults import passes
 from services.agent.adapters.journal import Accepted, PostgresJournal, TurnRequest
 from services.agent.broadcast import Subscription
 from services.agent.effects import Ports, RunEffects
@@ -27,11 +28,27 @@ from services.common.telemetry import span
 AUDIENCE = ("memory", "llm_gateway", "tool_runner")
 # A run that was dropped is left alone for so long, each time twice as long, before it is taken up again.
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
+# A fault of ours comes again: a run that met so many is not driven any more.
+MOST_FAULTS = 2
 
 _log = logging.getLogger(__name__)
 
 # Called with the run of the same conversation whose turn it now is, and its home; see Ended.successor.
 Succeed = Callable[[UUID, UUID, UUID | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Dropped:
+    """How often a run was dropped, how often by a fault of ours, and until when it is left alone."""
+
+    times: int = 0
+    faults: int = 0
+    until: float = 0.0
+
+    def again(self, error: Exception) -> "_Dropped":
+        faults = self.faults + (not passes(error))
+        pause = 0.0 if faults >= MOST_FAULTS else min(FIRST_PAUSE * 2.0**self.times, LONGEST_PAUSE)
+        return _Dropped(self.times + 1, faults, time.monotonic() + pause)
 
 
 class Worker:
@@ -47,13 +64,12 @@ class Worker:
         # Runs that this process drives or is about to; None until the driver is there.
         self._driven: dict[UUID, asyncio.Task[None] | None] = {}
         self._effects: dict[UUID, RunEffects] = {}
-        # Runs that were dropped: how often, and until when they are left alone.
-        self._dropped: dict[UUID, tuple[int, float]] = {}
+        self._dropped: dict[UUID, _Dropped] = {}
         self.succeed: Succeed = lambda organization_id, run_id, home_id: None
 
     def drives(self, run_id: UUID) -> bool:
         """Whether the run is driven here, or about to be, or was dropped a moment ago."""
-        return run_id in self._driven or self._dropped.get(run_id, (0, 0.0))[1] > time.monotonic()
+        return run_id in self._driven or self._dropped.get(run_id, _Dropped()).until > time.monotonic()
 
     @property
     def load(self) -> int:
@@ -137,11 +153,17 @@ class Worker:
         if self._driven.get(run_id) is None:
             self._driven.pop(run_id, None)
 
-    def drop(self, run_id: UUID) -> None:
-        """A run could not be driven: it is left alone for a while, longer each time."""
-        times = self._dropped.get(run_id, (0, 0.0))[0] + 1
-        pause = min(FIRST_PAUSE * 2.0 ** (times - 1), LONGEST_PAUSE)
-        self._dropped[run_id] = (times, time.monotonic() + pause)
+    def drop(self, run_id: UUID, error: Exception) -> None:
+        """A run could not be driven: it is left alone for a while, longer each time, or ended; see `is_faulty`."""
+        self._dropped[run_id] = self._dropped.get(run_id, _Dropped()).again(error)
+
+    def is_faulty(self, run_id: UUID) -> bool:
+        """Whether a run meets a fault of ours whenever it is driven."""
+        return self._dropped.get(run_id, _Dropped()).faults >= MOST_FAULTS
+
+    def forget(self, run_id: UUID) -> None:
+        """The run has ended, however often it was dropped before."""
+        self._dropped.pop(run_id, None)
 
     async def take_over(self, owned: Owned) -> None:
         """Drives a run that was claimed; a driver with an older fence is ended first."""
@@ -198,13 +220,13 @@ class Worker:
                         self._stage.show(owned.run_id, event)
                         if isinstance(event, Ended) and event.successor is not None:
                             self.succeed(owned.organization_id, *event.successor)
-            self._dropped.pop(owned.run_id, None)
+            self.forget(owned.run_id)
         except Fenced:
             _log.warning("run %s has another owner", owned.run_id)
-        except Exception:  # noqa: BLE001
-            # The supervisor of runs: whatever happened, the run is taken up again after a pause.
+        except Exception as error:  # noqa: BLE001
+            # The supervisor of runs: whatever happened, the run is taken up again after a pause, or ended.
             _log.exception("run %s was dropped", owned.run_id)
-            self.drop(owned.run_id)
+            self.drop(owned.run_id, error)
         finally:
             timer.cancel()
             around.discard()

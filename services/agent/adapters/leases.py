@@ -94,7 +94,7 @@ class PostgresLeases:
         return row
 
     async def load(self, run: Mapping[str, Any]) -> Owned:
-        """A claimed run with its turn. Raises NotMine, Unusable, and ValueError for what a newer release wrote."""
+        """A claimed run with its turn. Raises NotMine, Unusable, NewerRelease."""
         try:
             async with self._pool.acquire() as connection, connection.transaction():
                 return await (_resume(connection, run) if run["facts"] else _begin(connection, run))

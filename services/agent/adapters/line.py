@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from services.agent.fact_log import options_from_json, options_to_json
+from services.agent.fact_log import NewerRelease, options_from_json, options_to_json
 from services.agent.facts import Options
 from services.agent.messages import Message, parts_from_json, parts_to_json
 
@@ -20,9 +20,9 @@ def input_to_line(messages: Sequence[Message], options: Options) -> dict[str, An
 def input_from_line(
     schema_version: int, stored: Mapping[str, Any], run_id: UUID
 ) -> tuple[tuple[Message, ...], Options]:
-    """The messages, dated now, and the options. Raises ValueError for what a newer release wrote."""
+    """The messages, dated now, and the options. Raises NewerRelease."""
     if schema_version > LINE_SCHEMA_VERSION:
-        raise ValueError(
+        raise NewerRelease(
             f"a waiting input has schema version {schema_version}; this release reads up to {LINE_SCHEMA_VERSION}"
         )
     now = datetime.now(UTC)
