@@ -10,8 +10,9 @@ from dataclasses import replace
 from itertools import takewhile
 from uuid import UUID
 
+from services.agent.approvals import answers, waiting
 from services.agent.budget import room_for_messages
-from services.agent.messages import Call, Decision, Message, Part, Return, Text, calls_of, gated_calls
+from services.agent.messages import Call, Decision, Message, Part, Return, Text, calls_of
 from services.agent.shrinking import in_words, shrunk, with_short_returns
 from services.agent.sizes import estimate, level, weight
 
@@ -37,10 +38,10 @@ def sendable(history: Iterable[Message]) -> list[Message]:
     messages = sorted(history, key=lambda message: message.role != "summary")
     sent: list[Message] = []
     seen: dict[str, int] = {}
-    waiting = awaiting(messages)
+    latest = awaiting(messages)
     for place, message in enumerate(messages):
         if calls_of(message):
-            otherwise = WAITING if place == waiting else NEVER_ALLOWED
+            otherwise = WAITING if place == latest else NEVER_ALLOWED
             sent += _answered(message, _until_calls(messages, place + 1), seen, otherwise)
         elif message.role not in ("tool", "approval"):
             sent += _without_blanks(message)
@@ -51,8 +52,10 @@ def awaiting(history: Sequence[Message]) -> int | None:
     """The place of the message whose calls wait for the client; None when the latest calls do not."""
     for place in range(len(history) - 1, -1, -1):
         if calls_of(history[place]):
-            answered = {call_id for later in history[place + 1 :] for call_id in answered_by(later)}
-            return place if any(call.id not in answered for call in gated_calls(history[place])) else None
+            asking, later = history[place], history[place + 1 :]
+            returned = {part.call_id for message in later for part in message.parts if isinstance(part, Return)}
+            wait = waiting(calls_of(asking), answers(history[place:], asking))
+            return place if any(call.id not in returned for call in wait) else None
     return None
 
 
@@ -107,8 +110,11 @@ def _returns(later: Sequence[Message]) -> dict[str, list[Return]]:
 
 def _missing(message: Message, later: Sequence[Message], not_allowed: str) -> dict[str, str]:
     """What to say of calls without return that have not run: the client denied them, or has not answered all."""
-    decisions = {part.call_id: part for each in later for part in each.parts if isinstance(part, Decision)}
-    denied = {call_id: f"{DENIED} {made.reason}".strip() for call_id, made in decisions.items() if not made.approve}
+    denied = {
+        call_id: f"{DENIED} {made.reason}".strip()
+        for call_id, made in answers([message, *later], message).items()
+        if isinstance(made, Decision) and not made.approve
+    }
     if awaiting([message, *later]) is None:
         return denied
     return dict.fromkeys((call.id for call in calls_of(message)), not_allowed) | denied

@@ -90,6 +90,14 @@ def said_of(history: list[Message]) -> list[str]:
         ([HI], [WAITING, WAITING]),
         ([message("approval", Decision("a", approve=True))], [UNANSWERED, UNANSWERED]),
         ([message("approval", Decision("a", reason="Too dear."))], [f"{DENIED} Too dear.", UNANSWERED]),
+        # A decision that names no call answers all, and the first answer counts.
+        ([message("approval", Decision("", approve=True))], [UNANSWERED, UNANSWERED]),
+        ([message("approval", Decision("", approve=True)), HI], [UNANSWERED, UNANSWERED]),
+        ([message("approval", Decision("", reason="Too dear."))], [f"{DENIED} Too dear.", UNANSWERED]),
+        (
+            [message("approval", Decision("a", approve=True)), message("approval", Decision("", reason="Late."))],
+            [UNANSWERED, UNANSWERED],
+        ),
         ([message("approval", answer("a", "from the client"))], ["from the client", UNANSWERED]),
         (
             [message("approval", answer("a", "as sent")), message("tool", answer("a", "as kept"), answer("b"))],
