@@ -9,26 +9,18 @@ from starlette.responses import Response
 
 from gateway.bodies.messages import SendMessages, TurnBody
 from gateway.convert import from_json
-from gateway.deltas import Deltas
 from gateway.errors import TOLD_IN_STREAM, Problem, problem_of_turn, turn_error
-from gateway.event_stream import EventStream
-from gateway.messages import answer_types, message, message_type, stop_reason, usage_statistics
+from gateway.event_stream import Events, EventStream
+from gateway.messages import message, message_type, stop_reason, usage_statistics
 from gateway.responses import json_response
 from gateway.services import Services
-from gateway.spoken import Spoken
 from gateway.sse import Frames
 from gateway.turns import Rejoined, TurnEvents, until_answered
+from gateway.views import View
 from loci.agent.v1 import agent_pb2, message_service_pb2, run_service_pb2
 from services.common.errors import LociError
 
 T = TypeVar("T")
-
-
-def spoken_of(body: TurnBody) -> Spoken | None:
-    """How the client wants to see the calls by which older agents speak; None: as calls."""
-    if not body.use_assistant_message:
-        return None
-    return Spoken(body.assistant_message_tool_name, body.assistant_message_tool_kwarg)
 
 
 async def blocking(request: Request, loci: Services, turn: message_service_pb2.TurnRequest, body: TurnBody) -> Response:
@@ -42,8 +34,7 @@ async def blocking(request: Request, loci: Services, turn: message_service_pb2.T
         return Response(status_code=499)
     if answer.end.HasField("error"):
         return problem_of_turn(answer.end.error).response()
-    types = answer_types(body.include_return_message_types, compaction=body.include_compaction_messages)
-    spoken = spoken_of(body)
+    types, spoken = View.of(body).shown_types, View.of(body).speech()
     shown = [part for one in answer.messages for part in (spoken.whole(one) if spoken else [one])]
     return json_response(
         {
@@ -58,11 +49,14 @@ async def blocking(request: Request, loci: Services, turn: message_service_pb2.T
 
 async def streamed(loci: Services, turn: message_service_pb2.TurnRequest, body: SendMessages) -> Response:
     """Takes a turn as server-sent events: whole messages, or with stream_tokens=true pieces of them."""
-    events = TurnEvents(loci.peers, turn=turn, tokens=body.stream_tokens, window=loci.settings.reattach_window)
+    view = View.of(body)
+    if body.background:
+        turn.options.view_json = view.json
+    events = TurnEvents(loci.peers, turn=turn, tokens=view.tokens, window=loci.settings.reattach_window)
     frames = Frames(
-        deltas=Deltas() if body.stream_tokens else None,
-        types=answer_types(body.include_return_message_types, compaction=body.include_compaction_messages),
-        spoken=spoken_of(body),
+        deltas=view.deltas(),
+        types=view.shown_types,
+        spoken=view.speech(),
         pings=body.include_pings,
         numbered=body.background,
         run_id=turn.run_id,
@@ -85,7 +79,7 @@ async def stream(
     on_disconnect: Callable[[], Awaitable[None]] | None = None,
 ) -> Response:
     """The events of `turn` as a response. What fails before the first is an HTTP error, TOLD_IN_STREAM excepted."""
-    events: AsyncGenerator[message_service_pb2.TurnEvent | Rejoined, None] = turn.events()
+    events: Events = turn.events()
     try:
         first = await anext(events)
     except LociError as error:
@@ -93,6 +87,19 @@ async def stream(
             raise
         events = _refused(frames.run_id, error)
         first = await anext(events)
+    return begun(loci, first, events, frames, pings=pings, on_disconnect=on_disconnect)
+
+
+def begun(
+    loci: Services,
+    first: message_service_pb2.TurnEvent | Rejoined,
+    events: Events,
+    frames: Frames,
+    *,
+    pings: bool,
+    on_disconnect: Callable[[], Awaitable[None]] | None = None,
+) -> Response:
+    """A stream of which the first event is there."""
     interval = loci.settings.ping_interval if pings else None
     return EventStream(first, events, frames, ping_interval=interval, on_disconnect=on_disconnect or _nothing)
 

@@ -187,7 +187,7 @@ class AttachRun(Body):
     """Body of runs.messages.stream, where the run is that of the path, and of conversations.messages.stream.
 
     How often and how much is read of a stored stream is not the client's to say: it is told what comes when it comes.
-    The last three are Loci's own.
+    The last three are Loci's own, and as the request that began the run had them where they are not given.
     """
 
     starting_after: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
@@ -197,9 +197,9 @@ class AttachRun(Body):
     agent_id: AgentInBody = None
     batch_size: Annotated[int, Field(ge=1)] | None = None
     poll_interval: Annotated[float, Field(ge=0)] | None = None
-    stream_tokens: bool = True
-    include_compaction_messages: bool = False
-    use_assistant_message: bool = True
+    stream_tokens: bool | None = None
+    include_compaction_messages: bool | None = None
+    use_assistant_message: bool | None = None
 
 
 def _input_message(entry: MessageCreate | ApprovalCreate | ToolReturnCreate) -> message_pb2.InputMessage:

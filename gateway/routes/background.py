@@ -8,15 +8,13 @@ from gateway import answers, convert
 from gateway.bodies.messages import AttachRun, SendInBackground
 from gateway.body import JsonRoute
 from gateway.conversations import DEFAULT
-from gateway.deltas import Deltas
-from gateway.messages import answer_types
 from gateway.params import AgentId, ConversationRef, RunId
 from gateway.responses import json_response
 from gateway.services import Loci, Services
-from gateway.spoken import Spoken
 from gateway.sse import Frames
 from gateway.turn_requests import turn_request
-from gateway.turns import TurnEvents
+from gateway.turns import Rejoined, TurnEvents
+from gateway.views import View
 from loci.agent.v1 import message_service_pb2, run_service_pb2
 
 router = APIRouter(route_class=JsonRoute)
@@ -37,8 +35,8 @@ async def send_in_background(agent_id: AgentId, body: SendInBackground, request:
 async def stream_run(run_id: RunId, loci: Loci, body: AttachRun | None = None) -> Response:
     """The events of a run after `starting_after`, live until it ends.
 
-    Any run can be joined. Of a background run every `seq_id` may be gone on from, while its stream is kept; of others
-    those of whole messages.
+    Any run can be joined. It is shown as the request that began it wanted, unless the body says otherwise. Of background
+    runs every `seq_id` may be gone on from while their streams are kept, of others those of whole messages.
     """
     return await _joined(loci, run_service_pb2.StreamRunRequest(run_id=run_id), body or AttachRun())
 
@@ -56,18 +54,20 @@ async def stream_conversation(conversation_id: ConversationRef, loci: Loci, body
 
 
 async def _joined(loci: Services, meant: run_service_pb2.StreamRunRequest, body: AttachRun) -> Response:
-    meant.after_sequence, meant.stream_tokens = body.starting_after, body.stream_tokens
-    resumed = body.starting_after > 0
+    meant.after_sequence, meant.stream_tokens = body.starting_after, body.stream_tokens is not False
+    resumed, pings = body.starting_after > 0, body.include_pings is not False
     meant.with_context = resumed
-    turn = TurnEvents(loci.peers, joined=meant, tokens=body.stream_tokens, window=loci.settings.reattach_window)
+    turn = TurnEvents(loci.peers, joined=meant, tokens=meant.stream_tokens, window=loci.settings.reattach_window)
+    events = turn.events()
+    first = await anext(events)
+    view = View.joined("" if isinstance(first, Rejoined) else first.attached.view_json, body)
     frames = Frames(
-        deltas=Deltas(tail_only=resumed) if body.stream_tokens else None,
-        types=answer_types(compaction=body.include_compaction_messages),
-        spoken=Spoken(resumed=resumed) if body.use_assistant_message else None,
-        pings=body.include_pings is not False,
+        deltas=view.deltas(resumed=resumed),
+        types=view.shown_types,
+        spoken=view.speech(resumed=resumed),
+        pings=pings,
         numbered=True,
         after=body.starting_after,
-        run_id=meant.run_id,
     )
     # A reader that leaves again is not the one whose turn it is: nothing is cancelled.
-    return await answers.stream(loci, turn, frames, pings=body.include_pings is not False)
+    return answers.begun(loci, first, events, frames, pings=pings)

@@ -87,6 +87,8 @@ class Options:
     return_token_ids: bool = False
     include_trace: bool = False
     callback_url: str | None = None
+    # How whoever asked shows the stream of a background run, in words of its own.
+    view: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +165,14 @@ class ModelFailed:
 class ContextOverflowed:
     """What should be sent is larger than the window: the provider said so, or it was seen before asking.
 
-    `limit`: tokens that the window turned out to have, 0 where nobody says.
+    `limit`: tokens that may be sent from now on in this run, 0: as before. `learned`: tokens of the model's whole
+    window as its provider states them, 0 where it does not.
     """
 
     step: int
     attempt: int
     limit: int = 0
+    learned: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,10 @@ class FrameStore(Protocol):
 class Attaching(Protocol):
     """Finds background runs."""
 
+    async def view(self, organization_id: UUID, run_id: UUID) -> str:
+        """How whoever began a run shows its stream; empty where nothing is said."""
+        ...
+
     async def by_key(self, organization_id: UUID, key: str) -> UUID | None:
         """The one whose request had a key."""
         ...

@@ -123,6 +123,14 @@ def test_gone_on_with_after_every_chunk(client: Any, agent_id: str, openai_fake:
     assert text(client.runs.messages.stream(run_id)) == whole
 
 
+def test_gone_on_with_by_steps(client: Any, agent_id: str, openai_fake: OpenAIServer) -> None:
+    talks(openai_fake, pause=0.01)
+    begun = client.agents.messages.create(agent_id, messages=INPUT, streaming=True, background=True)
+    head = first_of(begun, 2)
+    rest = list(client.runs.messages.stream(head[0].run_id, starting_after=numbers(head)[-1]))
+    assert [chunk.content for chunk in rest if chunk.message_type == "assistant_message"] == [WORDS]
+
+
 def test_begun_without_waiting(client: Any, agent_id: str, openai_fake: OpenAIServer) -> None:
     talks(openai_fake, pause=0.01)
     began = time.monotonic()

@@ -17,11 +17,18 @@ ORDER BY status = 'running' DESC, created_at LIMIT 1
 """
 
 
+_VIEW = "SELECT options ->> 'view' FROM agent.runs WHERE organization_id = $1 AND id = $2"
+
+
 class PostgresAttaching:
     """`ports_streams.Attaching`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
+
+    async def view(self, organization_id: UUID, run_id: UUID) -> str:
+        view: str | None = await self._pool.fetchval(_VIEW, organization_id, run_id)
+        return view or ""
 
     async def by_key(self, organization_id: UUID, key: str) -> UUID | None:
         run_id: UUID | None = await self._pool.fetchval(_BY_KEY, organization_id, key)

@@ -14,6 +14,7 @@ MOST_STEPS = 1_000
 MOST_CLIENT_TOOLS = 500
 LONGEST_TOOL_NAME = 64
 MOST_LOGPROBS = 20
+LONGEST_VIEW = 4_096
 
 
 def options_from_proto(turn: wire.TurnRequest) -> Options:
@@ -25,6 +26,8 @@ def options_from_proto(turn: wire.TurnRequest) -> Options:
     _check(len(tools) <= MOST_CLIENT_TOOLS, f"client_tools has {len(tools)} tools; at most {MOST_CLIENT_TOOLS}")
     top = given.top_logprobs if given.HasField("top_logprobs") else None
     _check(top is None or 0 <= top <= MOST_LOGPROBS, f"top_logprobs must be from 0 to {MOST_LOGPROBS}, not {top}")
+    view_length = len(given.view_json)
+    _check(view_length <= LONGEST_VIEW, f"view_json has {view_length} characters; at most {LONGEST_VIEW}")
     return Options(
         max_steps=max_steps,
         model=_text(given.override_model) if given.HasField("override_model") else None,
@@ -39,6 +42,7 @@ def options_from_proto(turn: wire.TurnRequest) -> Options:
         return_token_ids=given.return_token_ids,
         include_trace=given.include_trace,
         callback_url=given.callback_url if given.HasField("callback_url") else None,
+        view=_text(given.view_json) or None if turn.background else None,
     )
 
 

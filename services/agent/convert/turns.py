@@ -104,9 +104,9 @@ def event_to_proto(event: Event, run_id: UUID) -> message_service_pb2.TurnEvent:
     return wire
 
 
-def attached(run_id: UUID, *, started: bool) -> message_service_pb2.TurnEvent:
+def attached(run_id: UUID, *, started: bool, view: str = "") -> message_service_pb2.TurnEvent:
     """The first event of a stream."""
-    run = message_service_pb2.RunAttached(run_id=to_public("run", run_id), started=started)
+    run = message_service_pb2.RunAttached(run_id=to_public("run", run_id), started=started, view_json=view)
     return message_service_pb2.TurnEvent(attached=run)
 
 

@@ -46,7 +46,8 @@ class RunServicer(RunReads):
         follow = self._reader.follow(
             organization_id, run_id, after=request.after_sequence, wants_context=request.with_context
         )
-        yield wire.StreamRunResponse(event=attached(run_id, started=False))
+        view = await self._attaching.view(organization_id, run_id)
+        yield wire.StreamRunResponse(event=attached(run_id, started=False, view=view))
         async with aclosing(follow) as events:
             async for event in events:
                 if request.stream_tokens or not isinstance(event, Delta):

@@ -15,6 +15,7 @@ from loci.agent.v1 import (
     run_service_pb2,
 )
 from services.common.errors import FailedPrecondition, NotFound
+from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import Edge
 from tests.integration.gateway.samples import AGENT_ID, RUN_ID, STEP_ID, attached, ended, event, said
 from tests.integration.gateway.scripted import Backend
@@ -110,6 +111,24 @@ async def test_a_stream_goes_on_after_any_seq_id(edge: Edge, backend: Backend, a
     assert chunks[-1] == "[DONE]"
     [request] = backend.requests("StreamRun")
     assert (request.after_sequence, request.with_context) == (after, after > 0)
+
+
+async def test_a_stream_is_gone_on_with_as_its_request_wanted_it(edge: Edge, backend: Backend) -> None:
+    streams(backend, attached(), ended(10))
+    wanted: Any = {"include_return_message_types": ["assistant_message"], "include_compaction_messages": True}
+    sent = {"input": "hi", "streaming": True, "background": True, **wanted}
+    await stream(edge, f"/v1/agents/{AGENT_ID}/messages", **sent)
+    [request] = backend.requests("StreamMessages")
+    first = attached()
+    first.attached.view_json = request.turn.options.view_json
+    streams(backend, first, event(1, message=samples.thought("hm")), *OPENING, method="StreamRun")
+    # By steps, and without the thought.
+    steps = await stream(edge, f"/v1/runs/{RUN_ID}/stream", include_pings=False)
+    assert [one.get("content") for one in steps[:-3]] == ["Hello Ada", "Bye"]
+    # The body has the last word.
+    tokens = await stream(edge, f"/v1/runs/{RUN_ID}/stream", include_pings=False, stream_tokens=True)
+    assert [one.get("content") for one in tokens[:-3]] == ["Hel", "lo ", "Ada", "By", "e"]
+    assert [one.stream_tokens for one in backend.requests("StreamRun")] == [True, True]
 
 
 async def test_what_was_void_stays_void(edge: Edge, backend: Backend) -> None:
