@@ -5,14 +5,14 @@ import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import count
 from typing import Any
+from uuid import UUID
 
 import orjson
 
 from services.agent.bare_summary import bare_summary
 from services.agent.budget import room_for_messages
-from services.agent.compaction import CompactionSettings, CompactionStats, Cut, Mode, Trigger, plan, plans
+from services.agent.compaction import CompactionSettings, CompactionStats, Cut, Mode, Trigger, plans
 from services.agent.compaction_settings import light_model, settings_from_json
 from services.agent.events import Compacting
 from services.agent.facts import Compact, Compacted, Fact, Settings, Usage
@@ -25,15 +25,13 @@ from services.agent.replies import sound
 from services.agent.sizes import estimate
 from services.agent.summary import clipped, joined_block, packed, summary_tokens
 from services.agent.transcript import SummaryRequest, request, request_to_itself
-from services.agent.turn import Turn, step_id
+from services.agent.turn import Turn, step_id, too_many
 from services.agent.zones import zone
 from services.common.errors import LociError
 from services.common.ids import uuid7
 
-# A summariser that takes longer is as good as none.
+# Summarisers that take longer together are as good as none.
 PATIENCE_SECONDS = 120.0
-# Where a summary that no model writes may begin to stand.
-_LAST_RESORTS = (Mode.SLIDING_WINDOW, Mode.ALL)
 
 _log = logging.getLogger(__name__)
 
@@ -64,64 +62,77 @@ class Compactor:
         self._around = around
         self._positions = positions
         self._site = site
-        self._numbers = count(1)
 
     async def perform(self, turn: Turn, action: Compact) -> AsyncGenerator[Compacting | Fact]:
-        """Word that it begins, then what came of it."""
-        step, window = step_id(turn.run_id, turn.step), turn.settings.context_window_limit
+        """Word that it begins, where there is something to do, then what came of it."""
+        step = step_id(turn.run_id, turn.step)
+        settings, ready = _settings(turn), await self._ready(turn, step)
+        fixed = 0 if ready is None else ready.fixed
+        cuts = self._cuts(turn, action.trigger, settings, fixed)
+        if not cuts and action.trigger is not Trigger.MANUAL:
+            yield self._compacted(turn, action.trigger, None, None, fixed)
+            return
+        window, messages = turn.settings.context_window_limit, len(turn.history) + 1
         yield Compacting(
-            self._positions.next(),
-            turn.run_id,
-            step,
-            action.trigger,
-            turn.context_tokens,
-            window,
-            len(turn.history) + 1,
+            self._positions.next(), turn.run_id, step, action.trigger, turn.context_tokens, window, messages
         )
-        settings = _settings(turn)
+        cut, written = await self._written(turn, settings, ready, cuts, fixed)
+        compacted = self._compacted(turn, action.trigger, cut, written, fixed)
+        if cut is not None and written is not None:
+            await self._collect(turn, written.text, cut)
+            self._around.begin_anew(self._memory, self._site)
+        yield compacted
+
+    async def _ready(self, turn: Turn, step: UUID) -> Ready | None:
         try:
-            ready: Ready | None = await self._calls.ready(turn, step)
+            return await self._calls.ready(turn, step)
         except LociError as error:
             # Without its prompt the window is only guessed at; the model call that follows tells what is wrong.
             _log.warning("compacting without a prompt: %s", error.message)
-            ready = None
-        fixed = 0 if ready is None else ready.fixed
-        cut, written = await self._written(turn, action.trigger, settings, ready, fixed)
-        compacted = self._compacted(turn, action.trigger, cut, written, fixed)
-        if compacted.summary is not None and written is not None:
-            await self._collect(turn, written.text)
-        self._around.begin_anew(self._memory, self._site)
-        yield compacted
+            return None
+
+    def _cuts(self, turn: Turn, trigger: Trigger, settings: CompactionSettings, fixed: int) -> tuple[Cut, ...]:
+        """The cuts to try, best first. None: there is nothing to summarise, or it is not worth it."""
+        window = self._around.window(turn.settings.context_window_limit)
+        cuts = tuple(plans(turn.history, self._mode(turn, settings), settings, window=window, fixed=fixed))
+        if trigger is Trigger.POST_STEP_CONTEXT_CHECK and not too_many(turn):
+            return tuple(cut for cut in cuts if cut.worth_it(window))
+        return cuts
+
+    def _mode(self, turn: Turn, settings: CompactionSettings) -> Mode:
+        return POLICIES[turn.settings.agent_type].compaction or settings.mode
 
     async def _written(
-        self, turn: Turn, trigger: Trigger, settings: CompactionSettings, ready: Ready | None, fixed: int
+        self, turn: Turn, settings: CompactionSettings, ready: Ready | None, cuts: Sequence[Cut], fixed: int
     ) -> tuple[Cut | None, _Written | None]:
         """The cut, and the summary of what is before it; without a cut there is nothing that could be summarised."""
-        window, history = self._around.window(turn.settings.context_window_limit), turn.history
-        mode = POLICIES[turn.settings.agent_type].compaction or settings.mode
-        # A model that refuses what one compaction left is not made to wait for another summary.
-        if not turn.compactions and ready is not None:
-            for cut in plans(history, mode, settings, window=window, fixed=fixed):
-                if trigger is Trigger.POST_STEP_CONTEXT_CHECK and not cut.worth_it(window):
-                    return None, None
-                written = await self._by_model(turn, settings, cut, ready)
-                if written is not None:
-                    return cut, written
-        tried = (plan(history, each, settings, window=window, fixed=fixed) for each in (mode, *_LAST_RESORTS))
-        last = next((found for found in tried if found is not None), None)
+        window = self._around.window(turn.settings.context_window_limit)
+        if ready is not None and self._by_model_at_all(turn, cuts, window):
+            try:
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    for cut in cuts:
+                        if (written := await self._by_model(turn, settings, cut, ready)) is not None:
+                            return cut, written
+            except TimeoutError:
+                _log.warning("no summary was written in %d s", PATIENCE_SECONDS)
+        last = next(iter(cuts), None)
         if last is None:
             return None, None
         budget = min(summary_tokens(window), room_for_messages(window, fixed) // 4)
-        return last, _Written(bare_summary(history[: last.kept_from], budget=max(budget, 1)))
+        return last, _Written(bare_summary(turn.history[: last.kept_from], budget=max(budget, 1)))
+
+    def _by_model_at_all(self, turn: Turn, cuts: Sequence[Cut], window: int) -> bool:
+        """Whether a model is asked: not again for one reply, nor for the little that a large prompt leaves room for."""
+        seen_by_us = turn.overflow is not None and not turn.overflow.limit
+        return not turn.compactions and not (seen_by_us and not any(cut.worth_it(window) for cut in cuts))
 
     async def _by_model(self, turn: Turn, settings: CompactionSettings, cut: Cut, ready: Ready) -> _Written | None:
         """The summary of a model: the one that the settings want, else the agent's own; None when both fail."""
         messages = turn.history[: cut.kept_from]
         for model_request in await self._requests(turn, settings, cut.mode, messages, ready):
             try:
-                async with asyncio.timeout(PATIENCE_SECONDS):
-                    reply = await self._reply(model_request)
-            except (LociError, PeerLost, TimeoutError) as error:
+                reply = await self._reply(model_request)
+            except (LociError, PeerLost) as error:
                 _log.warning("%s wrote no summary: %s", model_request.settings.model, error)
                 continue
             text = clipped(
@@ -184,17 +195,18 @@ class Compactor:
         content = Text(packed(text, at=now.astimezone(zone(turn.settings.timezone)), stats=stats))
         return Message(uuid7(), "summary", (content,), now, turn.run_id)
 
-    async def _collect(self, turn: Turn, summary: str) -> None:
+    async def _collect(self, turn: Turn, summary: str, cut: Cut) -> None:
         """Writes the summary into the block that collects them, for the agent types that have one."""
         label = POLICIES[turn.settings.agent_type].summary_block
         if label is None:
             return
-        view = await self._around.view
-        block = next((block for block in view.blocks if block.label == label), None)
-        value = summary if block is None else joined_block(block.value, summary, block.limit)
-        call = _rethink(f"{turn.run_id}/summary/{next(self._numbers)}", label, value)
+        # The same for every owner of the run, and another for the next compaction.
+        key = f"{turn.run_id}/summary/{turn.history[cut.kept_from].id}"
         try:
-            await self._memory.apply(call, self._site, create_block=True)
+            view = await self._around.view
+            block = next((block for block in view.blocks if block.label == label), None)
+            value = summary if block is None else joined_block(block.value, summary, block.limit)
+            await self._memory.apply(_rethink(key, label, value), self._site, create_block=True)
         except LociError as error:
             # The summary is in the window; the block is for later windows.
             _log.warning("the block %s did not get the summary: %s", label, error.message)

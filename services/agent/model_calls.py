@@ -11,7 +11,7 @@ from uuid import UUID
 
 import orjson
 
-from services.agent.budget import calibrated, excess, overflow_in_system, shortened
+from services.agent.budget import LEAST_ROOM, calibrated, excess, overflow_in_system, shortened
 from services.agent.context import fits, sendable, shortenings
 from services.agent.deltas import PieceDeltas
 from services.agent.events import Abandoned, Delta
@@ -37,6 +37,7 @@ from services.agent.ports import (
 from services.agent.positions import Positions
 from services.agent.prompt import compile_prompt, overriding_prompt, with_recalled, with_skills
 from services.agent.replies import as_written, reply_parts, sound, tokens_of
+from services.agent.shrinking import with_short_returns
 from services.agent.sizes import estimate, estimate_text
 from services.agent.turn import Turn, step_id
 from services.common.errors import LociError, Unavailable
@@ -47,8 +48,12 @@ ATTEMPTS = 8
 # Compactions for one reply, after which a model that still refuses is shown less without one.
 MOST_COMPACTIONS = 3
 _FIRST_PAUSE = 0.2
-# What a refusal that names no limit says of the window: it is smaller than what was sent, by so much.
+# What a refusal that names no limit says of the window: it is smaller than what was sent, by so much. That is a guess
+# and holds for the run alone.
 _GUESS = 0.7
+_SIZES = ("limit", "requested", "output")
+# Part of an estimate that is there at least: English has five bytes to the token, we count three.
+_LEAST_OF_ESTIMATE = 0.6
 _LOST = Unavailable("The model gateway cannot be reached; send the message again.", reason="LLM_GATEWAY_LOST")
 
 
@@ -127,11 +132,14 @@ class ModelCalls:
         except LociError as error:
             yield ModelFailed(action.step, first, failure_of(error))
             return
-        if (hopeless := self._hopeless(ready)) is not None:
+        # Where nobody has counted yet, the estimate may be far above the truth.
+        surely = 1.0 if self._around.counted.reported else _LEAST_OF_ESTIMATE
+        if (hopeless := _hopeless(ready, surely)) is not None:
             yield ModelFailed(action.step, first, hopeless)
             return
         history = as_written(sendable(turn.history))
-        if not turn.compactions and not fits(history, window=ready.window, fixed=ready.fixed):
+        # Old returns are cut without a summary; what would be left out is worth one.
+        if not turn.compactions and not fits(with_short_returns(history), window=ready.window, fixed=ready.fixed):
             yield ContextOverflowed(action.step, first)
             return
         async with aclosing(self._attempts(turn, action, ready, history)) as happenings:
@@ -181,12 +189,14 @@ class ModelCalls:
             except PeerLost:
                 failure, pause = failure_of(_LOST), _FIRST_PAUSE * 2 ** (attempt - first)
             except LociError as error:
-                if overflows(error) and turn.compactions < MOST_COMPACTIONS:
+                overflow = self._overflow(turn, action.step, attempt, error, request, ready)
+                if overflow is not None:
                     yield Abandoned(self._positions.next(), request.step_id, message_id, attempt)
-                    yield ContextOverflowed(action.step, attempt, _learned(error, request, ready))
+                    yield overflow
                     return
                 failure, shorter = failure_of(error), next(requests, None) if refuses_history(error) else None
                 if shorter is None:
+                    failure = (_hopeless(ready, 1.0) if overflows(error) else None) or failure
                     break
                 request = shorter
             yield Abandoned(self._positions.next(), request.step_id, message_id, attempt)
@@ -249,14 +259,23 @@ class ModelCalls:
             last=self._owned.prompt_versions,
         )
 
-    def _hopeless(self, ready: Ready) -> Failure | None:
-        of_prompt = estimate_text(ready.request.prompt)
-        sizes = {"the system prompt": of_prompt, "the tools": ready.fixed - of_prompt}
-        sentence = overflow_in_system(sizes, ready.window)
-        if sentence is None:
+    def _overflow(
+        self, turn: Turn, step: int, attempt: int, error: LociError, request: ModelRequest, ready: Ready
+    ) -> ContextOverflowed | None:
+        """What a refusal as too long says of the window; None where a compaction would not help against it."""
+        if not overflows(error) or turn.compactions >= MOST_COMPACTIONS:
             return None
-        reason = StopReason.CONTEXT_WINDOW_OVERFLOW_IN_SYSTEM_PROMPT
-        return Failure(reason, reason.value, sentence, reason="LLM_CONTEXT_OVERFLOW")
+        sent = ready.fixed + sum(map(estimate, request.history))
+        limit, requested, output = (tokens_of(error.metadata.get(name) or 0) for name in _SIZES)
+        if requested:
+            self._around.counted = Counted(sent, requested)
+        if limit:
+            fact = ContextOverflowed(step, attempt, max(limit - output, 1), limit)
+        else:
+            counted = self._around.counted
+            real = sent * counted.reported // counted.estimated if counted.estimated else sent
+            fact = ContextOverflowed(step, attempt, max(int(real * _GUESS), 1))
+        return fact if self._around.window(fact.limit) > ready.fixed + LEAST_ROOM else None
 
     def _note_first_token(self, began: int) -> None:
         if self._measured.first_token_at is None:
@@ -270,14 +289,15 @@ def discard(future: "asyncio.Future[Any]") -> None:
     future.add_done_callback(lambda done: None if done.cancelled() else done.exception())
 
 
-def _learned(error: LociError, request: ModelRequest, ready: Ready) -> int:
-    """Tokens of the window as the model's refusal shows it, in our estimates."""
-    sent = ready.fixed + sum(map(estimate, request.history))
-    limit, requested = (tokens_of(error.metadata.get(name) or 0) for name in ("limit", "requested"))
-    if limit and requested:
-        # The provider counts otherwise than we estimate.
-        return max(int(limit * sent / requested), 1)
-    return limit or max(int(sent * _GUESS), 1)
+def _hopeless(ready: Ready, surely: float) -> Failure | None:
+    """Why not even an empty history can be sent, when this part of the estimate is sure."""
+    of_prompt = estimate_text(ready.request.prompt)
+    sizes = {"the system prompt": of_prompt, "the tools": ready.fixed - of_prompt}
+    sentence = overflow_in_system({name: int(size * surely) for name, size in sizes.items()}, ready.window)
+    if sentence is None:
+        return None
+    reason = StopReason.CONTEXT_WINDOW_OVERFLOW_IN_SYSTEM_PROMPT
+    return Failure(reason, reason.value, sentence, reason="LLM_CONTEXT_OVERFLOW")
 
 
 def _with_short_blocks(view: MemoryView, over: int) -> MemoryView:

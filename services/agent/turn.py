@@ -24,7 +24,7 @@ from typing import Any, assert_never
 from uuid import UUID, uuid5
 
 from services.agent.approvals import answers, pending_message, waiting
-from services.agent.compaction import Trigger, due
+from services.agent.compaction import Buffer, Mode, Trigger, due
 from services.agent.continuation import after_reply, called_before, called_in
 from services.agent.facts import (
     Action,
@@ -49,6 +49,7 @@ from services.agent.facts import (
     UserSpoke,
 )
 from services.agent.messages import Call, Message, Text, calls_of
+from services.agent.policy import POLICIES
 from services.agent.tool_rules import Called
 
 # A window that is left larger than this by its messages' number is compacted, however few its tokens are.
@@ -252,12 +253,17 @@ def _unless_cancelled(failure: Failure) -> Failure | None:
     return None if failure.stop_reason is StopReason.CANCELLED else failure
 
 
+def too_many(turn: Turn) -> bool:
+    """Whether the window has more messages than it should, however short they are."""
+    buffered = POLICIES[turn.settings.agent_type].compaction is Mode.STATIC_BUFFER
+    return len(turn.history) > (Buffer().most if buffered else MOST_MESSAGES)
+
+
 def _crowded(turn: Turn) -> bool:
     """Whether the window should be compacted after this step: once, and not before the model has replied."""
     if turn.compactions or turn.reply is None or turn.reply.step == 0:
         return False
-    window = turn.settings.context_window_limit
-    return due(turn.context_tokens or 0, window) or len(turn.history) > MOST_MESSAGES
+    return due(turn.context_tokens or 0, turn.settings.context_window_limit) or too_many(turn)
 
 
 def _kept(history: tuple[Message, ...], kept_from: UUID | None) -> tuple[Message, ...]:

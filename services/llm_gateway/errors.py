@@ -21,7 +21,8 @@ from services.common.errors import (
 
 class LlmError(LociError):
     """A failed model call. `status` is the provider's HTTP status, `retry_after` the seconds it asks to
-    wait; `limit` and `requested` are tokens, of an overflow whose size is known.
+    wait; `limit`, `requested` and `output` are tokens, of an overflow whose size is known: the window, the
+    input, and what was wanted beside it.
     """
 
     reason_name: ClassVar[str]
@@ -40,8 +41,9 @@ class LlmError(LociError):
         retryable: bool | None = None,
         limit: int | None = None,
         requested: int | None = None,
+        output: int | None = None,
     ) -> None:
-        numbers = {"status": status, "limit": limit, "requested": requested}
+        numbers = {"status": status, "limit": limit, "requested": requested, "output": output}
         texts = {name: str(number) for name, number in numbers.items() if number is not None}
         metadata = {"provider": provider, "handle": handle, **texts}
         super().__init__(

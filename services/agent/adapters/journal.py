@@ -298,8 +298,8 @@ class PostgresJournal:
             match fact:
                 case Compacted(summary=Message(id=summary_id), kept_from=kept_from):
                     extra.append((sql.MOVE_WINDOW, *ids, kept_from, summary_id))
-                case ContextOverflowed(limit=limit) if limit:
-                    extra.append((sql.LEARN_WINDOW, ids[0], commit.turn.settings.model, limit))
+                case ContextOverflowed(learned=learned) if learned:
+                    extra.append((sql.LEARN_WINDOW, ids[0], commit.turn.settings.model, learned))
         return extra
 
     # Readers -------------------------------------------------------------------------------------------

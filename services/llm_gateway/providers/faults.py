@@ -37,7 +37,8 @@ _REQUESTED = re.compile(
     re.IGNORECASE,
 )
 _SUM = re.compile(rf"context limit: {_N} \+ {_N} > {_N}", re.IGNORECASE)
-_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
+_PARTS = re.compile(rf"{_N} in the messages.*?{_N} in the completion", re.IGNORECASE)
+_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
 _QUOTA = re.compile(r"credit balance|insufficient (credit|balance|quota)", re.IGNORECASE)
 _LONGEST_QUOTE = 600
@@ -92,10 +93,10 @@ def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
         return make(LlmRateLimit, f"{name}: the quota is used up: {quote}. {advice}", retryable=False)
     if status == 429:
         return make(LlmRateLimit, f"{name} limits the rate: {quote}. Try again later.")
-    if status == 413 or codes & _OVERFLOW_CODES or (status < 500 and _OVERFLOW.search(refusal.message)):
-        limit, requested = sizes_in(refusal.message)
+    if codes & _OVERFLOW_CODES or (status < 500 and _OVERFLOW.search(refusal.message)):
         sentence = f"{name}: the request does not fit the context window: {quote}."
-        return make(LlmContextOverflow, sentence, limit=limit, requested=requested)
+        limit, requested, output = sizes_in(refusal.message)
+        return make(LlmContextOverflow, sentence, limit=limit, requested=requested, output=output)
     if status == 404:
         advice = f"Is the model's name right, and {caller.url_setting} ({caller.endpoint})?"
         return make(ModelNotFound, f"{name} does not know what was asked for: {quote}. {advice}")
@@ -106,12 +107,16 @@ def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
     return make(LlmBadRequest, f"{name} refuses the request: {quote}.")
 
 
-def sizes_in(message: str) -> tuple[int | None, int | None]:
-    """The window's limit and the tokens requested, as the message of an overflow says them; None where it does not."""
+def sizes_in(message: str) -> tuple[int | None, int | None, int | None]:
+    """Tokens as the message of an overflow says them, None where it does not: the window's limit, the input, and the
+    output that was asked for beside it."""
     if found := _SUM.search(message):
-        input_tokens, output_tokens, limit = map(_number, found.groups())
-        return limit, input_tokens + output_tokens
-    return _first_number(_LIMIT, message), _first_number(_REQUESTED, message)
+        requested, output, limit = map(_number, found.groups())
+        return limit, requested, output
+    if found := _PARTS.search(message):
+        requested, output = map(_number, found.groups())
+        return _first_number(_LIMIT, message), requested, output
+    return _first_number(_LIMIT, message), _first_number(_REQUESTED, message), None
 
 
 def _first_number(pattern: re.Pattern[str], message: str) -> int | None:

@@ -16,13 +16,14 @@ from services.agent.messages import Call, Text
 from services.agent.ports import CallSite, ModelRequest, Reply
 from services.agent.sizes import estimate
 from services.agent.summary import summary_of, unpack
+from services.agent.turn import MOST_MESSAGES
 from services.common.errors import OutOfRange, Unavailable
 from services.common.ids import uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, World, calls, end, text, world_on
 
-OVERFLOW = OutOfRange("too long", reason="LLM_CONTEXT_OVERFLOW", metadata={"limit": "16000", "requested": "40000"})
+OVERFLOW = OutOfRange("too long", reason="LLM_CONTEXT_OVERFLOW", metadata={"limit": "16000", "requested": "20000"})
 WINDOW = 32_000
 
 
@@ -222,3 +223,39 @@ async def test_ids_of_the_window_begin_with_the_summary(world: World) -> None:
     )
     assert isinstance(head["summary_id"], UUID)
     assert head["window_seq"] == 20
+
+
+async def test_a_refusal_without_numbers_harms_one_run_at_most(world: World) -> None:
+    """However odd the refusal, the next run sends what it has, and nothing is learned of the model."""
+    sizes = {"limit": "200000", "requested": "6000", "output": "199000"}
+    for metadata in ({}, sizes):
+        refusal = OutOfRange("too long", reason="LLM_CONTEXT_OVERFLOW", metadata=metadata)
+        async with world.replica() as replica:
+            replica.models.replies = [refusal] * 4
+            await replica.send(world.request("Hello"))
+            replica.models.replies = []
+            events = await replica.send(world.request("Hello again"))
+            assert end(events).run.status is RunStatus.COMPLETED
+    learned = await PostgresLearnedWindows(world.pool).list(ORGANIZATION)
+    assert [row["tokens"] for row in learned] in ([], [200_000])
+
+
+async def test_many_short_messages_are_summarised_too(world: World) -> None:
+    """They fill no window by their tokens, but no more than so many are read."""
+    await world.pool.execute("UPDATE agent.agents SET context_window_limit = 1000000 WHERE id = $1", world.agent_id)
+    async with world.replica() as replica:
+        await talk(replica, world, MOST_MESSAGES // 2 + 1, words=1)
+        assert len(replica.models.summary_requests) == 1
+        await replica.send(world.request("and now?"))
+        assert replica.models.requests[-1].history[0].role == "summary"
+
+
+async def test_a_prompt_that_fits_is_not_refused_unseen(agent_url: str) -> None:
+    async with world_on(agent_url) as world, world.replica() as replica:
+        await world.add_agent(system="Be kind to people. " * 5_500)
+        assert end(await replica.send(world.request("Hello"))).run.status is RunStatus.COMPLETED
+        await world.add_agent(system="Be kind to people. " * 20_000)
+        failure = end(await replica.send(world.request("Hello"))).failure
+        assert failure is not None
+        assert failure.stop_reason is StopReason.CONTEXT_WINDOW_OVERFLOW_IN_SYSTEM_PROMPT
+        assert "the system prompt about" in failure.message
