@@ -35,8 +35,8 @@ async def send_in_background(agent_id: AgentId, body: SendInBackground, request:
 async def stream_run(run_id: RunId, loci: Loci, body: AttachRun | None = None) -> Response:
     """The events of a run after `starting_after`, live until it ends.
 
-    Any run can be joined. It is shown as the request that began it wanted, unless the body says otherwise. Of background
-    runs every `seq_id` may be gone on from while their streams are kept, of others those of whole messages.
+    Any run can be joined. It is shown as the request that began it wanted, unless the body says otherwise. Background
+    runs can be gone on with after every `seq_id` while their streams are kept, others after whole messages.
     """
     return await _joined(loci, run_service_pb2.StreamRunRequest(run_id=run_id), body or AttachRun())
 
