@@ -59,7 +59,7 @@ class Offer:
     def thinks(self, settings: Settings, name: str) -> bool:
         """Whether a call of `name` has an argument for the model's thoughts, and none of that name of its own."""
         tool = self.tool(name)
-        own = tool is not None and THINKING in tool.parameters.get("properties", {})
+        own = tool is not None and THINKING in _properties(tool)
         return POLICIES[settings.agent_type].inner_thoughts and not own
 
 
@@ -93,7 +93,8 @@ def shown(offered: Offer, settings: Settings) -> tuple[ToolInfo, ...]:
 
 def _dressed(tool: ToolInfo, settings: Settings) -> ToolInfo:
     policy = POLICIES[settings.agent_type]
-    properties, required = dict(tool.parameters.get("properties", {})), list(tool.parameters.get("required", ()))
+    properties, names = _properties(tool), tool.parameters.get("required")
+    required = names if isinstance(names, list) else []
     if tool.name == SPEAKING and (form := _form(settings)) is not None:
         properties = {**properties, "message": form}
     if policy.inner_thoughts and THINKING not in properties:
@@ -102,6 +103,12 @@ def _dressed(tool: ToolInfo, settings: Settings) -> ToolInfo:
     if policy.heartbeats and HEARTBEAT not in properties and not is_terminal(settings.tool_rules, tool.name):
         properties, required = {**properties, HEARTBEAT: _HEARTBEAT_SCHEMA}, [*required, HEARTBEAT]
     return replace(tool, parameters={**tool.parameters, "properties": properties, "required": required})
+
+
+def _properties(tool: ToolInfo) -> dict[str, Any]:
+    """Those of its schema, which is anybody's: it may be JSON of any other shape."""
+    properties = tool.parameters.get("properties")
+    return properties if isinstance(properties, dict) else {}
 
 
 def without_form(settings: Settings) -> Settings:

@@ -143,6 +143,16 @@ def test_what_is_added_to_the_arguments(agent_type: str) -> None:
     assert TOOLS[0].parameters["properties"].keys() == {"x"}
 
 
+@pytest.mark.parametrize("agent_type", POLICIES)
+@pytest.mark.parametrize("wrong", [None, "x", ["x"], 3])
+def test_a_schema_of_another_shape_is_no_obstacle(agent_type: str, wrong: Any) -> None:
+    odd = replace(tool("a"), parameters={"type": "object", "properties": wrong, "required": None})
+    policy, schema = POLICIES[agent_type], dressed(agent_type, tools=(odd,))["a"]
+    added = [THINKING] * policy.inner_thoughts + [HEARTBEAT] * policy.heartbeats
+    assert schema["properties"] == wrong if not added else list(schema["properties"]) == schema["required"] == added
+    assert play(settings(RunFirst("a", {"x": 1}), agent_type=agent_type), call("a"), *["so"] * 3, tools=(odd,)).ran
+
+
 def test_who_thinks_in_arguments() -> None:
     thinking = {name for name, policy in POLICIES.items() if policy.inner_thoughts}
     assert thinking == {"memgpt_agent", "memgpt_v2_agent", "split_thread_agent", "react_agent", "workflow_agent"}

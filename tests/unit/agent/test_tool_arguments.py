@@ -69,10 +69,16 @@ def test_a_rules_values_need_not_be_all_that_is_required(values: dict[str, Any],
         {"type": "no such type"},
         {"properties": {"kind": {"pattern": "(a+)+$"}}},
         {"properties": {"kind": {"$ref": "#/properties/kind"}}},
+        {"properties": None, "required": None},
     ],
 )
 def test_a_schema_that_is_wrong_or_costly_checks_nothing(schema: dict[str, Any]) -> None:
     assert check_prefilled({"kind": 1}, schema) is None
+
+
+def test_a_schema_that_breaks_the_check_says_nothing() -> None:
+    schema = {"properties": {"count": {"multipleOf": 1e-308}}}
+    assert check_prefilled({"count": 10**400}, schema) is None
 
 
 def test_at_most_five_sentences() -> None:
