@@ -55,6 +55,7 @@ class Tenure:
         self._seen: Mapping[str, Any] | None = None
         self._act = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._answering = False
         worker.succeed = self._succeed
         notifier.heard = self._hear
 
@@ -119,11 +120,22 @@ class Tenure:
         await asyncio.gather(*(self._reclaim(tenant, run_id) for tenant, run_id in lost[:CLAIMED_AT_ONCE]))
         if seen.get("lost") and (orphans := await self._leases.reap()):
             _log.warning("a replica was lost; %d runs go to the queue", orphans)
-        if seen.get("overdue"):
-            for organization_id, successor in await self._leases.answer_overdue():
-                self._succeed(organization_id, *successor)
+        if seen.get("overdue") and not self._answering:
+            self._spawn(self._answer_overdue())
         if seen.get("ready") or seen.get("lost"):
             await self._claim()
+
+    async def _answer_overdue(self) -> None:
+        """In a task of its own: whatever is wrong with what waits, runs are taken over."""
+        self._answering = True
+        try:
+            for organization_id, successor in await self._leases.answer_overdue():
+                self._succeed(organization_id, *successor)
+        except Exception:  # noqa: BLE001
+            # As above; the next beat looks again.
+            _log.exception("calls that waited too long could not be answered")
+        finally:
+            self._answering = False
 
     def _hear(self, notice: Notice, subject_id: UUID) -> None:
         if notice == "queued":

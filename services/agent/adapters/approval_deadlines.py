@@ -1,7 +1,7 @@
 """Calls that waited too long for the client are answered by their rules: a run of their conversation begins with that.
 
 Every replica looks for them with each beat. The lock of the conversation's head orders them and the client, so the
-first answer counts, and there is one such run after each run that ended because its calls wait.
+first answer counts, and while such a run goes on there is no other. What a beat cannot read does not hold up the rest.
 """
 
 import logging
@@ -18,6 +18,7 @@ from services.agent.adapters.line import LINE_SCHEMA_VERSION, input_to_line
 from services.agent.approval_timeouts import due, overdue
 from services.agent.approvals import pending_message, waiting_runs
 from services.agent.fact_log import options_to_json, settings_from_body
+from services.agent.facts import SCHEMA_VERSION
 from services.agent.messages import Message
 from services.common.ids import uuid7
 
@@ -31,7 +32,7 @@ ORDER BY approval_due LIMIT 1 FOR UPDATE SKIP LOCKED
 
 # The run that ended because its calls wait, unless its conversation is gone. $1 organization, $2 run, $3 conversation
 _ASKING = """
-SELECT c.agent_id, r.user_id, f.body, extract(epoch FROM r.deadline - r.created_at)::float8 AS seconds
+SELECT c.agent_id, r.user_id, f.schema_version, f.body, extract(epoch FROM r.deadline - r.created_at)::float8 AS seconds
 FROM agent.runs r
 JOIN agent.facts f ON f.organization_id = $1 AND f.run_id = r.id AND f.number = 1
 JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $3 AND c.deleted_at IS NULL
@@ -39,15 +40,19 @@ JOIN agent.agents a ON a.organization_id = $1 AND a.id = c.agent_id AND a.delete
 WHERE r.organization_id = $1 AND r.id = $2
 """
 
-# The end of the run that begins sets it again. $1 organization, $2 conversation, $3 when to look again
+# $1 organization, $2 conversation, $3 when to look again
 _LOOK_AGAIN = (
     "UPDATE agent.conversation_heads SET approval_due = $3 WHERE organization_id = $1 AND conversation_id = $2"
 )
-# What a newer release wrote is left to it for so long.
+# What a newer release wrote is left to it for so long, and so long the run that begins may wait to be driven: were it
+# given up, another begins.
 _POSTPONE = """
 UPDATE agent.conversation_heads SET approval_due = clock_timestamp() + interval '1 minute'
 WHERE organization_id = $1 AND conversation_id = $2
 """
+_IS_THERE = "SELECT EXISTS (SELECT FROM agent.runs WHERE organization_id = $1 AND id = $2)"
+# What reading the facts and the messages of a newer release may raise.
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
 
 
 async def answer_overdue(pool: asyncpg.Pool, worker_id: UUID) -> list[tuple[UUID, Successor]]:
@@ -61,8 +66,8 @@ async def answer_overdue(pool: asyncpg.Pool, worker_id: UUID) -> list[tuple[UUID
             ids = (head["organization_id"], head["conversation_id"])
             try:
                 successor = await _answer(connection, head, worker_id)
-            except (KeyError, ValueError) as error:
-                _log.warning("calls that wait in %s cannot be read: %s", head["conversation_id"], error)
+            except _UNREADABLE as error:
+                _log.warning("calls that wait in %s cannot be read: %r", head["conversation_id"], error)
                 await connection.execute(_POSTPONE, *ids)
             else:
                 begun += [] if successor is None else [(ids[0], successor)]
@@ -77,13 +82,18 @@ async def _answer(connection: Any, head: Mapping[str, Any], worker_id: UUID) -> 
     if pending is None or asking_id is None or asking is None:
         await connection.execute(_LOOK_AGAIN, *ids, None)
         return None
+    if asking["schema_version"] > SCHEMA_VERSION:
+        raise ValueError(f"they were made by a release that writes schema version {asking['schema_version']}")
     rules = settings_from_body(asking["body"]).tool_rules
     decisions = overdue(shown, pending, rules, head["now"])
     if not decisions:
         await connection.execute(_LOOK_AGAIN, *ids, due(shown, pending, rules))
         return None
-    await connection.execute(_LOOK_AGAIN, *ids, None)
+    await connection.execute(_POSTPONE, *ids)
     run_id = uuid5(asking_id, "timeout")
+    if await connection.fetchval(_IS_THERE, ids[0], run_id):
+        # It was given up before it had taken its answer: the calls wait still.
+        run_id = uuid7()
     answer = Message(uuid7(), "approval", decisions, head["now"], run_id)
     await _enter_line(connection, ids, run_id, asking, answer, worker_id, head["now"])
     return await promote(connection, *ids)

@@ -11,10 +11,11 @@ import pytest
 
 from services.agent.adapters.approval_deadlines import OVERDUE, answer_overdue
 from services.agent.adapters.conversation_store import PostgresConversations
+from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.rows import message_from_row
 from services.agent.adapters.sql import TICK
 from services.agent.events import Ended, Event
-from services.agent.facts import ClientTool, RunStatus, StopReason
+from services.agent.facts import ClientTool, Failure, RunStatus, StopReason
 from services.agent.messages import Call, Decision, Image, Message, Return, Role
 from services.agent.ports import ModelRequest, PartDelta, Reply
 from services.agent.ports_conversations import NewConversation
@@ -626,6 +627,59 @@ async def test_a_default_answer_survives_the_replica_that_began_it(world: World)
     async with world.replica() as heir:
         heir.tools.actions = recorded([])
         assert reason(await follow(heir, run_id)) is StopReason.END_TURN
+    assert len(await returns(world)) == 1
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        "UPDATE agent.facts SET body = jsonb_set(body, '{settings,of_tomorrow}', '1') WHERE run_id = $1 AND number = 1",
+        "UPDATE agent.facts SET schema_version = 99 WHERE run_id = $1 AND number = 1",
+        "UPDATE agent.messages SET content = '[{\"type\": \"hologram\"}]' WHERE run_id = $1 AND role = 'assistant'",
+    ],
+)
+async def test_what_a_newer_release_wrote_holds_up_nobody(world: World, newer: str) -> None:
+    rule = [limited(0.1)]
+    await world.add_agent(tool_rules=rule)
+    async with world.replica() as first:
+        first.tools.actions = recorded([])
+        of_tomorrow = await asking(world, first)
+        await world.pool.execute(newer, of_tomorrow)
+    unreadable = world.agent_id
+    await world.add_agent(tool_rules=rule)
+    async with world.replica() as replica:
+        replica.tools.actions = recorded([])
+        asked = await asking(world, replica)
+        assert (await after_time_out(replica, asked)).run.stop_reason is StopReason.END_TURN
+        await world.add_agent()
+        in_background = world.request("Hello", background=True)
+        assert reason(await replica.send(in_background)) is StopReason.END_TURN
+    due = "SELECT approval_due > now() FROM agent.conversation_heads WHERE conversation_id = $1"
+    assert await world.pool.fetchval(due, unreadable)
+    count = "SELECT count(*) FROM agent.runs WHERE agent_id = $1"
+    assert await world.pool.fetchval(count, unreadable) == 1
+
+
+async def test_a_default_answer_whose_run_was_given_up_is_given_again(world: World) -> None:
+    await world.add_agent(tool_rules=[limited(0.1)])
+    async with world.replica() as first:
+        first.tools.actions = recorded([])
+        asked = await asking(world, first)
+    await asyncio.sleep(0.2)
+    leases = PostgresLeases(world.pool, uuid7())
+    ((_, (run_id, _)),) = await leases.answer_overdue()
+    (row,) = await leases.claim(1, ORGANIZATION) or []
+    assert row["id"] == run_id
+    await leases.give_up(row, Failure(StopReason.ERROR, "internal_error", "It could not be driven."))
+    await world.pool.execute(
+        "UPDATE agent.conversation_heads SET approval_due = approval_due - interval '1 hour' WHERE conversation_id = $1",
+        world.agent_id,
+    )
+    ((_, (again, _)),) = await leases.answer_overdue()
+    assert again not in (asked, run_id)
+    async with world.replica() as heir:
+        heir.tools.actions = recorded([])
+        assert reason(await follow(heir, again)) is StopReason.END_TURN
     assert len(await returns(world)) == 1
 
 
