@@ -121,11 +121,14 @@ def settled(call: Call, answer: Answer | None) -> Call | Return:
             return Return(call.id, call.name, said, is_error=True, refused=True)
 
 
-def declined(history: Sequence[Message], pending: Message) -> tuple[Return, ...]:
-    """The returns of all calls of a message when waiting for the client is given up: what it has returned stays."""
+def declined(history: Sequence[Message], pending: Message, why: str = "") -> tuple[Return, ...]:
+    """The returns of all calls of a message when waiting for the client is given up: what it has returned stays.
+
+    `why`: what is said of the others, unless it is that the run was cancelled.
+    """
     given = answers(history, pending)
     return tuple(
-        Return(call.id, call.name, _DECLINED, is_error=True, refused=True) if isinstance(made, Call) else made
+        Return(call.id, call.name, why or _DECLINED, is_error=True, refused=True) if isinstance(made, Call) else made
         for call in calls_of(pending)
         for made in (settled(call, given.get(call.id)),)
     )

@@ -58,15 +58,16 @@ FROM (
 ORDER BY m.ordinal DESC, m.seq DESC
 """
 
-# By kind: the log and the place there of a checkpoint's last message. $2 id
+# By kind: the logs and the places there of a checkpoint's last message. What waited at a run's end is answered in its
+# name, once in each conversation that goes on from there. $2 id
 FIND = {
     "run": f"""
-        SELECT m.log_id, m.seq FROM agent.messages m {_RUN}
-        WHERE m.organization_id = $1 AND m.run_id = $2 AND {_RUN_HAS_ENDED} ORDER BY m.seq DESC LIMIT 1""",
+        SELECT m.log_id, max(m.seq) AS seq FROM agent.messages m {_RUN}
+        WHERE m.organization_id = $1 AND m.run_id = $2 AND {_RUN_HAS_ENDED} GROUP BY m.log_id""",
     "step": """
-        SELECT m.log_id, m.seq FROM agent.messages m
+        SELECT m.log_id, max(m.seq) AS seq FROM agent.messages m
         WHERE m.organization_id = $1 AND m.step_id = $2 AND m.role = 'tool' AND m.run_id IS NOT NULL
-        ORDER BY m.created_at DESC LIMIT 1""",
+        GROUP BY m.log_id""",
     "input": f"""
         SELECT m.log_id, m.seq FROM agent.messages m {_NEXT}
         WHERE m.organization_id = $1 AND m.id = $2 AND {_ENDS_INPUT}""",
@@ -161,10 +162,6 @@ SET log_id = $3, next_seq = $4, window_ordinal = $5, window_seq = $6, summary_id
     approval_due = NULL, prompt_hash = NULL, prompt_versions = NULL
 WHERE organization_id = $1 AND conversation_id = $2
 """
-# $3 message
-WAIT = """
-UPDATE agent.conversation_heads SET pending_message_id = $3 WHERE organization_id = $1 AND conversation_id = $2
-"""
 # $3 and $4 time and id of the last one told (null: none), $5 most
 REWINDS = """
 SELECT id, to_kind, to_id, left_kind, left_id, blocks, created_by_id, created_at FROM agent.conversation_rewinds
@@ -190,8 +187,8 @@ _BEGUN = f"""shared AS (
 # Locked, so that nobody takes the messages away before they are shared. $10 conversation
 _SOURCE = """source AS (
     SELECT c.agent_id, c.summary, c.description AS own_description, c.model AS own_model,
-           c.model_settings AS own_model_settings, c.context_window_limit AS own_limit, h.estimated_tokens, h.reported_tokens,
-           a.*
+           c.model_settings AS own_model_settings, c.context_window_limit AS own_limit, h.estimated_tokens,
+           h.reported_tokens, a.*
     FROM agent.conversations c
     JOIN agent.conversation_heads h ON h.organization_id = $1 AND h.conversation_id = c.id
     JOIN agent.agents a ON a.organization_id = $1 AND a.id = c.agent_id AND a.deleted_at IS NULL

@@ -9,9 +9,8 @@ import asyncpg
 
 from services.agent.adapters import checkpoint_sql as sql
 from services.agent.adapters.conversation_store import conversation_from_row
-from services.agent.adapters.conversations import window
 from services.agent.adapters.rows import message_from_row
-from services.agent.approvals import pending_message
+from services.agent.adapters.waiting_calls import wait_or_settle
 from services.agent.checkpoints import (
     Checkpoint,
     CheckpointKind,
@@ -106,7 +105,7 @@ class PostgresCheckpoints:
         await connection.execute(
             sql.MOVE_HEAD, *ids, log_id, first_seq, ordinal + view.segment, view.seq, view.summary_id
         )
-        await _wait(connection, *ids)
+        await wait_or_settle(connection, *ids, may_wait=True)
 
     async def rewinds(self, organization_id: UUID, conversation_id: UUID, *, size: int, token: str) -> PageOf[Rewind]:
         last = tuple(moment_of(token)) if token else (None, None)
@@ -128,7 +127,7 @@ class PostgresCheckpoints:
         async with self._pool.acquire() as connection, connection.transaction():
             row = await connection.fetchrow(sql.FORK_CONVERSATION, *_begun(new.organization_id, point), *values)
             if row is not None:
-                await _wait(connection, new.organization_id, new.id)
+                await wait_or_settle(connection, new.organization_id, new.id, may_wait=False)
         return None if row is None else conversation_from_row(row)
 
     async def fork_agent(self, fork: AgentFork, point: Point) -> bool:
@@ -146,7 +145,7 @@ class PostgresCheckpoints:
         async with self._pool.acquire() as connection, connection.transaction():
             made = await connection.fetchval(sql.FORK_AGENT, *_begun(fork.organization_id, point), *values)
             if made is not None:
-                await _wait(connection, fork.organization_id, fork.id)
+                await wait_or_settle(connection, fork.organization_id, fork.id, may_wait=False)
         return made is not None
 
     async def inherited(self, organization_id: UUID, agent_id: UUID) -> Inherited | None:
@@ -160,31 +159,29 @@ def reservation(new_id: UUID) -> UUID:
 
 
 async def _find(connection: Any, organization_id: UUID, conversation_id: UUID, ref: CheckpointRef) -> Point:
-    end = await connection.fetchrow(sql.FIND[ref.kind], organization_id, ref.id)
-    shown = await connection.fetch(sql.SEGMENTS, organization_id, conversation_id)
-    segments, ordinal = None, _BEHIND
-    if end is not None:
-        segments = cut_at(_segments(shown), *end)
-        if segments is not None:
-            ordinal = shown[len(segments) - 1]["ordinal"]
-        else:
-            left = await connection.fetch(sql.LEFT_BEHIND, organization_id, conversation_id, *end)
-            segments = cut_at(_segments(left), *end)
-    if segments is None:
+    ends = [(row["log_id"], row["seq"]) for row in await connection.fetch(sql.FIND[ref.kind], organization_id, ref.id)]
+    rows = await connection.fetch(sql.SEGMENTS, organization_id, conversation_id)
+    segments, ordinal = _longest(_segments(rows), ends), _BEHIND
+    if segments:
+        ordinal = rows[len(segments) - 1]["ordinal"]
+    for end in ends if not segments else ():
+        left = await connection.fetch(sql.LEFT_BEHIND, organization_id, conversation_id, *end)
+        segments = segments or _longest(_segments(left), [end])
+    if not segments:
         public = to_public(_PREFIXES[ref.kind], ref.id)
         raise NotFound(f"This conversation has no checkpoint {public}", reason="CHECKPOINT_NOT_FOUND")
-    row = await connection.fetchrow(sql.DETAILS, organization_id, *end, ref.kind)
+    last = segments[-1]
+    row = await connection.fetchrow(sql.DETAILS, organization_id, last.log_id, last.to_seq, ref.kind)
     view = await connection.fetchrow(sql.VIEW, organization_id, *_arrays(segments))
     checkpoint = _checkpoint(row)
     checkpoint = replace(checkpoint, place=Place(ordinal, checkpoint.place.seq))
     return Point(checkpoint, segments, View() if view is None else View(*view))
 
 
-async def _wait(connection: Any, organization_id: UUID, conversation_id: UUID) -> None:
-    """Calls that waited for the client wait, if the conversation now ends with such."""
-    waits = pending_message(await window(connection, organization_id, conversation_id))
-    if waits is not None:
-        await connection.execute(sql.WAIT, organization_id, conversation_id, waits.id)
+def _longest(segments: Sequence[Segment], ends: Sequence[tuple[UUID, int]]) -> tuple[Segment, ...]:
+    """What is shown up to the last of these places; nothing where none is shown."""
+    found = [before for end in ends if (before := cut_at(segments, *end)) is not None]
+    return max(found, key=len, default=())
 
 
 async def _refuse_busy(connection: Any, organization_id: UUID, head: Mapping[str, Any]) -> None:

@@ -235,6 +235,18 @@ SELECT $1, head.log_id, head.seq, m.id, c.agent_id, $2, $3, m.step_id,
 FROM head JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $2, {_MESSAGES % 5}
 """
 
+# Calls that waited at an earlier place, which the conversation was made to end at. $1 organization, $2 conversation,
+# $3 message
+WAIT = """
+UPDATE agent.conversation_heads SET pending_message_id = $3 WHERE organization_id = $1 AND conversation_id = $2
+"""
+# Whether a run has answered the calls of a step, in whatever conversation. $1 organization, $2 step
+HAS_RETURNED = """
+SELECT EXISTS (
+    SELECT FROM agent.messages
+    WHERE organization_id = $1 AND step_id = $2 AND role = 'tool' AND run_id IS NOT NULL)
+"""
+
 # The newest messages of a conversation's own log, whatever its window shows, newest first. $1 organization,
 # $2 conversation, $3 most
 LOG_TAIL = f"""

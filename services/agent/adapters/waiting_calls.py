@@ -26,7 +26,9 @@ from services.agent.approvals import (
 )
 from services.agent.messages import Message
 from services.common.errors import Aborted, InvalidArgument
-from services.common.ids import to_public
+from services.common.ids import to_public, uuid7
+
+_ELSEWHERE = "The conversation goes on from before this call was answered. It was not run here."
 
 
 class Repeated(Exception):
@@ -92,6 +94,24 @@ async def decline(
     rows = input_rows([returns])
     await connection.execute(sql.DECLINE, organization_id, conversation_id, pending.run_id, list(waits), rows)
     return waits
+
+
+async def wait_or_settle(connection: Any, organization_id: UUID, conversation_id: UUID, *, may_wait: bool) -> None:
+    """For a conversation that was made to end at an earlier place: calls that waited there wait again, if they may.
+
+    A call acts at most once, wherever it is answered: where it was answered already, or may be elsewhere, it gets a
+    return that says so, and the model may call again.
+    """
+    shown = await window(connection, organization_id, conversation_id)
+    pending = pending_message(shown)
+    if pending is None:
+        return
+    if may_wait and not await connection.fetchval(sql.HAS_RETURNED, organization_id, pending.step_id):
+        await connection.execute(sql.WAIT, organization_id, conversation_id, pending.id)
+        return
+    parts = declined(shown, pending, _ELSEWHERE)
+    returns = Message(uuid7(), "tool", parts, datetime.now(UTC), None, pending.step_id)
+    await connection.execute(sql.DECLINE, organization_id, conversation_id, None, [], input_rows([returns]))
 
 
 def answers_of(messages: Iterable[Message]) -> tuple[Answer, ...]:

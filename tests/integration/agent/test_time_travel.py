@@ -288,11 +288,29 @@ async def test_calls_that_waited_wait_again(world: TravelWorld) -> None:
     await world.rewind(agent_id, waits)
     assert (await refused(world.say(agent_id, "three"))).reason == "APPROVAL_PENDING"
     assert (await world.world.get(agent_id)).HasField("pending_approval")
-    # So they do in forks.
+    # They do not in forks, which go on.
     forked, own = (await world.fork_agent(agent_id, waits)).agent, await fork(world, agent_id, waits)
-    assert forked.HasField("pending_approval")
-    assert (await refused(world.say(forked.id, "three"))).reason == "APPROVAL_PENDING"
-    assert (await refused(world.say(agent_id, "three", own.id))).reason == "APPROVAL_PENDING"
+    assert not forked.HasField("pending_approval")
+    assert await world.say(forked.id, "three") == f"I know: {NOTHING}"
+    assert await world.say(agent_id, "three", own.id) == f"I know: {NOTHING}"
+    assert (await refused(world.say(agent_id, "three"))).reason == "APPROVAL_PENDING"
+
+
+async def test_calls_that_were_answered_do_not_wait_again(world: TravelWorld) -> None:
+    rules = '[{"type": "requires_approval", "tool_name": "core_memory_append"}]'
+    agent_id = await create(world, tool_rules_json=rules)
+    await world.say(agent_id, "note tea")
+    waits = await world.run_of(agent_id, "note tea")
+    await world.approve(agent_id)
+    assert (await world.values(agent_id))["human"] == f"{NOTHING}\ntea"
+    await world.rewind(agent_id, waits)
+    assert (await world.values(agent_id))["human"] == NOTHING
+    assert await world.say(agent_id, "What now?") == f"I know: {NOTHING}"
+    await world.say(agent_id, "note tea")
+    await world.approve(agent_id)
+    assert (await world.values(agent_id))["human"] == f"{NOTHING}\ntea"
+    steps = [each.label for each in await world.checkpoints(agent_id) if each.id.startswith("step-")]
+    assert steps == ["core_memory_append"]
 
 
 async def test_the_same_rewind_again(world: TravelWorld) -> None:

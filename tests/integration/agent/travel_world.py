@@ -11,7 +11,7 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from loci.agent.v1 import checkpoint_service_pb2 as wire
-from loci.agent.v1 import message_service_pb2
+from loci.agent.v1 import message_pb2, message_service_pb2
 from loci.agent.v1.checkpoint_pb2 import Checkpoint, Rewind
 from loci.llm.v1 import chat_pb2, chat_service_pb2
 from loci.memory.v1 import agent_memory_service_pb2, passage_service_pb2
@@ -114,6 +114,12 @@ class TravelWorld:
         response = await self.world.say(agent_id, text, conversation_id)
         texts = [m.assistant_message.content for m in response.messages if m.HasField("assistant_message")]
         return texts[-1] if texts else ""
+
+    async def approve(self, agent_id: str) -> None:
+        """A turn that approves all that waits."""
+        answer = message_pb2.Answer(decision=message_pb2.Decision(approve=True))
+        turn = message_service_pb2.TurnRequest(agent_id=agent_id, messages=[message_pb2.InputMessage(answers=[answer])])
+        await self.world.call(self.world.messages.SendMessages, message_service_pb2.SendMessagesRequest(turn=turn))
 
     async def values(self, agent_id: str, conversation_id: str = "") -> dict[str, str]:
         """What the blocks say."""
