@@ -236,12 +236,16 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What came of a commit. `successor` is the run whose turn it now is, and the replica to drive it."""
+    """What came of a commit. `successor` is the run whose turn it now is, and the replica to drive it.
+
+    `declined`: the run ended because its calls wait, just when it was cancelled; it counts as cancelled.
+    """
 
     cancel_requested: bool
     started_at: datetime | None = None
     completed_at: datetime | None = None
     successor: tuple[UUID, UUID | None] | None = None
+    declined: bool = False
 
 
 class Fenced(Exception):

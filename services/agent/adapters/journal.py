@@ -269,18 +269,20 @@ class PostgresJournal:
             commit.counted.estimated,
             commit.counted.reported,
         )
-        if extra := self._extra(owned, commit):
+        extra = self._extra(owned, commit)
+        if extra or pending_id is not None:
             async with self._pool.acquire() as connection, connection.transaction():
                 row = await connection.fetchrow(sql.COMMIT, *arguments)
                 stored = _stored(row)
                 for statement, *given in extra:
                     await connection.execute(statement, *given)
+                if pending_id is not None and stored.cancel_requested:
+                    # The run ended just when it was cancelled: nobody wants to be asked any more.
+                    asked = owned.organization_id, owned.conversation_id, (owned.run_id,)
+                    stored = replace(stored, declined=owned.run_id in await decline(connection, *asked))
         else:
             row = await self._pool.fetchrow(sql.COMMIT, *arguments)
             stored = _stored(row)
-        if pending_id is not None and stored.cancel_requested:
-            # The run ended just when it was cancelled: nobody wants to be asked any more.
-            await self._decline(owned.organization_id, owned.conversation_id, [owned.run_id])
         if turn.ended is not None and row["waiting"]:
             # Lost before this, the line stands until the repair of leases.py sees it.
             return replace(stored, successor=await self._next(owned))

@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 import pytest
 
+from services.agent.adapters import journal
 from services.agent.adapters.approval_deadlines import OVERDUE, answer_overdue
 from services.agent.adapters.conversation_store import PostgresConversations
 from services.agent.adapters.leases import PostgresLeases
@@ -512,9 +513,33 @@ async def test_a_run_that_asks_just_when_it_is_cancelled_does_not_wait(world: Wo
     async with world.replica() as replica:
         replica.tools.actions = recorded([])
         replica.models.replies = [late, text("Hello.")]
-        await replica.send(request)
+        told = end(await replica.send(request)).run
         assert [part.refused for part in await returns(world)] == [True]
-        assert end(await follow(replica, request.run_id)).run.status is RunStatus.CANCELLED
+        stored_run = end(await follow(replica, request.run_id)).run
+        assert (told.status, told.stop_reason) == (RunStatus.CANCELLED, StopReason.CANCELLED)
+        assert (stored_run.status, stored_run.stop_reason) == (told.status, told.stop_reason)
+        assert reason(await replica.send(world.request("Well?"))) is StopReason.END_TURN
+
+
+async def test_a_cancel_is_not_lost_with_the_owner_of_a_run_that_asks(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = world.request("Tidy up.")
+
+    async def late(asked: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+        await world.pool.execute("UPDATE agent.runs SET cancel_requested = true WHERE id = $1", request.run_id)
+        yield calls("delete")
+
+    async def lost(*given: Any) -> Any:
+        monkeypatch.undo()
+        raise ConnectionResetError("the owner is lost just now")
+
+    monkeypatch.setattr(journal, "decline", lost)
+    async with world.replica() as replica:
+        replica.tools.actions = recorded([])
+        replica.models.replies = [late, text("Hello.")]
+        assert reason(await replica.send(request)) is StopReason.CANCELLED
+        assert (await head(world))["pending_message_id"] is None
         assert reason(await replica.send(world.request("Well?"))) is StopReason.END_TURN
 
 
@@ -671,10 +696,8 @@ async def test_a_default_answer_whose_run_was_given_up_is_given_again(world: Wor
     (row,) = await leases.claim(1, ORGANIZATION) or []
     assert row["id"] == run_id
     await leases.give_up(row, Failure(StopReason.ERROR, "internal_error", "It could not be driven."))
-    await world.pool.execute(
-        "UPDATE agent.conversation_heads SET approval_due = approval_due - interval '1 hour' WHERE conversation_id = $1",
-        world.agent_id,
-    )
+    overdue = "UPDATE agent.conversation_heads SET approval_due = now() WHERE conversation_id = $1"
+    await world.pool.execute(overdue, world.agent_id)
     ((_, (again, _)),) = await leases.answer_overdue()
     assert again not in (asked, run_id)
     async with world.replica() as heir:
