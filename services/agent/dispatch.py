@@ -65,7 +65,7 @@ async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runne
     try:
         returned = await _runner(tool, runners)(call, site)
     except (Unavailable, DeadlineExceeded, Cancelled) as error:
-        return _refusal(call, f"{call.name} did not answer: {error.message.rstrip('.')}. {_UNKNOWN}")
+        return unanswered(call, error)
     except LociError as error:
         return _refusal(call, f"{call.name} could not be run: {error.message}")
     # The supervisor of calls: whatever the model made go wrong, its run must not be taken up and fail again.
@@ -74,6 +74,11 @@ async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runne
         return _refusal(call, f"{call.name} failed. {_UNKNOWN}")
     text = clamp_return(_cut(returned.text, tool.return_char_limit), site.settings.context_window_limit)
     return replace(returned, text=text)
+
+
+def unanswered(call: Call, error: LociError) -> Return:
+    """What is said of a call that nobody answered."""
+    return _refusal(call, f"{call.name} did not answer: {error.message.rstrip('.')}. {_UNKNOWN}")
 
 
 async def _answered(call: Call | Return, site: CallSite, tools: dict[str, ToolInfo], runners: Runners) -> Return:

@@ -4,11 +4,11 @@ In this order: what the client answered; tools that are not there; tool rules; a
 earlier run were judged by the rules, and got their arguments, when they were made: what was approved is what runs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from services.agent.approvals import answers, settled
+from services.agent.approvals import Answer, answers, settled
 from services.agent.arguments import Problem, parse, prefill, written
 from services.agent.continuation import HEARTBEAT
 from services.agent.facts import RunTools
@@ -32,11 +32,22 @@ class Plan:
 def plan(turn: Turn, action: RunTools, attached: Sequence[ToolInfo]) -> Plan:
     """What becomes of the calls; `attached` are the agent's own tools."""
     offered = offer(turn, attached)
-    assert turn.reply is not None
-    given = answers(turn.history, turn.reply.message) if any(call.gate for call in action.calls) else {}
+    given = _given(turn, action)
     earlier = action.step == 0
     planned = [_planned(call, settled(call, given.get(call.id)), turn, offered, earlier) for call in action.calls]
     return Plan(tuple(one for one, _ in planned), any(invalid for _, invalid in planned))
+
+
+def unplanned(turn: Turn, action: RunTools, answer: Callable[[Call], Return]) -> Plan:
+    """The same where the tools are not to be had: what the client answered stays, to all else there is `answer`."""
+    given = _given(turn, action)
+    made = (settled(call, given.get(call.id)) for call in action.calls)
+    return Plan(tuple(answer(one) if isinstance(one, Call) else one for one in made))
+
+
+def _given(turn: Turn, action: RunTools) -> Mapping[str, Answer]:
+    assert turn.reply is not None
+    return answers(turn.history, turn.reply.message) if any(call.gate for call in action.calls) else {}
 
 
 def _planned(asked: Call, call: Call | Return, turn: Turn, offered: Offer, earlier: bool) -> tuple[Call | Return, bool]:

@@ -1,21 +1,23 @@
 """A fault of ours ends the run that meets it, soon and in words, and costs nobody else anything."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import replace
+from collections.abc import AsyncIterator, Sequence
+from uuid import UUID
 
 import asyncpg
 import pytest
 
 from services.agent.adapters.faults import passes
 from services.agent.fact_log import NewerRelease
-from services.agent.facts import RunStatus, StopReason
-from services.agent.ports import PeerLost
+from services.agent.facts import ClientTool, RunStatus, StopReason, Usage
+from services.agent.messages import Call, Decision, Return, Text
+from services.agent.policy import POLICIES
+from services.agent.ports import PeerLost, Reply, ToolInfo
 from services.agent.worker import MOST_FAULTS
 from services.common.errors import Internal, Unavailable
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import World, end, text, world_on
+from tests.integration.agent.world import World, calls, end, text, world_on
 
 
 @pytest.fixture(scope="module")
@@ -92,4 +94,49 @@ async def test_a_run_whose_settings_nobody_understands_ends(world: World) -> Non
         assert ended.failure is not None
         assert ended.failure.reason == "RUN_GIVEN_UP"
         await world.pool.execute("UPDATE agent.agents SET tool_rules = '[]' WHERE id = $1", world.agent_id)
-        assert end(await replica.send(replace(world.request()))).run.status is RunStatus.COMPLETED
+        assert end(await replica.send(world.request())).run.status is RunStatus.COMPLETED
+
+
+async def test_tools_that_are_not_to_be_had_when_an_answer_comes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def down(tool_ids: Sequence[UUID]) -> tuple[ToolInfo, ...]:
+        raise Unavailable("The tool runner is away.", reason="PEER_UNAVAILABLE")
+
+    async def never(call: Call) -> str:
+        raise AssertionError(call)
+
+    rules = [{"type": "requires_approval", "tool_name": name} for name in ("one", "two")]
+    await world.add_agent(tool_rules=rules)
+    async with world.replica() as replica:
+        replica.tools.actions = {"one": never, "two": never}
+        replica.models.replies = [calls("one", "two")]
+        await replica.send(world.request())
+        with monkeypatch.context() as patch:
+            patch.setattr(replica.tools, "describe", down)
+            ended = end(await replica.send(world.answer(Decision("call_0", True), Decision("call_1", False, "no"))))
+        assert (ended.run.status, ended.run.fence) == (RunStatus.FAILED, 1)
+        replica.models.requests.clear()
+        assert end(await replica.send(world.request("And now?"))).run.status is RunStatus.COMPLETED
+        returns = [part for one in replica.models.requests[0].history for part in one.parts if isinstance(part, Return)]
+    assert [(part.is_error, part.text) for part in returns] == [
+        (True, "one did not answer: The tool runner is away. It may or may not have taken effect."),
+        (True, "This call was denied. Reason: no"),
+    ]
+
+
+async def test_log_probabilities_that_cannot_be_stored(world: World) -> None:
+    async with world.replica() as replica:
+        given = {"logprobs": {"content": [{"token": "a\0b\ud800", "bytes": [97, 0]}]}}
+        replica.models.replies = [Reply((Text("Hi"),), Usage(10, 5), "stop", given)]
+        ended = end(await replica.send(world.request()))
+    assert ended.run.fence == 1
+    assert ended.outputs[0]["logprobs"]["content"][0] == {"token": "a\ufffdb?", "bytes": [97, 0]}
+
+
+@pytest.mark.parametrize("agent_type", POLICIES)
+async def test_a_client_tool_whose_schema_has_holes(world: World, agent_type: str) -> None:
+    await world.add_agent(agent_type=agent_type)
+    schema = {"type": "object", "properties": None, "required": None}
+    async with world.replica() as replica:
+        replica.models.replies = [calls("mine")]
+        events = await replica.send(world.request(client_tools=[ClientTool("mine", "", schema)]))
+    assert (end(events).run.stop_reason, end(events).run.fence) == (StopReason.REQUIRES_APPROVAL, 1)

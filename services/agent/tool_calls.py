@@ -1,0 +1,72 @@
+"""One step's tool calls: what becomes of each, who runs it, and the message that holds their returns."""
+
+import asyncio
+import logging
+import time
+from datetime import UTC, datetime
+from functools import partial
+
+from services.agent import dispatch
+from services.agent.facts import RunTools, ToolsReturned
+from services.agent.messages import Call, Message, without_nul
+from services.agent.model_calls import Measured, Surroundings
+from services.agent.ports import CallSite, Owned, ToolInfo
+from services.agent.tool_plans import Plan, plan, unplanned
+from services.agent.turn import Turn, step_id
+from services.common.errors import LociError
+from services.common.ids import uuid7
+
+_log = logging.getLogger(__name__)
+
+
+class ToolCalls:
+    """Answers the tool calls of one run."""
+
+    def __init__(self, owned: Owned, runners: dispatch.Runners, around: Surroundings, measured: Measured) -> None:
+        self._owned = owned
+        self._runners = runners
+        self._around = around
+        self._measured = measured
+
+    async def perform(self, turn: Turn, action: RunTools) -> ToolsReturned:
+        """The returns of all calls; what goes wrong is said in them."""
+        began = time.monotonic_ns()
+        planned, attached = await self._planned(turn, action)
+        site = self._site(turn, action)
+        returns = await dispatch.run_calls(planned.calls, site, attached, self._runners)
+        parts = tuple(map(without_nul, returns))
+        self._measured.metrics["tool_execution_ns"] = time.monotonic_ns() - began
+        message = Message(uuid7(), "tool", parts, datetime.now(UTC), turn.run_id, site.step_id)
+        return ToolsReturned(action.step, message, planned.invalid)
+
+    async def interrupt(self, action: RunTools) -> None:
+        """Kills what runs in sandboxes."""
+        await asyncio.gather(*map(self._cancel, action.calls))
+
+    async def _planned(self, turn: Turn, action: RunTools) -> tuple[Plan, tuple[ToolInfo, ...]]:
+        try:
+            attached = await self._around.tools
+        except LociError as error:
+            return unplanned(turn, action, partial(dispatch.unanswered, error=error)), ()
+        return plan(turn, action, attached), attached
+
+    async def _cancel(self, call: Call) -> None:
+        try:
+            await self._runners.tools.cancel(call.key)
+        except LociError as error:
+            # The run ends all the same; the tool runner has a time limit of its own.
+            _log.warning("call %s could not be cancelled: %s", call.key, error.message)
+
+    def _site(self, turn: Turn, action: RunTools) -> CallSite:
+        assert turn.reply is not None
+        # Calls that waited for the client belong to the step that made them, of an earlier run.
+        step = step_id(turn.run_id, action.step) if action.step else turn.reply.message.step_id
+        owned = self._owned
+        return CallSite(
+            owned.organization_id,
+            owned.agent_id,
+            owned.conversation_id,
+            owned.run_id,
+            step or step_id(turn.run_id, 0),
+            turn.settings,
+        )
