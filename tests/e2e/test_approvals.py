@@ -173,6 +173,30 @@ def test_what_waits_can_be_called_off(ask: Callable[..., Any], openai_fake: Open
     assert "Ada" not in human(client, agent_id)
 
 
+def test_a_fork_waits_by_itself(stack: Stack, openai_fake: OpenAIServer) -> None:
+    client = stack.client()
+    agent_id = create(client, MODEL, tool_rules=[INSERT])
+    source = client.conversations.create(agent_id=agent_id)
+    openai_fake.reply(Reply(calls=(note("Name: Ada"),)), Reply(text="Never mind."), Reply(text="Noted."))
+
+    def turn(conversation: Any, message: Any) -> Any:
+        return list(client.conversations.messages.create(conversation.id, messages=[message]))
+
+    def said(chunks: Any) -> list[str]:
+        return [chunk.content for chunk in chunks if chunk.message_type == "assistant_message"]
+
+    request = asked_for(turn(source, {"role": "user", "content": "I am Ada."}))
+    fork = client.conversations.fork(source.id)
+    with pytest.raises(APIStatusError, match="waiting for approval"):
+        turn(fork, {"role": "user", "content": "Hello?"})
+    # The run that asked is the source's, where it waits on.
+    assert client.conversations.cancel(fork.id) == {}
+    assert said(turn(fork, {"role": "user", "content": "Leave it."})) == ["Never mind."]
+    assert said(turn(source, answer(request.tool_call.tool_call_id))) == ["Noted."]
+    assert client.runs.retrieve(request.run_id).status == "completed"
+    assert human(client, agent_id).count("Name: Ada") == 1
+
+
 @pytest.mark.parametrize("on_timeout", ["deny", "approve"])
 def test_a_rule_answers_when_nobody_does(ask: Callable[..., Any], openai_fake: OpenAIServer, on_timeout: str) -> None:
     rule = INSERT | {"timeout_seconds": 1, "on_timeout": on_timeout}

@@ -91,8 +91,9 @@ class RunServicer(RunReads):
             if not runs:
                 raise FailedPrecondition("No active runs to cancel.", reason="NOTHING_TO_CANCEL")
         await self._worker.cancel(organization_id, runs)
-        now = [await self._runs.get(organization_id, run_id) for run_id, _ in runs]
-        return wire.CancelRunsResponse(runs=map(run_to_proto, now))
+        now = [await self._runs.get(organization_id, run_id) for run_id in dict(runs)]
+        # What waits in a fork was asked for by a run of its source, which stays as it is.
+        return wire.CancelRunsResponse(runs=[run_to_proto(run) for run in now if (run.id, run.conversation_id) in runs])
 
     async def _active(
         self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None
