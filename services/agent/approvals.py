@@ -39,7 +39,7 @@ class NothingWaits:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCalls:
-    """Answers to calls that do not wait."""
+    """Answers to calls that do not wait; `given` has the request of one that names no call."""
 
     wanted: tuple[str, ...]
     given: tuple[str, ...]
@@ -55,20 +55,23 @@ class Repeats:
 Verdict = Fits | MustWait | NothingWaits | UnknownCalls | Repeats
 
 
-def judge(history: Sequence[Message], input_messages: Sequence[Message]) -> Verdict:
-    """Whether an input can be taken by a conversation with this history."""
+def judge(history: Sequence[Message], input_messages: Sequence[Message], *, silent: bool = False) -> Verdict:
+    """Whether an input can be taken by a conversation with this history; one that is `silent` says nothing, so that
+    what waits can go on waiting."""
     given = tuple(part for message in input_messages for part in answers_in(message))
     pending = pending_message(history)
     if pending is None:
         return _late(history, given) if given else Fits()
+    if not given and silent:
+        return Fits()
     if not given:
         return MustWait(piece_id(pending.id, gated_calls(pending)[0]))
-    calls = gated_calls(pending)
-    unknown = [part for part in given if not any(_is_for(part, call) for call in calls)]
+    asked = _asked(pending)
+    unknown = [part for part in given if not any(_is_for(part, request, call) for request, call in asked)]
     if len(unknown) == len(given) and isinstance(late := _late(history, given), Repeats):
         return late
-    ids = tuple(part.call_id for part in unknown)
-    return UnknownCalls(tuple(call.id for call in calls), ids) if ids else Fits()
+    ids = tuple(part.call_id or _request(part) for part in unknown)
+    return UnknownCalls(tuple(call.id for _, call in asked), ids) if ids else Fits()
 
 
 def pending_message(history: Sequence[Message]) -> Message | None:
@@ -87,8 +90,8 @@ def answers(history: Sequence[Message], pending: Message) -> dict[str, Answer]:
     after = next(place for place, message in enumerate(history) if message.id == pending.id)
     for message in history[after + 1 :]:
         for part in answers_in(message):
-            for call in gated_calls(pending):
-                if _is_for(part, call):
+            for request, call in _asked(pending):
+                if _is_for(part, request, call):
                     found.setdefault(call.id, part)
     return found
 
@@ -143,10 +146,8 @@ def waiting_runs(history: Sequence[Message], pending: Message) -> tuple[UUID, ..
 
 def repeated(given: Sequence[Answer], earlier: Iterable[tuple[UUID, Sequence[Answer]]]) -> UUID | None:
     """The run that goes on, or is about to, with answers to all the calls that `given` answers."""
-    asked = {part.call_id for part in given} - {""}
     for run_id, answered in earlier:
-        ids = {part.call_id for part in answered}
-        if answered and ("" in ids or asked <= ids):
+        if all(any(_covers(other, part) for other in answered) for part in given):
             return run_id
     return None
 
@@ -156,40 +157,66 @@ _NOT_RETURNED = "This tool runs at the client, which approved the call but retur
 
 
 def _late(history: Sequence[Message], given: Sequence[Answer]) -> Verdict:
-    """An answer to calls that do not wait: they were answered before and have returned, or it is a mistake.
-
-    An answer to all calls that wait names none: it can only be the one that the latest run took.
-    """
+    """An answer to calls that do not wait: they were answered before and have returned, or it is a mistake."""
     taken = _taken(history)
-    runs = list(dict.fromkeys(taken.values()))
-    if any(not part.call_id for part in given) and not (runs and runs[-1] == history[-1].run_id):
+    took = [_took(part, taken, history[-1].run_id if history else None) for part in given]
+    runs = [run_id for run_id in took if run_id is not None]
+    if len(runs) < len(took):
         return NothingWaits()
-    asked = {part.call_id for part in given} - {""}
-    if not asked <= taken.keys():
-        return NothingWaits()
-    return Repeats(max((taken[call_id] for call_id in asked), key=runs.index, default=runs[-1]))
+    return Repeats(max(runs, key=list(taken.values()).index))
 
 
-def _taken(history: Sequence[Message]) -> dict[str, UUID]:
-    """The runs that took the answers to calls that have returned since, by the provider's id, in their order."""
-    taken: dict[str, UUID] = {}
-    claims: dict[str, UUID] = {}
-    waited: tuple[Call, ...] = ()
+def _took(part: Answer, taken: dict[tuple[str, str], UUID], newest: UUID | None) -> UUID | None:
+    """The run that took an answer. One to all calls that wait, whichever, can only be that of the `newest` run."""
+    request = _request(part)
+    if part.call_id:
+        return taken.get((request, part.call_id))
+    runs = [run_id for (asked, _), run_id in taken.items() if request in ("", asked)]
+    return runs[-1] if runs and (request or runs[-1] == newest) else None
+
+
+def _taken(history: Sequence[Message]) -> dict[tuple[str, str], UUID]:
+    """The runs that took the answers to calls that have returned since, in their order.
+
+    By the request and the provider's id of the call; by "" and this id for the latest call that has it.
+    """
+    taken: dict[tuple[str, str], UUID] = {}
+    claims: dict[tuple[str, str], UUID] = {}
+    waited: tuple[tuple[str, Call], ...] = ()
     for message in history:
         if calls := calls_of(message):
-            waited, claims = gated_calls(message), {}
+            waited, claims = _asked(message), {}
             # Providers use ids again.
             for call in calls:
-                taken.pop(call.id, None)
+                taken.pop(("", call.id), None)
         given = (part for part in message.parts if isinstance(part, Decision | Return))
-        for call, part in product(waited, given):
-            if message.run_id is not None and _is_for(part, call):
-                claims.setdefault(call.id, message.run_id)
+        for (request, call), part in product(waited, given):
+            if message.run_id is not None and _is_for(part, request, call):
+                claims.setdefault((request, call.id), message.run_id)
+                claims.setdefault(("", call.id), message.run_id)
         if message.role == "tool":
             taken |= claims
     return taken
 
 
-def _is_for(part: Answer, call: Call) -> bool:
+def _asked(message: Message) -> tuple[tuple[str, Call], ...]:
+    """The calls in a message that wait, or waited, each with the request that it is shown in."""
+    return tuple((str(piece_id(message.id, call)), call) for call in gated_calls(message))
+
+
+def _request(part: Answer) -> str:
+    """The request that an answer is for, as far as it says so."""
+    return part.request_id if isinstance(part, Decision) else ""
+
+
+def _is_for(part: Answer, request: str, call: Call) -> bool:
     """Whether it answers the call; a decision without an id answers all that wait."""
+    if _request(part) not in ("", request):
+        return False
     return part.call_id == call.id or (not part.call_id and isinstance(part, Decision))
+
+
+def _covers(earlier: Answer, part: Answer) -> bool:
+    """Whether one answer may be about all that the other one is about, as far as they say."""
+    requests = {_request(earlier), _request(part)} - {""}
+    return len(requests) < 2 and (earlier.call_id == part.call_id or "" in (earlier.call_id, part.call_id))

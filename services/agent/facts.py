@@ -1,6 +1,6 @@
 """The words in which a run is told: its settings, the facts of its log, the actions that lead to them. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
@@ -89,6 +89,11 @@ class Options:
     callback_url: str | None = None
     # How whoever asked shows the stream of a background run, in words of its own.
     view: str | None = None
+
+
+def is_silent(options: Options, messages: Sequence[object]) -> bool:
+    """Whether a request says nothing to the agent: a compaction does not change what waits for the client."""
+    return options.compact is not None and not messages
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from services.agent.adapters.rows import (
 from services.agent.adapters.waiting_calls import Repeated, answering, answers_of, decline, fitting_window
 from services.agent.events import Ended, Event
 from services.agent.fact_log import options_to_json, settings_from_body
-from services.agent.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, Options
+from services.agent.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, Options, is_silent
 from services.agent.messages import Message
 from services.agent.ports import Commit, Counted, Fenced, Owned, Stored
 from services.agent.turn import begun
@@ -61,6 +61,11 @@ class TurnRequest:
     def answers(self) -> bool:
         """Whether it holds answers to calls that wait for the client."""
         return bool(answers_of(self.messages))
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing is said by it; see facts.is_silent."""
+        return is_silent(self.options, self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +147,7 @@ class PostgresJournal:
             len(request.messages),
             SCHEMA_VERSION,
             now,
-            fits,
+            fits or request.is_silent,
             WINDOW_MESSAGES,
         )
         if row is None or row["agent_id"] is None:
@@ -160,7 +165,7 @@ class PostgresJournal:
         if (repeated := await self._find(connection, request)) is not None:
             # Before what waits is looked at: it may be this very request that made it wait.
             raise Repeated(repeated)
-        await fitting_window(connection, *ids, request.messages)
+        await fitting_window(connection, *ids, request.messages, silent=request.is_silent)
         if request.background:
             entered = await self._enter(connection, request, front=request.answers)
             return replace(entered, successor=await promote(connection, *ids))

@@ -17,7 +17,7 @@ from services.agent.adapters.line import input_from_line
 from services.agent.adapters.rows import input_rows, message_from_row
 from services.agent.adapters.waiting_calls import Repeated, fitting_window
 from services.agent.fact_log import failure_to_json, from_row, options_to_json, settings_from_body
-from services.agent.facts import SCHEMA_VERSION, Failure, StopReason, UserSpoke
+from services.agent.facts import SCHEMA_VERSION, Failure, StopReason, UserSpoke, is_silent
 from services.agent.ports import Counted, Owned, Prompt
 from services.agent.turn import CANCELLED, Turn, begun, evolve, status_of
 from services.common.errors import Aborted, InvalidArgument
@@ -131,7 +131,8 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> Owned:
     if line is None:
         raise Unusable(CANCELLED)
     messages, options = input_from_line(line["schema_version"], line["input"], run_id)
-    before = await fitting_window(connection, organization_id, conversation_id, messages)
+    silent = is_silent(options, messages)
+    before = await fitting_window(connection, organization_id, conversation_id, messages, silent=silent)
     head = await connection.fetchrow(
         sql.BEGIN_HEAD,
         organization_id,

@@ -59,7 +59,7 @@ _MESSAGE_VALUES = """m.role, m.content, m.name, m.otid, m.sender_id,
 
 # A request on an idle conversation, all at once: it gets the turn, its run begins, its input is in the log, and the
 # window before it is read. The row lock of the head orders all who ask; one that finds the conversation busy, or
-# waiting for the client ($16: that is known and fits), changes nothing. A repeated request violates a key.
+# waiting for the client ($16: that is known and fits, or does not matter), changes nothing. A repeated request violates a key.
 # $1 organization, $2 conversation, $3 run, $4 agent, $5 user, $6 worker, $7 time limit in seconds, $8 ancestors,
 # $9 request hash, $10 keys, $11 options, $12 messages, $13 number of messages, $14 schema version, $15 created at,
 # $17 most messages of the window

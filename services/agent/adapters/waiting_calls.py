@@ -40,14 +40,14 @@ class Repeated(Exception):
 
 
 async def fitting_window(
-    connection: Any, organization_id: UUID, conversation_id: UUID, messages: Sequence[Message]
+    connection: Any, organization_id: UUID, conversation_id: UUID, messages: Sequence[Message], *, silent: bool
 ) -> tuple[Message, ...]:
-    """The window of a conversation, which an input fits.
+    """The window of a conversation, which an input fits. `silent`: it says nothing; see facts.is_silent.
 
     Raises Aborted (APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID), Repeated.
     """
     shown = await window(connection, organization_id, conversation_id)
-    verdict = judge(shown, messages)
+    verdict = judge(shown, messages, silent=silent)
     if isinstance(verdict, NothingWaits):
         # What it answers may have left the window since.
         rows = await connection.fetch(sql.LOG_TAIL, organization_id, conversation_id, WINDOW_MESSAGES)

@@ -16,7 +16,7 @@ from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.rows import message_from_row
 from services.agent.adapters.sql import TICK
 from services.agent.events import Ended, Event
-from services.agent.facts import ClientTool, Failure, RunStatus, StopReason
+from services.agent.facts import ClientTool, Failure, Options, RunStatus, StopReason
 from services.agent.messages import Call, Decision, Image, Message, Return, Role
 from services.agent.ports import ModelRequest, PartDelta, Reply
 from services.agent.ports_conversations import NewConversation
@@ -653,6 +653,31 @@ async def test_a_default_answer_survives_the_replica_that_began_it(world: World)
         heir.tools.actions = recorded([])
         assert reason(await follow(heir, run_id)) is StopReason.END_TURN
     assert len(await returns(world)) == 1
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_what_waits_goes_on_waiting_while_the_window_is_compacted(world: World, background: bool) -> None:
+    ran: list[str] = []
+    await world.add_agent(tool_rules=[limited(60)])
+    async with world.replica() as replica:
+        replica.tools.actions = recorded(ran)
+        for _ in range(4):
+            await replica.send(world.request("word " * 300))
+        asked = await asking(world, replica)
+        before = await head(world)
+        compaction = replace(
+            world.request(background=background), messages=(), options=Options(compact={"mode": "all"})
+        )
+        assert reason(await replica.send(compaction)) is StopReason.END_TURN
+        after = await head(world)
+        assert after["summary_id"] is not None
+        for column in ("pending_message_id", "approval_due"):
+            assert after[column] == before[column] is not None
+        with pytest.raises(Aborted, match="waiting for approval"):
+            await replica.send(world.request("Well?"))
+        assert await replica.worker.waiting_runs(ORGANIZATION, world.agent_id, None) == [(asked, world.agent_id)]
+        assert reason(await replica.send(world.answer(Decision("call_0", approve=True)))) is StopReason.END_TURN
+    assert ran == [f"{asked}/1/0"]
 
 
 @pytest.mark.parametrize(
