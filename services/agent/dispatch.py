@@ -35,25 +35,35 @@ class Runners(Protocol):
 
 
 async def run_calls(
-    calls: Sequence[Call | Return], site: CallSite, tools: Sequence[ToolInfo], runners: Runners
+    calls: Sequence[Call | Return],
+    site: CallSite,
+    tools: Sequence[ToolInfo],
+    runners: Runners,
+    returned: dict[int, Return] | None = None,
 ) -> list[Return]:
     """The returns of the calls, in their order; what is a return already stays.
 
-    Neighbours that may run in parallel do.
+    Neighbours that may run in parallel do. `returned` gets each return under its place as soon as it is there: that is
+    what is left when all this is cancelled.
     """
+    returns: dict[int, Return] = {} if returned is None else returned
     by_name = {tool.name: tool for tool in tools}
 
-    def together(call: Call | Return) -> bool:
+    def together(place: int) -> bool:
+        call = calls[place]
         return isinstance(call, Return) or (call.name in by_name and by_name[call.name].parallel)
 
-    returns: list[Return] = []
-    for parallel, group in groupby(calls, key=together):
+    async def answer(place: int) -> None:
+        call = calls[place]
+        returns[place] = call if isinstance(call, Return) else await run_call(call, site, by_name, runners)
+
+    for parallel, places in groupby(range(len(calls)), key=together):
         if parallel:
-            returns += await asyncio.gather(*(_answered(call, site, by_name, runners) for call in group))
+            await asyncio.gather(*map(answer, places))
         else:
-            for call in group:
-                returns.append(await _answered(call, site, by_name, runners))
-    return returns
+            for place in places:
+                await answer(place)
+    return [returns[place] for place in range(len(calls))]
 
 
 async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runners: Runners) -> Return:
@@ -79,10 +89,6 @@ async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runne
 def unanswered(call: Call, error: LociError) -> Return:
     """What is said of a call that nobody answered."""
     return _refusal(call, f"{call.name} did not answer: {error.message.rstrip('.')}. {_UNKNOWN}")
-
-
-async def _answered(call: Call | Return, site: CallSite, tools: dict[str, ToolInfo], runners: Runners) -> Return:
-    return call if isinstance(call, Return) else await run_call(call, site, tools, runners)
 
 
 def _runner(tool: ToolInfo, runners: Runners) -> Callable[[Call, CallSite], Awaitable[Return]]:

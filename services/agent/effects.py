@@ -89,10 +89,13 @@ class RunEffects:
             case _:
                 assert_never(action)
 
-    async def interrupt(self, action: Action) -> None:
+    async def interrupt(self, turn: Turn, action: Action) -> Fact | None:
         """Kills what runs in sandboxes; a model call ends with its stream."""
+        if isinstance(action, CallModel | RunTools):
+            self._measured.cut_short = action.step
         if isinstance(action, RunTools):
-            await self._tools.interrupt(action)
+            return await self._tools.interrupt(turn, action)
+        return None
 
     async def commit(self, turn: Turn, facts: tuple[Fact, ...]) -> tuple[bool, list[Event]]:
         """See loop.Effects.commit."""
@@ -110,6 +113,7 @@ class RunEffects:
                 dict(measured.metrics),
                 measured.provider_trace,
                 self._around.counted,
+                measured.cut_short,
             ),
         )
         measured.provider_trace = None

@@ -23,8 +23,8 @@ class Effects(Protocol):
         """Carries an action out: what can be shown already, then the one fact that came of it."""
         ...
 
-    async def interrupt(self, action: Action) -> None:
-        """Stops what goes on elsewhere for an action that was interrupted."""
+    async def interrupt(self, turn: Turn, action: Action) -> Fact | None:
+        """Stops what goes on elsewhere for an action that was interrupted; what came of it until then, if anything."""
         ...
 
     async def commit(self, turn: Turn, facts: tuple[Fact, ...]) -> tuple[bool, list[Event]]:
@@ -46,8 +46,9 @@ async def run(turn: Turn, effects: Effects) -> AsyncGenerator[Event]:
                 else:
                     fact = happened
         if fact is None:
-            await effects.interrupt(action)
             turn = replace(turn, interruption=effects.interruption.result())
+            fact = await effects.interrupt(turn, action)
+        if fact is None:
             continue
         turn, events = await settle(turn, fact, effects)
         for event in events:

@@ -3,12 +3,14 @@
 import asyncio
 import logging
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
 
 from services.agent import dispatch
+from services.agent.context import UNANSWERED
 from services.agent.facts import RunTools, ToolsReturned
-from services.agent.messages import Call, Message, without_nul
+from services.agent.messages import Call, Message, Return, without_nul
 from services.agent.model_calls import Measured, Surroundings
 from services.agent.ports import CallSite, Owned, ToolInfo
 from services.agent.tool_plans import Plan, plan, unplanned
@@ -27,21 +29,38 @@ class ToolCalls:
         self._runners = runners
         self._around = around
         self._measured = measured
+        # Of the calls that run: what becomes of each, and the returns that are there, by place.
+        self._plan = Plan(())
+        self._returned: dict[int, Return] = {}
 
     async def perform(self, turn: Turn, action: RunTools) -> ToolsReturned:
         """The returns of all calls; what goes wrong is said in them."""
-        began = time.monotonic_ns()
-        planned, attached = await self._planned(turn, action)
-        site = self._site(turn, action)
-        returns = await dispatch.run_calls(planned.calls, site, attached, self._runners)
-        parts = tuple(map(without_nul, returns))
-        self._measured.metrics["tool_execution_ns"] = time.monotonic_ns() - began
-        message = Message(uuid7(), "tool", parts, datetime.now(UTC), turn.run_id, site.step_id)
-        return ToolsReturned(action.step, message, planned.invalid)
+        began, self._plan, self._returned = time.monotonic_ns(), Plan(()), {}
+        try:
+            self._plan, attached = await self._planned(turn, action)
+            site = self._site(turn, action)
+            returns = await dispatch.run_calls(self._plan.calls, site, attached, self._runners, self._returned)
+        finally:
+            self._measured.metrics["tool_execution_ns"] = time.monotonic_ns() - began
+        self._returned = {}
+        return self._fact(turn, action, returns)
 
-    async def interrupt(self, action: RunTools) -> None:
-        """Kills what runs in sandboxes."""
+    async def interrupt(self, turn: Turn, action: RunTools) -> ToolsReturned | None:
+        """Kills what runs in sandboxes. What has returned by then is kept; None when nothing has."""
         await asyncio.gather(*map(self._cancel, action.calls))
+        if not self._returned:
+            return None
+        known = {place: call for place, call in enumerate(self._plan.calls) if isinstance(call, Return)}
+        known |= self._returned
+        calls = enumerate(action.calls)
+        returns = (known.get(place) or Return(call.id, call.name, UNANSWERED, is_error=True) for place, call in calls)
+        return self._fact(turn, action, returns)
+
+    def _fact(self, turn: Turn, action: RunTools, returns: Iterable[Return]) -> ToolsReturned:
+        parts = tuple(map(without_nul, returns))
+        step = self._site(turn, action).step_id
+        message = Message(uuid7(), "tool", parts, datetime.now(UTC), turn.run_id, step)
+        return ToolsReturned(action.step, message, self._plan.invalid)
 
     async def _planned(self, turn: Turn, action: RunTools) -> tuple[Plan, tuple[ToolInfo, ...]]:
         try:

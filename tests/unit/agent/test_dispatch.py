@@ -108,3 +108,15 @@ async def test_calls_that_did_not_begin_are_not_left_behind() -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     assert slow.log == ["+0"]
+
+
+async def test_what_has_returned_is_there_when_the_rest_is_cancelled() -> None:
+    slow, found = Slow(), dict[int, Return]()
+    tools = (SHARED, ALONE)
+    running = asyncio.create_task(run_calls(several("", "shared", "alone"), SITE, tools, Runners(slow), found))
+    while len(found) < 2:
+        await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert [found[place].text for place in range(len(found))] == ["denied", "done"]

@@ -40,9 +40,16 @@ START = begun(run_id(1), settings(), (), (message(1, "user", Text("hi")),))
 
 
 class Scripted:
-    """Effects that give what is written down; `cancel_at` is the commit that says so."""
+    """Effects that give what is written down; `cancel_at` is the commit that says so, `left` what an interruption
+    leaves."""
 
-    def __init__(self, *happenings: Sequence[Passing | Fact], cancel_at: int = 0, hangs: bool = False) -> None:
+    def __init__(
+        self,
+        *happenings: Sequence[Passing | Fact],
+        cancel_at: int = 0,
+        hangs: bool = False,
+        left: Fact | None = None,
+    ) -> None:
         self.interruption: asyncio.Future[Failure] = asyncio.get_running_loop().create_future()
         self.performed: list[Action] = []
         self.interrupted: list[Action] = []
@@ -52,6 +59,7 @@ class Scripted:
         self._happenings = list(happenings)
         self._cancel_at = cancel_at
         self._hangs = hangs
+        self._left = left
 
     async def perform(self, turn: Turn, action: Action) -> AsyncGenerator[Passing | Fact]:
         self.performed.append(action)
@@ -67,8 +75,9 @@ class Scripted:
         finally:
             self.closed += 1
 
-    async def interrupt(self, action: Action) -> None:
+    async def interrupt(self, turn: Turn, action: Action) -> Fact | None:
         self.interrupted.append(action)
+        return self._left
 
     async def commit(self, turn: Turn, facts: tuple[Fact, ...]) -> tuple[bool, list[Event]]:
         self.stored.append(facts)
@@ -123,6 +132,18 @@ async def test_an_interruption_ends_what_goes_on(why: Failure, steps: list[list[
     assert isinstance(effects.interrupted[0], RunTools if steps else CallModel)
     assert effects.stored[-1] == (RunEnded(why.stop_reason, None if why is CANCELLED else why),)
     assert effects.closed == len(effects.performed)
+
+
+@pytest.mark.parametrize("why", [CANCELLED, OVERDUE])
+async def test_what_an_interruption_leaves_is_stored_with_the_end(why: Failure) -> None:
+    effects = Scripted([CALLED], [], hangs=True, left=RETURNED)
+    running = asyncio.create_task(drained(effects))
+    await effects.hanging.wait()
+    effects.interruption.set_result(why)
+    async with asyncio.timeout(5):
+        await running
+    end = RunEnded(why.stop_reason, None if why is CANCELLED else why)
+    assert effects.stored == [(CALLED,), (RETURNED, end)]
 
 
 async def test_a_fact_that_is_there_already_is_stored_when_the_interruption_comes() -> None:
