@@ -90,6 +90,8 @@ class Measured:
     first_token_at: datetime | None = None
     metrics: dict[str, int] = field(default_factory=dict)
     provider_trace: str | None = None
+    # The step that an interruption cut short, 0 for none.
+    cut_short: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,16 +217,14 @@ class ModelCalls:
                     self._note_first_token(began)
                     part = sound(given) if isinstance(given, Reply) else given
                     if isinstance(part, Reply):
-                        self._measured.metrics["llm_request_ns"] = time.monotonic_ns() - began
                         self._measured.provider_trace = part.trace
                         sent = fixed + sum(map(estimate, request.history))
                         self._around.counted = Counted(sent, part.usage.prompt_tokens)
                         yield self._replied(turn, step, attempt, message_id, part, offered)
                     elif self._positions.may_show and (delta := pieces.delta(part)) is not None:
                         yield replace(delta, sequence=self._positions.next())
-        except (PeerLost, LociError):
+        finally:
             self._measured.metrics["llm_request_ns"] = time.monotonic_ns() - began
-            raise
 
     def _replied(
         self, turn: Turn, step: int, attempt: int, message_id: UUID, reply: Reply, offered: Offer

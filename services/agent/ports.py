@@ -203,6 +203,8 @@ class Owned:
     recalled: int = 0
     # Of the conversation's newest model call, to tell how far our estimates are off.
     counted: Counted = field(default_factory=Counted)
+    # The turn before this one ended after the request had come, or may have: memory may be another since.
+    came_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +221,8 @@ class Prompt:
 class Commit:
     """Facts to store in one transaction. `sequences` holds the first frame's position for each fact.
 
-    `metrics`: nanoseconds of the step that the facts touch, by name. `provider_trace`: what was sent to the provider
+    `metrics`: nanoseconds of the step that the facts touch, by name. `cut_short`: the step whose model call or tools an
+    interruption stopped, 0 for none. `provider_trace`: what was sent to the provider
     and what it answered, where the request asked for it.
     """
 
@@ -232,6 +235,7 @@ class Commit:
     metrics: Mapping[str, int] = field(default_factory=dict)
     provider_trace: str | None = None
     counted: Counted = field(default_factory=Counted)
+    cut_short: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,9 +123,9 @@ def step_rows(commit: Commit) -> list[dict[str, Any]]:
     """Parameters of the step that the facts begin or end; none when they touch no step."""
     turn = commit.turn
     steps = [fact.step for fact in commit.facts if isinstance(fact, ModelReplied | ModelFailed | ToolsReturned)]
-    if not steps and turn.ended is not None and _unanswered(turn):
-        # The run ends while the tools of its last step still run.
-        steps = [turn.step]
+    if not steps and turn.ended is not None:
+        # The run ends while a model call or the tools of its last step still run.
+        steps = [commit.cut_short or (turn.step if _unanswered(turn) else 0)]
     # Calls of an earlier run have their step there.
     return [_step_row(commit, step) for step in steps[:1] if step]
 
@@ -143,7 +143,7 @@ def _step_row(commit: Commit, step: int) -> dict[str, Any]:
         "status": "success",
         "stop_reason": None,
         "model_handle": turn.settings.model,
-        "attempts": 1,
+        "attempts": turn.attempt,
         "context_window_limit": turn.settings.context_window_limit,
         "usage": {},
         "error": None,
@@ -161,7 +161,8 @@ def _step_row(commit: Commit, step: int) -> dict[str, Any]:
                 row |= {"attempts": fact.attempt, "status": "failed", "error": failure_to_json(fact.failure)}
             case RunEnded(stop_reason=stop_reason, failure=failure):
                 row["stop_reason"] = stop_reason.value
-                if _unanswered(turn) and stop_reason is not StopReason.REQUIRES_APPROVAL:
+                unfinished = commit.cut_short == step or _unanswered(turn)
+                if unfinished and stop_reason is not StopReason.REQUIRES_APPROVAL:
                     row["status"] = "cancelled" if stop_reason is StopReason.CANCELLED else "failed"
                     row["error"] = None if failure is None else failure_to_json(failure)
     return row

@@ -1,23 +1,24 @@
 """A fault of ours ends the run that meets it, soon and in words, and costs nobody else anything."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from uuid import UUID
 
 import asyncpg
 import pytest
 
 from services.agent.adapters.faults import passes
+from services.agent.context import UNANSWERED
 from services.agent.fact_log import NewerRelease
 from services.agent.facts import ClientTool, RunStatus, StopReason, Usage
 from services.agent.messages import Call, Decision, Return, Text
 from services.agent.policy import POLICIES
-from services.agent.ports import PeerLost, Reply, ToolInfo
+from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply, ToolInfo
 from services.agent.worker import MOST_FAULTS
 from services.common.errors import Internal, Unavailable
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import World, calls, end, text, world_on
+from tests.integration.agent.world import ORGANIZATION, World, calls, end, shown, text, world_on
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +122,92 @@ async def test_tools_that_are_not_to_be_had_when_an_answer_comes(world: World, m
         (True, "one did not answer: The tool runner is away. It may or may not have taken effect."),
         (True, "This call was denied. Reason: no"),
     ]
+
+
+@pytest.mark.parametrize("seconds", [1.5, 60.0])
+async def test_what_has_returned_outlives_an_interruption(world: World, seconds: float) -> None:
+    hangs = asyncio.Event()
+
+    async def quick(call: Call) -> str:
+        return "It is done."
+
+    async def hang(call: Call) -> str:
+        hangs.set()
+        await asyncio.sleep(60)
+        return "never"
+
+    async with world.replica() as replica:
+        replica.tools.actions, replica.tools.parallel = {"quick": quick, "hang": hang}, frozenset({"quick", "hang"})
+        replica.models.replies = [calls("quick", "hang", "quick")]
+        request = world.request(seconds=seconds)
+        sending = asyncio.create_task(replica.send(request))
+        await hangs.wait()
+        if seconds > 2:
+            await replica.worker.cancel(ORGANIZATION, [(request.run_id, world.agent_id)])
+        events = await sending
+        assert shown(events) == ["assistant", "tool"]
+        assert end(events).run.status is (RunStatus.CANCELLED if seconds > 2 else RunStatus.FAILED)
+        assert replica.tools.cancelled
+        await replica.send(world.request("And now?"))
+        returns = [
+            part for one in replica.models.requests[-1].history for part in one.parts if isinstance(part, Return)
+        ]
+    assert [part.text for part in returns] == ["It is done.", UNANSWERED, "It is done."]
+    status = await world.pool.fetch("SELECT status FROM agent.steps WHERE run_id = $1", request.run_id)
+    assert status == [("cancelled" if seconds > 2 else "failed",)]
+
+
+@pytest.mark.parametrize("seconds", [1.5, 60.0])
+async def test_a_model_call_that_is_cut_short_is_a_step(world: World, seconds: float) -> None:
+    hangs = asyncio.Event()
+
+    async def hang(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+        yield PartDelta(0, "content", "It be")
+        hangs.set()
+        await asyncio.sleep(60)
+
+    async def quick(call: Call) -> str:
+        return "It is done."
+
+    async with world.replica() as replica:
+        replica.tools.actions = {"quick": quick}
+        replica.models.replies = [calls("quick"), hang]
+        request = world.request(seconds=seconds)
+        sending = asyncio.create_task(replica.send(request))
+        await hangs.wait()
+        if seconds > 2:
+            await replica.worker.cancel(ORGANIZATION, [(request.run_id, world.agent_id)])
+        ended = end(await sending)
+    first, second = await world.pool.fetch(
+        "SELECT * FROM agent.steps WHERE run_id = $1 ORDER BY number", request.run_id
+    )
+    assert (first["status"], first["stop_reason"]) == ("success", None)
+    assert (second["number"], second["attempts"], second["usage"], second["prompt_hash"]) == (
+        2, 1, {}, first["prompt_hash"],
+    )  # fmt: skip
+    assert {"llm_request_ns", "ttft_ns"} == second["metrics"].keys()
+    if seconds > 2:
+        assert (second["status"], second["stop_reason"], second["error"]) == ("cancelled", "cancelled", None)
+    else:
+        assert (second["status"], second["stop_reason"]) == ("failed", "error")
+        assert second["error"]["reason"] == "RUN_DEADLINE"
+    # What counts as a step of the run is what came of one.
+    assert ended.steps == 1
+
+
+async def test_a_run_that_is_cancelled_between_two_steps_has_no_step_of_it(world: World) -> None:
+    async with world.replica() as replica:
+        request = world.request()
+
+        async def cancelling(call: Call) -> str:
+            await world.pool.execute("UPDATE agent.runs SET cancel_requested = true WHERE id = $1", request.run_id)
+            return "It is done."
+
+        replica.tools.actions = {"quick": cancelling}
+        replica.models.replies = [calls("quick")]
+        assert end(await replica.send(request)).run.status is RunStatus.CANCELLED
+    steps = await world.pool.fetch("SELECT number, status FROM agent.steps WHERE run_id = $1", request.run_id)
+    assert steps == [(1, "success")]
 
 
 async def test_log_probabilities_that_cannot_be_stored(world: World) -> None:
