@@ -127,7 +127,7 @@ class PostgresCheckpoints:
         async with self._pool.acquire() as connection, connection.transaction():
             row = await connection.fetchrow(sql.FORK_CONVERSATION, *_begun(new.organization_id, point), *values)
             if row is not None:
-                await wait_or_settle(connection, new.organization_id, new.id, may_wait=False)
+                await wait_or_settle(connection, new.organization_id, new.id, may_wait=True)
         return None if row is None else conversation_from_row(row)
 
     async def fork_agent(self, fork: AgentFork, point: Point) -> bool:
