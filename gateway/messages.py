@@ -129,14 +129,18 @@ def _answers(source: message_pb2.ApprovalResponseMessage) -> Rest:
     first = to_rest(decisions[0]) if decisions else {}
     # The older form, one answer for all calls, names none of them: it is told by the deprecated fields alone.
     named = [_answer(one) for one in source.answers if one.HasField("tool_return") or one.decision.tool_call_id]
-    deprecated = {"approve": first.get("approve"), "approval_request_id": None, "reason": first.get("reason")}
+    request_id = first.get("request_id") or None
+    deprecated = {"approve": first.get("approve"), "approval_request_id": request_id, "reason": first.get("reason")}
     return {"approvals": named} | deprecated
 
 
 def _answer(source: message_pb2.Answer) -> Rest:
     if source.HasField("tool_return"):
         return _return(source.tool_return)
-    return {"type": "approval", **to_rest(source.decision)}
+    # Which request it was for is told beside the list.
+    decision = to_rest(source.decision)
+    del decision["request_id"]
+    return {"type": "approval", **decision}
 
 
 def _event(source: message_pb2.EventMessage) -> Rest:

@@ -48,7 +48,7 @@ class ApprovalCreate(Body):
     type: Literal["approval"] = "approval"
     approvals: list[Answer] | None = None
     approve: bool | None = None
-    # The reference's older clients name the message that asked; there is never more than one to answer.
+    # The message that asked; of the older form, too.
     approval_request_id: str | None = None
     reason: str | None = None
     otid: str | None = None
@@ -76,13 +76,17 @@ def input_message(entry: ApprovalCreate | ToolReturnCreate) -> message_pb2.Input
     elif entry.approvals:
         answers = [_answer(one) for one in entry.approvals]
     else:
-        answers = [_decision(approve=bool(entry.approve), reason=entry.reason)]
+        decision = message_pb2.Decision(
+            approve=bool(entry.approve), reason=entry.reason, request_id=entry.approval_request_id or ""
+        )
+        answers = [message_pb2.Answer(decision=decision)]
     return message_pb2.InputMessage(role=message_pb2.MESSAGE_ROLE_APPROVAL, otid=entry.otid, answers=answers)
 
 
 def _answer(entry: Approval | ToolReturn) -> message_pb2.Answer:
     if isinstance(entry, Approval):
-        return _decision(approve=entry.approve, reason=entry.reason, tool_call_id=entry.tool_call_id)
+        decision = message_pb2.Decision(tool_call_id=entry.tool_call_id, approve=entry.approve, reason=entry.reason)
+        return message_pb2.Answer(decision=decision)
     content = parts(entry.tool_return)
     pictures = any(part.HasField("image") for part in content)
     return message_pb2.Answer(
@@ -95,8 +99,3 @@ def _answer(entry: Approval | ToolReturn) -> message_pb2.Answer:
             content=content if pictures else None,
         )
     )
-
-
-def _decision(*, approve: bool, reason: str | None, tool_call_id: str = "") -> message_pb2.Answer:
-    decision = message_pb2.Decision(tool_call_id=tool_call_id, approve=approve, reason=reason)
-    return message_pb2.Answer(decision=decision)

@@ -85,11 +85,15 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A client's answer to the call with the provider's id `call_id`, which waited for approval."""
+    """A client's answer to the call with the provider's id `call_id`, which waited for approval; "": to all that wait.
+
+    `request_id`: the UUID under which those calls are shown; "": whichever wait.
+    """
 
     call_id: str = ""
     approve: bool = False
     reason: str = ""
+    request_id: str = ""
 
 
 Part = Text | Image | Reasoning | RedactedReasoning | Call | Return | Decision

@@ -9,7 +9,7 @@ from uuid import UUID
 from loci.agent.v1 import message_pb2
 from services.agent.messages import Decision, Image, Message, Part, Return, Role, Text, without_nul
 from services.common.errors import InvalidArgument
-from services.common.ids import uuid7
+from services.common.ids import from_public, uuid7
 
 LONGEST_TEXT = 4_000_000
 # Messages of one request.
@@ -17,7 +17,10 @@ MOST_MESSAGES = 100
 
 
 def messages_from_proto(sent: Sequence[message_pb2.InputMessage], run_id: UUID, now: datetime) -> tuple[Message, ...]:
-    """What a client sends, as it will be stored. Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID)."""
+    """What a client sends, as it will be stored.
+
+    Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID, INVALID_ID).
+    """
     if not sent:
         raise InvalidArgument("messages must hold at least one message", reason="MESSAGES_EMPTY")
     if len(sent) > MOST_MESSAGES:
@@ -63,7 +66,9 @@ def _answers(sent: message_pb2.InputMessage, number: int) -> tuple[Part, ...]:
 def _answer(answer: message_pb2.Answer, number: int) -> Part:
     match answer.WhichOneof("answer"):
         case "decision":
-            return Decision(answer.decision.tool_call_id, answer.decision.approve, answer.decision.reason)
+            made = answer.decision
+            request_id = str(from_public("message", made.request_id)) if made.request_id else ""
+            return Decision(made.tool_call_id, made.approve, made.reason, request_id)
         case "tool_return":
             returned = answer.tool_return
             parts = [part for content in returned.content if (part := _part(content, number)) is not None]

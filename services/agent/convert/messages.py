@@ -160,7 +160,12 @@ def _answer(part: Part) -> message_pb2.Answer:
     if isinstance(part, Return):
         return message_pb2.Answer(tool_return=_return(part))
     assert isinstance(part, Decision)
-    decision = message_pb2.Decision(tool_call_id=part.call_id, approve=part.approve, reason=part.reason or None)
+    decision = message_pb2.Decision(
+        tool_call_id=part.call_id,
+        approve=part.approve,
+        reason=part.reason or None,
+        request_id=f"message-{part.request_id}" if part.request_id else "",
+    )
     return message_pb2.Answer(decision=decision)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from services.agent.approvals import Answer, Fits, MustWait, NothingWaits, Repeats, UnknownCalls, Verdict, judge
 from services.agent.facts import StopReason
-from services.agent.messages import Decision, Message, Return, Text
+from services.agent.messages import Decision, Message, Return, Text, gated_calls, piece_id
 from services.agent.turn import CANCELLED, begun, decide
 from tests.unit.agent.asking import ALL, NO, YES, answered, waiting
 from tests.unit.agent.playing import Player, call, message, run_id, settings
@@ -97,6 +97,55 @@ def test_an_answer_to_all_repeats_the_latest_run_only() -> None:
     player.run(["so"])
     assert judged(player, ALL) == NothingWaits()
     assert judged(player, YES) == Repeats(run_id(2))
+
+
+def request(place: int, player: Player, **fields: Any) -> Decision:
+    """A decision for the calls in a message of the history."""
+    asked = player.history[place]
+    return Decision(**{"approve": True, "request_id": str(piece_id(asked.id, gated_calls(asked)[0]))} | fields)
+
+
+def test_a_decision_for_the_request_that_waits() -> None:
+    player = waiting(call("a"), call("b"))
+    assert judged(player, request(-1, player)) == Fits()
+    assert judged(player, request(-1, player, call_id="a"), Decision("b")) == Fits()
+    played = answered(player, request(-1, player))
+    assert (played.shown, [one.name for one in played.ran]) == ("T M end_turn", ["a", "b"])
+
+
+@pytest.mark.parametrize("second", ["<a>", "<b>"])
+def test_a_decision_for_a_request_is_no_answer_to_the_next_one(second: str) -> None:
+    player = waiting()
+    first = request(-1, player)
+    answered(player, first, script=(second,))
+    for given in (first, replace(first, call_id="a"), replace(first, approve=False)):
+        assert judged(player, given) == Repeats(run_id(2))
+    assert judged(player, request(-1, player)) == Fits()
+    wanted = (second[1],)
+    assert judged(player, replace(first, call_id="x")) == UnknownCalls(wanted, ("x",))
+    assert judged(player, first, Decision(second[1])) == UnknownCalls(wanted, (first.request_id,))
+    player.run(["so"], player.say(request(-1, player), role="approval"))
+    assert judged(player, first) == Repeats(run_id(2))
+
+
+def test_a_decision_for_a_request_that_nobody_made() -> None:
+    player = waiting()
+    nowhere = Decision(approve=True, request_id=str(UUID(int=7)))
+    assert judged(player, nowhere) == UnknownCalls(("a",), (nowhere.request_id,))
+    assert judged(player, replace(nowhere, call_id="a")) == UnknownCalls(("a",), ("a",))
+    answered(player, YES)
+    assert judged(player, nowhere) == judged(player, replace(nowhere, call_id="a")) == NothingWaits()
+
+
+def test_a_decision_for_a_request_is_known_again_however_much_was_said_since() -> None:
+    player = waiting(call("a"), call("b"))
+    first = request(-1, player)
+    answered(player, YES)
+    assert judged(player, first) == Fits()
+    answered(player, first)
+    player.run(["so"])
+    assert judged(player, first) == Repeats(run_id(3))
+    assert judged(player, replace(first, call_id="a")) == Repeats(run_id(2))
 
 
 def test_answers_are_known_again_as_long_as_they_are_in_the_window() -> None:

@@ -109,3 +109,20 @@ def test_the_runs_that_ended_because_calls_wait() -> None:
 def test_answers_that_are_on_their_way_already(given: tuple[Answer, ...], run_id: UUID | None) -> None:
     earlier = [(FIRST, ()), (SECOND, (Decision("a"), Return("b"))), (THIRD, (Decision("c"),))]
     assert repeated(given, earlier) == run_id
+
+
+@pytest.mark.parametrize(
+    ("given", "run_id"),
+    [
+        (Decision(approve=True, request_id="r2"), SECOND),
+        (Decision("a", request_id="r2"), SECOND),
+        (Decision("c", request_id="r2"), None),
+        (Decision(approve=True, request_id="r3"), THIRD),
+        (Decision(approve=True, request_id="r4"), None),
+        (Decision(approve=True), SECOND),
+        (Return("c"), THIRD),
+    ],
+)
+def test_decisions_for_another_request_are_not_on_their_way(given: Answer, run_id: UUID | None) -> None:
+    earlier = [(SECOND, (Decision("a", request_id="r2"),)), (THIRD, (Decision(approve=True, request_id="r3"),))]
+    assert repeated((given,), earlier) == run_id

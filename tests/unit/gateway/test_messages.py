@@ -204,6 +204,16 @@ def _image(**fields: Any) -> message_pb2.ContentPart:
             {"message_type": "approval_response_message", "approvals": [], **NO_ANSWER, "approve": True},
         ),
         (
+            _answered(_approved(approve=True, request_id="message-2")),
+            {
+                "message_type": "approval_response_message",
+                "approvals": [],
+                "approve": True,
+                "approval_request_id": "message-2",
+                "reason": None,
+            },
+        ),
+        (
             _answered(message_pb2.Answer(tool_return=message_pb2.ToolReturn(**RETURN))),
             {"message_type": "approval_response_message", "approvals": [{"type": "tool", **RETURN}], **NO_ANSWER},
         ),
@@ -240,7 +250,10 @@ def _image(**fields: Any) -> message_pb2.ContentPart:
         (
             {
                 "event_message": message_pb2.EventMessage(
-                    event_type="compaction", trigger="post_step_context_check", context_window=1_000
+                    event_type="compaction",
+                    trigger="post_step_context_check",
+                    context_window=1_000,
+                    messages_count=9,
                 )
             },
             {
@@ -250,6 +263,7 @@ def _image(**fields: Any) -> message_pb2.ContentPart:
                     "trigger": "post_step_context_check",
                     "context_token_estimate": None,
                     "context_window": 1_000,
+                    "messages_count": 9,
                 },
             },
         ),

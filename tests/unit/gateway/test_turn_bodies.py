@@ -58,7 +58,10 @@ RETURN = {"type": "tool", "tool_call_id": "c1", "tool_return": "4", "status": "s
             [decided(tool_call_id="c1", approve=False, reason="too dear")],
         ),
         # The older form: one answer for all calls.
-        ({"type": "approval", "approve": True, "approval_request_id": "message-1"}, [decided(approve=True)]),
+        (
+            {"type": "approval", "approve": True, "approval_request_id": "message-1"},
+            [decided(approve=True, request_id="message-1")],
+        ),
         ({"approve": False, "reason": "no"}, [decided(approve=False, reason="no")]),
         ({"type": "approval", "approvals": [], "approve": True}, [decided(approve=True)]),
         # The list wins over it.
