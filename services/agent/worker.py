@@ -88,8 +88,11 @@ class Worker:
     async def accept(self, request: TurnRequest, *, stream: bool) -> tuple[Accepted, Subscription | None]:
         """Stores a request and drives it if its turn has come. The first reader misses no event."""
         context = self._context(request.organization_id, request.user_id, request.run_id, request.ancestors)
-        with use_context(context, signer=self._signer):
-            view = asyncio.ensure_future(self._ports.memory.view(request.agent_id, request.conversation_id))
+        view = None
+        if not request.background:
+            # It may well be driven here at once.
+            with use_context(context, signer=self._signer):
+                view = asyncio.ensure_future(self._ports.memory.view(request.agent_id, request.conversation_id))
         self._driven.setdefault(request.run_id, None)
         owned = None
         try:
@@ -97,8 +100,10 @@ class Worker:
             owned = accepted.owned
         finally:
             if owned is None:
-                discard(view)
                 self.unreserve(request.run_id)
+            if view is not None and (owned is None or owned.came_late):
+                discard(view)
+                view = None
         if accepted.successor is not None:
             self.succeed(request.organization_id, *accepted.successor)
         if accepted.interrupts is not None:

@@ -29,9 +29,11 @@ from services.agent.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, O
 from services.agent.messages import Message
 from services.agent.ports import Commit, Counted, Fenced, Owned, Stored
 from services.agent.turn import begun
-from services.common.errors import Aborted, NotFound, ResourceExhausted
+from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 
 LONGEST_LINE = 32
+# A request that violates one of these is there already.
+REQUEST_KEYS = ("runs_pkey", "run_keys_pkey")
 # What becomes of a request for a busy conversation: it waits in line, is refused, or cancels the running one and is
 # next.
 OnBusy = Literal["wait", "reject", "interrupt"]
@@ -94,7 +96,8 @@ class PostgresJournal:
         """Stores a request, or finds the run of the request it repeats.
 
         Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND), ResourceExhausted (CONVERSATION_LINE_FULL), Aborted
-        (CONVERSATION_BUSY, APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID).
+        (CONVERSATION_BUSY, APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID),
+        AlreadyExists (RUN_ID_TAKEN).
         """
         if request.is_retry and request.request_hash is not None:
             run_id = await self._pool.fetchval(sql.FIND_BY_HASH, request.organization_id, request.request_hash)
@@ -107,7 +110,9 @@ class PostgresJournal:
                     return Accepted(request.run_id, started=True, owned=await self._owned(self._pool, request, row))
             async with self._pool.acquire() as connection, connection.transaction():
                 return await self._accept(connection, request)
-        except asyncpg.UniqueViolationError:
+        except asyncpg.UniqueViolationError as error:
+            if error.constraint_name not in REQUEST_KEYS:
+                raise
             run_id = await self._find(self._pool, request)
         except Repeated as repeated:
             run_id = repeated.run_id
@@ -121,10 +126,15 @@ class PostgresJournal:
         return Accepted(run_id, started=False)
 
     async def _find(self, connection: Any, request: TurnRequest) -> UUID | None:
-        """The run that has one of the request's keys, or its id."""
-        run_id: UUID | None = await connection.fetchval(
-            sql.FIND_BY_KEYS, request.organization_id, list(request.keys), request.run_id
-        )
+        """The run that has one of the request's keys, or its id. Raises AlreadyExists (RUN_ID_TAKEN)."""
+        ids = (request.run_id, request.conversation_id)
+        row = await connection.fetchrow(sql.FIND_BY_KEYS, request.organization_id, list(request.keys), *ids)
+        if row is None:
+            return None
+        if row["conversation_id"] != request.conversation_id:
+            sentence = f"run-{request.run_id} is a run of another conversation; send the message under a new id."
+            raise AlreadyExists(sentence, reason="RUN_ID_TAKEN")
+        run_id: UUID = row["run_id"]
         return run_id
 
     async def _start(self, connection: Any, request: TurnRequest, *, fits: bool = False) -> Mapping[str, Any]:
@@ -170,7 +180,9 @@ class PostgresJournal:
             entered = await self._enter(connection, request, front=request.answers)
             return replace(entered, successor=await promote(connection, *ids))
         row = await self._start(connection, request, fits=True)
-        return Accepted(request.run_id, started=True, owned=await self._owned(connection, request, row))
+        owned = await self._owned(connection, request, row)
+        # The head's lock may have been waited for.
+        return Accepted(request.run_id, started=True, owned=replace(owned, came_late=True))
 
     async def _enter_line(self, connection: Any, request: TurnRequest, active: UUID, waiting: int) -> Accepted:
         if (repeated := await self._find(connection, request)) is not None:
@@ -220,11 +232,14 @@ class PostgresJournal:
     async def _owned(self, connection: Any, request: TurnRequest, row: Mapping[str, Any]) -> Owned:
         settings, first_seq = settings_from_body(row["body"]), row["first_seq"]
         before = tuple(message_from_json(shown) for shown in reversed(row["shown"] or ()))
+        came_late = bool(before) and before[-1].created_at >= row["created_at"]
         if first_seq > 1 and not any(message.seq == first_seq - 1 for message in before):
+            came_late = True
             # The turn before this one ended while we waited for the head: what it stored came after we had looked.
             now = await window(connection, request.organization_id, request.conversation_id)
             before = tuple(message for message in now if message.run_id != request.run_id)
         return Owned(
+            came_late=came_late,
             organization_id=request.organization_id,
             user_id=request.user_id,
             run_id=request.run_id,

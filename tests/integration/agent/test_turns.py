@@ -2,18 +2,21 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
 
+import asyncpg
 import pytest
 
 from services.agent.events import Abandoned, Delta, Shown
 from services.agent.facts import RunStatus, StopReason
 from services.agent.messages import Call, Text
-from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply
+from services.agent.ports import BlockView, MemoryView, ModelRequest, PartDelta, PeerLost, Reply
 from services.common.counter import StatementCounter
-from services.common.errors import Aborted, NotFound, ResourceExhausted
+from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
+from services.common.ids import uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import World, calls, end, says, shown, text, world_on
+from tests.integration.agent.world import ORGANIZATION, World, calls, end, says, shown, text, world_on
 
 
 @pytest.fixture(scope="module")
@@ -264,6 +267,27 @@ async def test_retries_attach(world: World) -> None:
     assert [content for _, content in await world.history()] == ["Hello", "once", "Hello", "twice"]
 
 
+@pytest.mark.parametrize("options", [{}, {"background": True}])
+async def test_a_run_id_is_of_one_conversation(world: World, options: dict[str, bool]) -> None:
+    async with world.replica() as replica:
+        first = world.request("Mine.")
+        await replica.send(first)
+        await world.add_agent()
+        with pytest.raises(AlreadyExists, match="a run of another conversation") as error:
+            await replica.send(world.request("Yours?", run_id=first.run_id, **options))
+        assert error.value.reason == "RUN_ID_TAKEN"
+        assert await world.history() == []
+
+
+async def test_what_is_there_twice_and_is_no_request_is_a_fault(world: World) -> None:
+    async with world.replica() as replica:
+        said = world.request("Hello")
+        await replica.send(said)
+        again = replace(world.request("Hello"), messages=said.messages)
+        with pytest.raises(asyncpg.UniqueViolationError, match="messages"):
+            await replica.send(again)
+
+
 async def test_another_replica_goes_on_after_a_crash(world: World) -> None:
     ran: list[str] = []
 
@@ -322,3 +346,29 @@ async def test_an_unknown_agent(world: World) -> None:
         world.agent_id = world.request().run_id
         with pytest.raises(NotFound, match="Agent not found"):
             await replica.send(world.request())
+
+
+async def test_a_request_that_comes_while_a_turn_ends_sees_the_memory_that_it_left(world: World) -> None:
+    before, after = (MemoryView((BlockView(uuid7(), 1, "human", name, 100),)) for name in ("Anna", "Ada"))
+    async with world.replica() as replica:
+        replica.memory.shows = before
+        await replica.send(world.request("I am Anna."))
+        assert replica.memory.views == 1
+        async with world.pool.acquire() as connection, connection.transaction():
+            ended = """
+                WITH head AS (UPDATE agent.conversation_heads SET next_seq = next_seq + 1 WHERE conversation_id = $2
+                              RETURNING log_id, next_seq - 1 AS seq)
+                INSERT INTO agent.messages (organization_id, log_id, seq, id, agent_id, conversation_id, role, content)
+                SELECT $1, log_id, seq, gen_random_uuid(), $2, $2, 'assistant', '[{"type": "text", "text": "Done."}]'
+                FROM head"""
+            await connection.execute(ended, ORGANIZATION, world.agent_id)
+            sending = asyncio.create_task(replica.send(world.request("Who am I?")))
+            async with asyncio.timeout(5):
+                while replica.memory.views < 2:
+                    await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
+            replica.memory.shows = after
+        assert end(await sending).run.stop_reason is StopReason.END_TURN
+        asked = replica.models.requests[-1]
+    assert ("Ada" in asked.prompt, "Anna" in asked.prompt) == (True, False)
+    assert "Done." in [part.text for message in asked.history for part in message.parts if isinstance(part, Text)]

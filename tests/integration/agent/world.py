@@ -88,11 +88,16 @@ class ScriptedModels:
 
 @dataclass
 class ScriptedMemory:
-    """An empty memory."""
+    """A memory that shows what it is told to."""
+
+    shows: MemoryView = field(default_factory=MemoryView)
+    # How often it was looked at.
+    views: int = 0
 
     async def view(self, agent_id: UUID, conversation_id: UUID) -> MemoryView:
-        """Nothing."""
-        return MemoryView()
+        """What it shows now."""
+        self.views += 1
+        return self.shows
 
     async def apply(self, call: Call, site: CallSite, *, create_block: bool = False) -> Return:
         """Never right."""
@@ -139,6 +144,7 @@ class Replica:
     journal: PostgresJournal
     models: ScriptedModels
     tools: ScriptedTools
+    memory: ScriptedMemory
     # What runs beside: streams and notices.
     tasks: list[asyncio.Task[None]]
 
@@ -214,8 +220,8 @@ class World:
         """A replica, stopped at the end unless it died."""
         worker_id, hub, frames = uuid7(), Hub(), PostgresFrames(self.pool)
         journal = PostgresJournal(self.pool, worker_id, on_busy=on_busy)
-        models, tools = ScriptedModels(), ScriptedTools()
-        ports = Ports(journal, models, ScriptedMemory(), tools, PostgresRecall(self.pool))
+        models, tools, memory = ScriptedModels(), ScriptedTools(), ScriptedMemory()
+        ports = Ports(journal, models, memory, tools, PostgresRecall(self.pool))
         recorder, notices = Recorder(frames, keep=keep), PostgresNotices(self.url)
         worker = Worker(journal, ports, Stage(hub, recorder, notices), self.signer)
         tenure = Tenure(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)
@@ -224,7 +230,7 @@ class World:
         tasks = [asyncio.create_task(each()) for each in (recorder.run, notices.run)]
         try:
             await notices.connected()
-            yield Replica(worker, tenure, reader, journal, models, tools, tasks)
+            yield Replica(worker, tenure, reader, journal, models, tools, memory, tasks)
         finally:
             died = all(task.done() for task in tasks)
             for task in tasks:
