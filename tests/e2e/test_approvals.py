@@ -99,6 +99,25 @@ def test_what_is_denied_does_not_run_and_the_model_is_told_why(
     assert human(client, agent_id).endswith("Name: Ada")
 
 
+def test_an_older_client_that_repeats_its_answer_does_not_approve_the_next_call(
+    ask: Callable[..., Any], openai_fake: OpenAIServer
+) -> None:
+    client, agent_id, request = ask()
+    older: Any = {"type": "approval", "approve": True, "approval_request_id": request.id}
+    openai_fake.reply(Reply(calls=(note("Likes: Haskell"),)))
+    first = client.agents.messages.create(agent_id, messages=[older])
+    another = asked_for(first.messages)
+    again = client.agents.messages.create(agent_id, messages=[older])
+    assert [one.id for one in again.messages] == [one.id for one in first.messages]
+    assert "Haskell" not in human(client, agent_id)
+    openai_fake.reply(Reply(text="Noted."))
+    client.agents.messages.create(agent_id, messages=[older | {"approval_request_id": another.id}])
+    assert human(client, agent_id).endswith("Likes: Haskell")
+    listed = client.agents.messages.list(agent_id, order="asc", limit=100).items
+    responses = [one for one in listed if one.message_type == "approval_response_message"]
+    assert [one.approval_request_id for one in responses] == [request.id, another.id]
+
+
 def test_streams_show_requests_and_end(stack: Stack, openai_fake: OpenAIServer) -> None:
     client = stack.client()
     agent_id = create(client, MODEL, tool_rules=[INSERT])

@@ -99,10 +99,10 @@ def test_an_answer_to_all_repeats_the_latest_run_only() -> None:
     assert judged(player, YES) == Repeats(run_id(2))
 
 
-def request(place: int, player: Player, **fields: Any) -> Decision:
-    """A decision for the calls in a message of the history."""
+def request(place: int, player: Player, call_id: str = "") -> Decision:
+    """An approval of the calls in a message of the history."""
     asked = player.history[place]
-    return Decision(**{"approve": True, "request_id": str(piece_id(asked.id, gated_calls(asked)[0]))} | fields)
+    return Decision(call_id, approve=True, request_id=str(piece_id(asked.id, gated_calls(asked)[0])))
 
 
 def test_a_decision_for_the_request_that_waits() -> None:
