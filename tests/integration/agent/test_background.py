@@ -12,12 +12,14 @@ import pytest
 
 from services.agent.adapters.frames import PostgresFrames
 from services.agent.adapters.journal import TurnRequest
+from services.agent.adapters.notices import PostgresNotices
 from services.agent.events import Abandoned, Delta, Ended, Event, Shown
 from services.agent.facts import RunStatus
 from services.agent.messages import Text
 from services.agent.ports import ModelRequest, PartDelta, Reply
 from services.agent.recorder import hour_of
 from services.common.errors import FailedPrecondition, Unavailable
+from services.common.ids import uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, Replica, Script, World, end, text, world_on
@@ -353,6 +355,37 @@ async def test_a_reader_may_go_on_after_any_event(world: World, at: str) -> None
             assert rises(rest[:-1])
 
 
+async def test_readers_that_come_and_go_miss_nothing(world: World) -> None:
+    words = numbered(150)
+
+    async def wander(replicas: Sequence[Replica], run_id: UUID, patience: int) -> str:
+        """Reads a few events here, the next ones there, until the end."""
+        heard, seen, visits = Heard(), 0, 0
+        while True:
+            replica, visits = replicas[visits % len(replicas)], visits + 1
+            follow, news = replica.reader.follow(ORGANIZATION, run_id, after=seen, wants_context=True), 0
+            heard.said.clear()
+            async with aclosing(follow) as events:
+                async for event in events:
+                    heard.take(event, counts=event.sequence > seen)
+                    if isinstance(event, Ended):
+                        return heard.joined
+                    news += event.sequence > seen
+                    seen = max(seen, event.sequence)
+                    if news == patience:
+                        break
+
+    async with world.replica() as first, world.replica(capacity=0) as second:
+        first.models.replies = [telling(words, pause=0.01)]
+        run_id = await begin(first, world.request(background=True))
+        async with asyncio.timeout(20):
+            heard = await asyncio.gather(
+                *(wander(replicas, run_id, patience) for patience in (1, 3, 7) for replicas in ((first,), (second,))),
+                *(wander((first, second), run_id, patience) for patience in (1, 4)),
+            )
+    assert heard == ["".join(words)] * len(heard)
+
+
 async def test_a_reader_that_comes_in_the_middle_gets_the_beginning_and_the_rest(world: World) -> None:
     words, gate = numbered(50), asyncio.Event()
     async with world.replica() as first, world.replica(capacity=0) as second:
@@ -468,6 +501,27 @@ async def test_a_cancel_reaches_the_driver_elsewhere(world: World) -> None:
         await second.worker.cancel(ORGANIZATION, [(run_id, world.agent_id)])
         assert end(await read(first, run_id)).run.status is RunStatus.CANCELLED
         assert time.monotonic() - asked < 0.3
+
+
+async def test_many_notices_go_in_few_messages(world: World) -> None:
+    ids, heard = [uuid7() for _ in range(1_000)], set()
+    one, other = PostgresNotices(world.url), PostgresNotices(world.url)
+    other.heard = lambda notice, subject_id: heard.add((notice, subject_id))
+    one.heard = lambda notice, subject_id: heard.add((notice, UUID(int=0)))
+    tasks = [asyncio.create_task(each.run()) for each in (one, other)]
+    await asyncio.gather(one.connected(), other.connected())
+    for each in (*ids, *ids):
+        one.tell("shown", each)
+    # What a newer release tells is passed over.
+    await world.pool.execute("SELECT pg_notify('loci_agent', 'zsomething,' || $1)", f"q{ids[0].hex}")
+    async with asyncio.timeout(5):
+        while len(heard) < 1_002:
+            await asyncio.sleep(0.01)
+    # Nobody hears himself; both hear a third.
+    assert heard == {*(("shown", each) for each in ids), ("queued", ids[0]), ("queued", UUID(int=0))}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_notices_come_again_after_a_lost_connection(world: World) -> None:

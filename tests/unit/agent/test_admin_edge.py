@@ -1,6 +1,7 @@
 """External callers and the settings of the service."""
 
 import base64
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -104,6 +105,7 @@ def test_all_that_can_be_set(environment: dict[str, str]) -> None:
                 "LOCI_DEFAULT_EMBEDDING": "openai/text-embedding-3-small",
                 "LOCI_BUSY": "reject",
                 "LOCI_RUN_TIMEOUT": "60",
+                "LOCI_STREAM_KEEP": "7200",
             }
         )
     )
@@ -114,7 +116,7 @@ def test_all_that_can_be_set(environment: dict[str, str]) -> None:
     )
     assert (settings.external.listen, settings.external.password) == ("0.0.0.0:8284", "secret")
     assert (settings.defaults.model, settings.on_busy) == ("openai/gpt-4o-mini", "reject")
-    assert settings.run_timeout == 60
+    assert (settings.run_timeout, settings.stream_keep) == (60, timedelta(hours=2))
 
 
 @pytest.mark.parametrize(
@@ -127,6 +129,7 @@ def test_all_that_can_be_set(environment: dict[str, str]) -> None:
         ({"LOCI_DEFAULT_MODEL": "gpt-4o"}, "LOCI_DEFAULT_MODEL=loci/demo"),
         ({"LOCI_BUSY": "maybe"}, "wait, reject"),
         ({"LOCI_RUN_TIMEOUT": "soon"}, "LOCI_RUN_TIMEOUT"),
+        ({"LOCI_STREAM_KEEP": "a day"}, "LOCI_STREAM_KEEP"),
         ({"LOCI_AGENT_EXTERNAL_LISTEN": "0.0.0.0:8284"}, "LETTA_SERVER_PASSWORD"),
     ],
 )
