@@ -32,8 +32,9 @@ from services.agent.turn import begun
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 
 LONGEST_LINE = 32
-# A request that violates one of these is there already.
-REQUEST_KEYS = ("runs_pkey", "run_keys_pkey")
+# A request that violates one of these is there already: its run, the first fact of that, or one of its keys. Which of
+# them says so first is up to the planner.
+REQUEST_KEYS = ("runs_pkey", "facts_pkey", "run_keys_pkey")
 # What becomes of a request for a busy conversation: it waits in line, is refused, or cancels the running one and is
 # next.
 OnBusy = Literal["wait", "reject", "interrupt"]

@@ -319,9 +319,10 @@ WITH next AS (
 SELECT run_id, CASE WHEN alive THEN home_id END AS home_id FROM next
 """
 
+# A key is of one conversation; an id may be any run's. $1 organization, $2 keys, $3 run, $4 conversation
 FIND_BY_KEYS = """
-SELECT run_id FROM agent.run_keys WHERE organization_id = $1 AND key = ANY($2::text[])
-UNION ALL SELECT id FROM agent.runs WHERE organization_id = $1 AND id = $3 LIMIT 1
+SELECT run_id, $4::uuid AS conversation_id FROM agent.run_keys WHERE organization_id = $1 AND key = ANY($2::text[])
+UNION ALL SELECT id, conversation_id FROM agent.runs WHERE organization_id = $1 AND id = $3 LIMIT 1
 """
 
 # Whoever attaches to a run that still waits becomes its home: its reader is here. $1 organization, $2 run, $3 worker
