@@ -7,7 +7,8 @@ from services.common.settings import Env
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
-    """url: for the service's own use, perhaps through PgBouncer; direct_url: for migrations."""
+    """url: for the service's own use, perhaps through PgBouncer; direct_url: past it, for migrations
+    and notices between replicas."""
 
     url: str
     direct_url: str

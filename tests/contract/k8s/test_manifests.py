@@ -151,12 +151,12 @@ def test_every_service_port_is_a_port_of_its_pod(documents: list[Document]) -> N
         assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports[pod]
 
 
-def references(container: Document) -> Iterator[tuple[str, str, str]]:
-    """(kind, name, key) of what the container takes from objects that must exist."""
+def references(container: Document, *, optional: bool = False) -> Iterator[tuple[str, str, str]]:
+    """(kind, name, key) of what the container takes from objects that must exist, or that may."""
     for variable in container.get("env", []):
         for source, kind in (("secretKeyRef", "Secret"), ("configMapKeyRef", "ConfigMap")):
             reference = variable.get("valueFrom", {}).get(source)
-            if reference and not reference.get("optional"):
+            if reference and reference.get("optional", False) is optional:
                 yield kind, reference["name"], reference["key"]
 
 
@@ -180,6 +180,15 @@ def test_only_edges_sign_and_know_the_password(documents: list[Document]) -> Non
     assert holders["loci-encryption-key"] == {"llm-gateway", "tool-runner"}
     assert holders["loci-public-keys"] == SERVICES | {"gateway"}
     assert holders["loci-database"] == SERVICES | {"migrations"}
+
+
+def test_optional_secrets_are_for_whom_they_concern(documents: list[Document]) -> None:
+    holders: dict[str, set[str]] = {}
+    for _, container in containers(documents):
+        for _, name, key in references(container, optional=True):
+            holders.setdefault(f"{name}/{key}", set()).add(container["name"])
+    direct = {f"loci-database/{name}-direct": {name} for name in SERVICES}
+    assert holders == direct | {"loci-webhooks/LOCI_WEBHOOK_SECRET": {"agent"}}
 
 
 def test_each_service_gets_its_own_database_url(documents: list[Document]) -> None:

@@ -22,6 +22,8 @@ SECRETS = {
     "ANTHROPIC_API_KEY": "sk-2",
     "LOCI_DATABASE_URL": "postgresql://x",
     "LOCI_MEMORY_DATABASE_URL": "postgresql://m",
+    "LOCI_DATABASE_DIRECT_URL": "postgresql://d",
+    "LOCI_WEBHOOK_SECRET": "hush",
 }
 HOME = Home(Path("/h"))
 
@@ -39,7 +41,9 @@ def told(name: str) -> dict[str, str]:
         ("OPENAI_API_KEY", {"llm_gateway"}),
         ("ANTHROPIC_API_KEY", {"llm_gateway"}),
         ("LOCI_DATABASE_URL", set(SERVICES)),
+        ("LOCI_DATABASE_DIRECT_URL", set(SERVICES)),
         ("LOCI_MEMORY_DATABASE_URL", set()),
+        ("LOCI_WEBHOOK_SECRET", {"agent"}),
         ("LOCI_CONTEXT_PUBLIC_KEYS", {"gateway", *SERVICES, "helper"}),
         ("PATH", {"gateway", *SERVICES, "helper"}),
     ],
@@ -81,5 +85,5 @@ def test_the_ready_text_says_what_is_missing_and_never_a_secret() -> None:
     text = ready_text(settings, HOME, None)
     assert "off: port 8284 is in use" in text
     assert "OPENAI_API_KEY and ANTHROPIC_API_KEY found" in text
-    assert not any(secret in text for secret in ("sk-1", "sk-2", '"pw"', "postgresql"))
+    assert not any(secret in text for secret in ("sk-1", "sk-2", '"pw"', "postgresql", "hush"))
     assert "rule-based demo" in ready_text(RunSettings.from_environment({}), HOME, 8284)
