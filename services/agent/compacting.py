@@ -22,6 +22,7 @@ from services.agent.policy import POLICIES
 from services.agent.ports import CallSite, Memory, ModelRequest, Models, PeerLost, Reply
 from services.agent.positions import Positions
 from services.agent.replies import sound
+from services.agent.shrinking import with_clamped_returns
 from services.agent.sizes import estimate
 from services.agent.summary import clipped, joined_block, packed, summary_tokens
 from services.agent.transcript import SummaryRequest, request, request_to_itself
@@ -65,6 +66,8 @@ class Compactor:
 
     async def perform(self, turn: Turn, action: Compact) -> AsyncGenerator[Compacting | Fact]:
         """Word that it begins, where there is something to do, then what came of it."""
+        # What is summarised is what the model was shown, and so is what is measured.
+        turn = replace(turn, history=with_clamped_returns(turn.history, turn.settings.context_window_limit))
         step = step_id(turn.run_id, turn.step)
         settings, ready = _settings(turn), await self._ready(turn, step)
         fixed = 0 if ready is None else ready.fixed

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from services.agent.messages import Call, Return
 from services.agent.ports import CallSite, Memory, Recall, ToolInfo, Tools
-from services.agent.sizes import clamp_return
+from services.agent.sizes import storable_return
 from services.common.errors import Cancelled, DeadlineExceeded, LociError, Unavailable
 
 RECALL_TOOLS = frozenset({"conversation_search"})
@@ -82,8 +82,7 @@ async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runne
     except Exception:  # noqa: BLE001
         _log.exception("call %s failed", call.key)
         return _refusal(call, f"{call.name} failed. {_UNKNOWN}")
-    text = clamp_return(_cut(returned.text, tool.return_char_limit), site.settings.context_window_limit)
-    return replace(returned, text=text)
+    return replace(returned, text=storable_return(_cut(returned.text, tool.return_char_limit)))
 
 
 def unanswered(call: Call, error: LociError) -> Return:

@@ -37,7 +37,7 @@ from services.agent.ports import (
 from services.agent.positions import Positions
 from services.agent.prompt import compile_prompt, overriding_prompt, with_recalled, with_skills
 from services.agent.replies import as_written, reply_parts, sound, tokens_of
-from services.agent.shrinking import with_short_returns
+from services.agent.shrinking import with_clamped_returns, with_short_returns
 from services.agent.sizes import estimate, estimate_text
 from services.agent.turn import Turn, step_id
 from services.common.errors import LociError, Unavailable
@@ -139,7 +139,8 @@ class ModelCalls:
         if (hopeless := _hopeless(ready, surely)) is not None:
             yield ModelFailed(action.step, first, hopeless)
             return
-        history = as_written(sendable(turn.history))
+        clamped = with_clamped_returns(turn.history, turn.settings.context_window_limit)
+        history = as_written(sendable(clamped))
         # Old returns are cut without a summary; what would be left out is worth one.
         if not turn.compactions and not fits(with_short_returns(history), window=ready.window, fixed=ready.fixed):
             yield ContextOverflowed(action.step, first)

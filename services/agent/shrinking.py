@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from services.agent.messages import Call, Image, Message, Part, Reasoning, RedactedReasoning, Return, Text, text_of
 from services.agent.sizes import (
     BYTES_PER_TOKEN,
     bytes_for,
     bytes_of,
+    clamp_return,
     clip,
     clip_arguments,
     estimate,
@@ -30,6 +32,11 @@ def in_words(message: Message) -> Message:
     if not any(isinstance(part, Image) or (isinstance(part, Return) and part.images) for part in message.parts):
         return message
     return replace(message, parts=tuple(map(_part_in_words, message.parts)))
+
+
+def with_clamped_returns(history: Sequence[Message], window: int) -> tuple[Message, ...]:
+    """The stored history with what may be shown of each tool return in a window of so many tokens."""
+    return tuple(map(partial(_with_clamped_returns, window=window), history))
 
 
 def with_short_returns(history: Sequence[Message]) -> list[Message]:
@@ -110,6 +117,14 @@ def _cut(part: Part, most: int) -> Part:
 
 def _with_short_return(message: Message) -> Message:
     return replace(in_words(message), parts=tuple(_cut(part, OLD_RETURN_BYTES) for part in in_words(message).parts))
+
+
+def _with_clamped_returns(message: Message, window: int) -> Message:
+    def clamped(part: Part) -> Part:
+        return replace(part, text=clamp_return(part.text, window)) if isinstance(part, Return) else part
+
+    parts = tuple(map(clamped, message.parts))
+    return message if parts == message.parts else replace(message, parts=parts)
 
 
 def _part_in_words(part: Part) -> Part:

@@ -19,7 +19,9 @@ CALL_TOKENS = 8
 # A tool return may fill this part of the window, at 4 characters per token; LETTA V1 API, tool returns.
 RETURN_SHARE = 0.2
 LEAST_RETURN_CHARS = 5_000
-STORED = "conversation_search finds the whole"
+# Of a tool's return so many characters are stored.
+MOST_RETURN_CHARS = 1024 * 1024
+STORED = "conversation_search finds their words"
 
 
 def weight(message: Message) -> int:
@@ -91,7 +93,13 @@ def clip_arguments(arguments: str, most: int) -> str:
 
 def clamp_return(text: str, window: int) -> str:
     """A tool's return in the characters that one may have in a window of so many tokens."""
-    return clip_chars(text, max(LEAST_RETURN_CHARS, int(window * RETURN_SHARE * 4)), "ask the tool for less at a time")
+    hint = f"ask the tool for less at a time; {STORED}"
+    return clip_chars(text, max(LEAST_RETURN_CHARS, int(window * RETURN_SHARE * 4)), hint)
+
+
+def storable_return(text: str) -> str:
+    """A tool's return in the characters that are stored of one."""
+    return clip_chars(text, MOST_RETURN_CHARS, "a return is stored up to this length; ask the tool for less at a time")
 
 
 def level(sizes: Iterable[int], room: int) -> int:

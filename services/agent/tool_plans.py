@@ -17,7 +17,7 @@ from services.agent.offers import CLIENT, Offer, offer
 from services.agent.policy import POLICIES
 from services.agent.ports import ToolInfo
 from services.agent.rule_words import violation
-from services.agent.sizes import clamp_return
+from services.agent.sizes import storable_return
 from services.agent.turn import Turn
 
 
@@ -52,7 +52,7 @@ def _given(turn: Turn, action: RunTools) -> Mapping[str, Answer]:
 
 def _planned(asked: Call, call: Call | Return, turn: Turn, offered: Offer, earlier: bool) -> tuple[Call | Return, bool]:
     if isinstance(call, Return):
-        return replace(call, text=clamp_return(call.text, turn.settings.context_window_limit)), False
+        return replace(call, text=storable_return(call.text)), False
     tool = offered.tool(call.name)
     if tool is None or (tool.tool_type == CLIENT and earlier and not asked.gate):
         known = ", ".join(sorted(tool.name for tool in offered.tools)) or "none"

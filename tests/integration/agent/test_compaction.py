@@ -12,7 +12,7 @@ from services.agent.adapters.learned_windows import PostgresLearnedWindows
 from services.agent.adapters.recall import PostgresRecall
 from services.agent.events import Compacting, Event, Shown
 from services.agent.facts import Options, RunStatus, Settings, StopReason, Usage
-from services.agent.messages import Call, Text
+from services.agent.messages import Call, Return, Text
 from services.agent.ports import CallSite, ModelRequest, Reply
 from services.agent.sizes import estimate
 from services.agent.summary import summary_of, unpack
@@ -100,6 +100,38 @@ async def test_what_was_compacted_is_found(world: World) -> None:
         site = CallSite(ORGANIZATION, world.agent_id, world.agent_id, uuid7(), uuid7(), settings)
         found = await recall.search(Call("k", "c", "conversation_search", '{"query": "Schopenhauer"}'), site)
     assert "my cat is called Schopenhauer" in found.text
+
+
+async def test_a_long_return_is_stored_whole_and_shown_and_measured_as_far_as_a_window_shows_one(world: World) -> None:
+    whole = "\n".join(f"line {number} of the log" for number in range(10_000))
+
+    async def log(call: Call) -> str:
+        return whole
+
+    async with world.replica() as replica:
+        replica.tools.actions = {"log": log}
+        replica.tools.return_char_limit = len(whole)
+        replica.models.replies = [calls("log"), text("Long."), text("Yes."), text("Yes.")]
+        events = await replica.send(world.request("Read the log."))
+        await replica.send(world.request("Was it?"))
+        asked = [request.history[2].parts[0] for request in replica.models.requests[1:]]
+        compacted = await replica.send(compaction(world, mode="all"))
+    (kept,) = [
+        part for event in events if isinstance(event, Shown) for part in event.message.parts if isinstance(part, Return)
+    ]
+    assert kept.text == whole
+    assert whole in [said for role, said in await world.history() if role == "tool"]
+    for shown_part in asked:
+        assert isinstance(shown_part, Return)
+        assert WINDOW * 0.8 - 100 < len(shown_part.text) <= WINDOW * 0.8
+        assert shown_part.text.startswith("line 0 of")
+        assert shown_part.text.endswith("line 9999 of the log")
+    # No summary was called for by what is stored but not shown.
+    assert not any(isinstance(event, Compacting) for event in events)
+    summarised = replica.models.summary_requests[0].history[-1].parts[0]
+    assert isinstance(summarised, Text)
+    assert "characters are left out here" in summarised.text
+    assert len(summaries(compacted)) == 1
 
 
 async def test_an_overflow_is_compacted_and_the_call_made_again(world: World) -> None:

@@ -116,12 +116,21 @@ class ScriptedTools:
     # Those that may run at the same time, and the schemas of those that take arguments.
     parallel: frozenset[str] = frozenset()
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
+    return_char_limit: int = 50_000
     cancelled: list[str] = field(default_factory=list)
 
     async def describe(self, tool_ids: Sequence[UUID]) -> tuple[ToolInfo, ...]:
         """All of them."""
         return tuple(
-            ToolInfo(uuid7(), name, "custom", "", self.parameters.get(name, {"type": "object"}), name in self.parallel)
+            ToolInfo(
+                id=uuid7(),
+                name=name,
+                tool_type="custom",
+                description="",
+                parameters=self.parameters.get(name, {"type": "object"}),
+                parallel=name in self.parallel,
+                return_char_limit=self.return_char_limit,
+            )
             for name in self.actions
         )
 

@@ -1,7 +1,7 @@
 """Tool calls: whatever goes wrong is said to the model, never raised."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import AsyncMock
 from uuid import UUID
@@ -12,6 +12,7 @@ from services.agent.dispatch import run_call, run_calls
 from services.agent.facts import Settings
 from services.agent.messages import Call, Return
 from services.agent.ports import CallSite, ToolInfo
+from services.agent.sizes import MOST_RETURN_CHARS
 from services.common.errors import DeadlineExceeded, NotFound, Unavailable
 
 ID = UUID(int=1)
@@ -54,6 +55,13 @@ async def test_a_tool_that_went_away_after_the_call_was_planned() -> None:
 async def test_long_returns_are_cut_with_a_marker() -> None:
     text = (await returned(Return("c", "roll", "123456"))).text
     assert text == "1234... [cut: 2 of 6 characters are not shown]"
+
+
+async def test_what_a_tool_may_return_is_stored_whole_whatever_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TOOLS, "roll", replace(TOOLS["roll"], return_char_limit=2 * MOST_RETURN_CHARS))
+    assert (await returned(Return("c", "roll", "x" * MOST_RETURN_CHARS))).text == "x" * MOST_RETURN_CHARS
+    cut = (await returned(Return("c", "roll", "x" * (MOST_RETURN_CHARS + 1)))).text
+    assert MOST_RETURN_CHARS - 10 < len(cut) <= MOST_RETURN_CHARS
 
 
 # Several calls -----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from services.agent.approvals import Answer
 from services.agent.facts import ClientTool
 from services.agent.messages import Call, Decision, Image, Return, Text, gated_calls, pieces
-from services.agent.sizes import LEAST_RETURN_CHARS
+from services.agent.sizes import MOST_RETURN_CHARS
 from services.agent.tool_rules import Children, ExitLoop, MaxCount, RequiredBeforeExit, RequiresApproval, RunFirst
 from tests.unit.agent.asking import ALL, GATED, MINE, NO, YES, answered, waiting
 from tests.unit.agent.playing import Player, call, run_id, settings, tool
@@ -84,20 +84,17 @@ def test_a_denial_is_an_error_and_was_not_run() -> None:
     assert (returned.is_error, returned.refused) == (True, True)
 
 
-def test_all_that_a_client_returns_is_kept_and_its_text_clamped() -> None:
+def test_all_that_a_client_returns_is_kept() -> None:
     picture = Image("AAAA", media_type="image/png")
     given = Return("mine", "other", "x" * 100_000, True, ("out",), ("err",), (picture,))
     (returned,) = answered(waiting(call("mine")), given).returns
-    assert replace(returned, text="") == Return("mine", "mine", "", True, ("out",), ("err",), (picture,))
-    # A fifth of the window, at 4 characters for a token.
-    assert 25_590 < len(returned.text) <= 25_600
-    assert "characters are left out" in returned.text
+    assert returned == Return("mine", "mine", "x" * 100_000, True, ("out",), ("err",), (picture,))
 
 
-def test_a_client_may_always_return_so_much() -> None:
-    player = waiting(call("mine"), agent=replace(settings(client_tools=(MINE,)), context_window_limit=100))
-    (returned,) = answered(player, Return("mine", "", "x" * 100_000)).returns
-    assert LEAST_RETURN_CHARS - 10 < len(returned.text) <= LEAST_RETURN_CHARS
+def test_what_is_too_large_for_any_window_is_cut_with_a_marker() -> None:
+    (returned,) = answered(waiting(call("mine")), Return("mine", "", "x" * (MOST_RETURN_CHARS + 1))).returns
+    assert MOST_RETURN_CHARS - 10 < len(returned.text) <= MOST_RETURN_CHARS
+    assert "characters are left out here; a return is stored up to this length" in returned.text
 
 
 def test_calls_keep_the_step_and_the_keys_of_their_reply() -> None:
