@@ -10,7 +10,6 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from services.agent.lists import Place
 from services.agent.messages import Message, Return, text_of
 
 LABEL_CHARACTERS = 80
@@ -34,16 +33,17 @@ class CheckpointRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """See loci.agent.v1.Checkpoint. `run_ids`: the runs whose edits may count, its own first.
+    """See loci.agent.v1.Checkpoint. `place`: its last message's segment and place there; see lists.Place.
 
-    `seen`: the versions that its step saw; of a run its last step, of an input its first. `until`: the ids of the steps
-    whose edits count; None: all of its runs. `foreign`: it is of the conversation that this one was forked from.
+    `seen`: the versions that its step saw; of a run its last step, of an input its first. `run_ids`: the runs whose
+    edits may count, its own first; `until`: the steps whose edits do, None: all. The agent and the conversation are
+    those in which its last message was said.
     """
 
     ref: CheckpointRef
     run_id: UUID
     message: Message
-    place: Place
+    place: tuple[int, int]
     label: str
     seen: Mapping[UUID, int]
     run_ids: tuple[UUID, ...] = ()

@@ -8,8 +8,14 @@ from uuid import UUID, uuid5
 import asyncpg
 
 from services.agent.adapters import checkpoint_sql as sql
+from services.agent.adapters.checkpoint_rows import (
+    arrays,
+    checkpoint_from_row,
+    columns,
+    rewind_from_row,
+    segments_from_rows,
+)
 from services.agent.adapters.conversation_store import conversation_from_row
-from services.agent.adapters.rows import message_from_row
 from services.agent.adapters.waiting_calls import wait_or_settle
 from services.agent.checkpoints import (
     Checkpoint,
@@ -19,21 +25,17 @@ from services.agent.checkpoints import (
     View,
     closed,
     cut_at,
-    label_of,
 )
 from services.agent.conversation_administration import no_such_conversation
 from services.agent.conversations import Conversation
 from services.agent.lists import Place, moment_of, place_of, place_token
-from services.agent.messages import Text, parts_from_json
 from services.agent.ports_checkpoints import AgentFork, Inherited, NewRewind, Point, Rewind, RewoundBlock
 from services.agent.ports_conversations import NewConversation
-from services.agent.turn import step_id
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.common.ids import to_public, uuid7
 from services.common.paging import Moment, Page, PageOf, cut, moment_token
 
 _PREFIXES = {CheckpointKind.INPUT: "message", CheckpointKind.STEP: "step", CheckpointKind.RUN: "run"}
-_SUBJECTS = {CheckpointKind.INPUT: "id", CheckpointKind.STEP: "step_id", CheckpointKind.RUN: "run_id"}
 _END = Place(2**31 - 1, 0)
 # What a conversation does not show any more is before all that it shows.
 _BEHIND = -1
@@ -56,9 +58,9 @@ class PostgresCheckpoints:
         token: str = "",
         after: Checkpoint | None = None,
     ) -> PageOf[Checkpoint]:
-        before = min(place_of(token) if token else _END, _END if after is None else after.place)
+        before = min(place_of(token) if token else _END, _END if after is None else Place(*after.place))
         rows = await self._pool.fetch(sql.LIST, organization_id, conversation_id, *before, size + 1)
-        return cut([_checkpoint(row) for row in rows], Page(size), lambda each: place_token(each.place))
+        return cut([checkpoint_from_row(row) for row in rows], Page(size), lambda each: place_token(Place(*each.place)))
 
     async def find(self, organization_id: UUID, conversation_id: UUID, ref: CheckpointRef) -> Point:
         async with (
@@ -74,12 +76,12 @@ class PostgresCheckpoints:
             if head is None:
                 raise no_such_conversation(new.conversation_id)
             if (made := await connection.fetchrow(sql.REWIND, *ids, new.id)) is not None:
-                return _same(new, _rewind(new.conversation_id, made))
+                return _same(new, rewind_from_row(new.conversation_id, made))
             await _refuse_busy(connection, new.organization_id, head)
             point = await _find(connection, *ids, new.to)
             newest = await connection.fetch(sql.LIST, *ids, *_END, 1)
             await self._cut(connection, new, point, head["next_seq"], await restore(point), newest)
-            return _rewind(new.conversation_id, await connection.fetchrow(sql.REWIND, *ids, new.id))
+            return rewind_from_row(new.conversation_id, await connection.fetchrow(sql.REWIND, *ids, new.id))
 
     async def _cut(
         self,
@@ -92,16 +94,16 @@ class PostgresCheckpoints:
     ) -> None:
         ids, view, end = (new.organization_id, new.conversation_id), point.view, _end(point)
         rows = await connection.fetch(sql.SEGMENTS, *ids)
-        left = _checkpoint(newest[0]).ref if newest else None
+        left = checkpoint_from_row(newest[0]).ref if newest else None
         noted = [asdict(block) | {"block_id": str(block.block_id)} for block in blocks]
-        await connection.execute(sql.KEEP, *ids, new.id, *_columns(new.to), *_columns(left), noted, new.user_id)
-        await connection.execute(sql.KEEP_SEGMENTS, *ids, new.id, *_arrays(closed(_segments(rows), next_seq)))
+        await connection.execute(sql.KEEP, *ids, new.id, *columns(new.to), *columns(left), noted, new.user_id)
+        await connection.execute(sql.KEEP_SEGMENTS, *ids, new.id, *arrays(closed(segments_from_rows(rows), next_seq)))
         # A place is left out before what comes now: a turn that waited for the head looks for what is right before
         # its own messages, does not find it and reads the window once more.
         log_id, first_seq = uuid7(), end.seq + 2
         ordinal = max(row["ordinal"] for row in rows) + 1
         segments = (*point.segments, Segment(log_id, first_seq))
-        await connection.execute(sql.REPLACE, *ids, *_arrays(segments), ordinal)
+        await connection.execute(sql.REPLACE, *ids, *arrays(segments), ordinal)
         await connection.execute(
             sql.MOVE_HEAD, *ids, log_id, first_seq, ordinal + view.segment, view.seq, view.summary_id
         )
@@ -110,7 +112,7 @@ class PostgresCheckpoints:
     async def rewinds(self, organization_id: UUID, conversation_id: UUID, *, size: int, token: str) -> PageOf[Rewind]:
         last = tuple(moment_of(token)) if token else (None, None)
         rows = await self._pool.fetch(sql.REWINDS, organization_id, conversation_id, *last, size + 1)
-        found = [_rewind(conversation_id, row) for row in rows]
+        found = [rewind_from_row(conversation_id, row) for row in rows]
         return cut(found, Page(size), lambda each: moment_token(Moment(each.created_at, each.id)))
 
     async def fork(
@@ -161,20 +163,20 @@ def reservation(new_id: UUID) -> UUID:
 async def _find(connection: Any, organization_id: UUID, conversation_id: UUID, ref: CheckpointRef) -> Point:
     ends = [(row["log_id"], row["seq"]) for row in await connection.fetch(sql.FIND[ref.kind], organization_id, ref.id)]
     rows = await connection.fetch(sql.SEGMENTS, organization_id, conversation_id)
-    segments, ordinal = _longest(_segments(rows), ends), _BEHIND
+    segments, ordinal = _longest(segments_from_rows(rows), ends), _BEHIND
     if segments:
         ordinal = rows[len(segments) - 1]["ordinal"]
     for end in ends if not segments else ():
         left = await connection.fetch(sql.LEFT_BEHIND, organization_id, conversation_id, *end)
-        segments = segments or _longest(_segments(left), [end])
+        segments = segments or _longest(segments_from_rows(left), [end])
     if not segments:
         public = to_public(_PREFIXES[ref.kind], ref.id)
         raise NotFound(f"This conversation has no checkpoint {public}", reason="CHECKPOINT_NOT_FOUND")
     last = segments[-1]
     row = await connection.fetchrow(sql.DETAILS, organization_id, last.log_id, last.to_seq, ref.kind)
-    view = await connection.fetchrow(sql.VIEW, organization_id, *_arrays(segments))
-    checkpoint = _checkpoint(row)
-    checkpoint = replace(checkpoint, place=Place(ordinal, checkpoint.place.seq))
+    view = await connection.fetchrow(sql.VIEW, organization_id, *arrays(segments))
+    checkpoint = checkpoint_from_row(row)
+    checkpoint = replace(checkpoint, place=Place(ordinal, segments[-1].to_seq or 0))
     return Point(checkpoint, segments, View() if view is None else View(*view))
 
 
@@ -203,53 +205,6 @@ def _same(new: NewRewind, made: Rewind) -> Rewind:
     return made
 
 
-def _checkpoint(row: Mapping[str, Any]) -> Checkpoint:
-    kind, message = CheckpointKind(row["kind"]), message_from_row(row)
-    run_id, seen_run = row["run_id"], row["seen_run_id"]
-    said = parts_from_json(row["said"] or ())
-    checkpoint = Checkpoint(
-        ref=CheckpointRef(kind, _subject(kind, row)),
-        run_id=run_id,
-        message=message,
-        place=Place(row["ordinal"], row["seq"]),
-        label=label_of(kind, message, " ".join(part.text for part in said if isinstance(part, Text))),
-        seen={UUID(block_id): version for block_id, version in (row["seen"] or {}).items()},
-        agent_id=row["agent_id"],
-        conversation_id=row["conversation_id"],
-    )
-    if kind is CheckpointKind.INPUT:
-        return checkpoint
-    if kind is CheckpointKind.RUN or seen_run is None:
-        return replace(checkpoint, run_ids=(run_id,))
-    # Calls of an earlier run are answered in this one, before its own steps.
-    steps = {step_id(seen_run, number) for number in range(row["seen_number"] + 1)}
-    return replace(checkpoint, run_ids=(run_id, seen_run), until=frozenset(steps | {step_id(run_id, 0)}))
-
-
-def _subject(kind: CheckpointKind, row: Mapping[str, Any]) -> UUID:
-    subject: UUID = row[_SUBJECTS[kind]]
-    return subject
-
-
-def _rewind(conversation_id: UUID, row: Mapping[str, Any]) -> Rewind:
-    to = CheckpointRef(CheckpointKind(row["to_kind"]), row["to_id"])
-    left = CheckpointRef(CheckpointKind(row["left_kind"]), row["left_id"]) if row["left_id"] else None
-    blocks = (RewoundBlock(**(block | {"block_id": UUID(block["block_id"])})) for block in row["blocks"])
-    return Rewind(row["id"], conversation_id, to, left, tuple(blocks), row["created_at"], row["created_by_id"])
-
-
-def _columns(ref: CheckpointRef | None) -> tuple[str | None, UUID | None]:
-    return (None, None) if ref is None else (ref.kind.value, ref.id)
-
-
-def _segments(rows: Sequence[Mapping[str, Any]]) -> tuple[Segment, ...]:
-    return tuple(Segment(row["log_id"], row["from_seq"], row["to_seq"]) for row in rows)
-
-
-def _arrays(segments: Sequence[Segment]) -> tuple[list[UUID], list[int], list[int | None]]:
-    return [each.log_id for each in segments], [each.from_seq for each in segments], [each.to_seq for each in segments]
-
-
 def _end(point: Point) -> Place:
     """The last message's place among the point's own segments."""
     return Place(len(point.segments) - 1, point.segments[-1].to_seq or 0)
@@ -259,4 +214,4 @@ def _begun(organization_id: UUID, point: Point) -> tuple[Any, ...]:
     """The parameters of how a fork begins: $1 to $9."""
     view = point.view
     own = (uuid7(), _end(point).seq + 1)
-    return (organization_id, *_arrays(point.segments), *own, view.segment, view.seq, view.summary_id)
+    return (organization_id, *arrays(point.segments), *own, view.segment, view.seq, view.summary_id)

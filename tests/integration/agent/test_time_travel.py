@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from services.agent.checkpoints import CheckpointKind, CheckpointRef
 from services.agent.ports_checkpoints import NewRewind
 from services.common.counter import StatementCounter
 from services.common.database import open_pool
-from services.common.errors import Aborted, AlreadyExists, InvalidArgument, LociError, NotFound
+from services.common.errors import Aborted, AlreadyExists, InvalidArgument, LociError, NotFound, Unavailable
 from services.common.ids import from_public, to_public, uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
@@ -351,6 +352,63 @@ async def test_a_turn_that_waits_for_a_rewind_sees_what_it_left(world: TravelWor
     await checkpoints.rewind(new, slowly)
     await turn[0]
     assert world.peers.heard[0] == ["one", "What now?"]
+
+
+async def test_memory_that_is_away_changes_nothing(world: TravelWorld) -> None:
+    agent_id = await create(world)
+    for said in ("one", "two"):
+        await world.say(agent_id, said)
+    before = await world.checkpoints(agent_id)
+
+    async def fails(_: Any) -> list[Any]:
+        raise Unavailable("memory is away", reason="PEER_UNAVAILABLE")
+
+    new = NewRewind(
+        organization_id=ORGANIZATION,
+        user_id=ORGANIZATION,
+        conversation_id=from_public("agent", agent_id),
+        id=uuid7(),
+        to=CheckpointRef(CheckpointKind.RUN, from_public("run", await world.run_of(agent_id, "one"))),
+    )
+    error = await refused(PostgresCheckpoints(world.world.pool).rewind(new, fails))
+    assert error.reason == "PEER_UNAVAILABLE"
+    assert await world.checkpoints(agent_id) == before
+    assert await world.world.rows("conversation_rewinds") == 0
+    assert await world.say(agent_id, "three") == f"I know: {NOTHING}"
+
+
+async def test_turns_and_rewinds_at_once(world: TravelWorld) -> None:
+    agent_id = await create(world)
+    await world.say(agent_id, "begin")
+    begin = await world.run_of(agent_id, "begin")
+
+    made: list[pb.Rewind] = []
+
+    async def backwards(speakers: asyncio.Task[Any]) -> None:
+        while not speakers.done():
+            with suppress(Aborted):
+                made.append(await world.rewind(agent_id, begin))
+            await asyncio.sleep(0.01)
+
+    async def onwards(name: str) -> None:
+        for number in range(8):
+            await world.say(agent_id, f"note {name}{number}")
+            await asyncio.sleep(0.03)
+
+    async def all_speak() -> None:
+        await asyncio.gather(*map(onwards, "ab"))
+
+    speakers = asyncio.create_task(all_speak())
+    async with asyncio.timeout(60):
+        await asyncio.gather(speakers, backwards(speakers), backwards(speakers))
+    assert made
+    # Whoever spoke was heard after what was left of the conversation, and after nothing else.
+    heard = [tuple(each) for each in world.peers.heard]
+    assert all(each[0] == "begin" for each in heard)
+    assert all(len(set(each)) == len(each) for each in heard)
+    said, told = await world.said(agent_id), await window(world, agent_id)
+    assert tuple(said) in heard or said == ["begin"]
+    assert len(told) == 1 + 2 + 4 * (len(said) - 1)
 
 
 # Forked -----------------------------------------------------------------------------------------------------------
