@@ -5,6 +5,7 @@ Elsewhere it is looked at whenever its driver says that it has shown more, and o
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -116,22 +117,16 @@ class Reader:
         Unavailable (READER_LAGS).
         """
         with self._hub.present(run_id) as woken:
-            place = Place(after, wants_context=wants_context, known_from=0)
-            stored, pause = None, FIRST_POLL_SECONDS
-            if subscription is None:
-                stored = await self._frames.place(organization_id, run_id, after)
-                place = Place(after, wants_context=wants_context, known_from=stored.known_from)
+            kept = None if subscription else await self._frames.place(organization_id, run_id, after)
+            place = Place(after, wants_context=wants_context, known_from=kept.known_from if kept else 0)
+            pause = FIRST_POLL_SECONDS
             while True:
                 woken.clear()
                 live = subscription or self._hub.subscribe(run_id)
                 try:
-                    if subscription is None:
-                        for event in place.news(await self._stored(organization_id, run_id, stored, place)):
-                            yield event
-                            if isinstance(event, Ended):
-                                return
-                    if live is not None:
-                        async for item in live:
+                    stored = [] if kept is None else await self._stored(organization_id, run_id, kept, place)
+                    async with aclosing(_chained(stored, live)) as items:
+                        async for item in items:
                             for event in place.news((item,)):
                                 yield event
                                 if isinstance(event, Ended):
@@ -139,22 +134,20 @@ class Reader:
                 finally:
                     if live is not None:
                         self._hub.unsubscribe(run_id, live)
-                subscription = None
                 if live is None:
                     self._notifier.tell("watched", run_id)
                     await _until(woken, pause)
                     pause = min(2 * pause, POLL_SECONDS)
-                stored = stored or await self._frames.place(organization_id, run_id, after)
+                subscription, kept = None, kept or await self._frames.place(organization_id, run_id, after)
 
-    async def _stored(self, organization_id: UUID, run_id: UUID, stored: RunPlace | None, place: Place) -> list[Item]:
+    async def _stored(self, organization_id: UUID, run_id: UUID, kept: RunPlace, place: Place) -> list[Item]:
         """What is stored of a run, from where the reader is. Frames first: facts read after them lack none before."""
-        assert stored is not None
         for looks_left in reversed(range(_LOOKS)):
-            look = await self._frames.look(organization_id, run_id, stored.run_hour, place.position, place.after)
+            look = await self._frames.look(organization_id, run_id, kept.run_hour, place.position, place.after)
             events: list[Event] = []
             if look.ended or look.facts != place.facts:
                 events = await self._journal.events(organization_id, run_id, place.position)
-            if place.finds(look.frames, events) or not stored.background or not looks_left:
+            if place.finds(look.frames, events) or not kept.background or not looks_left:
                 break
             await asyncio.sleep(_PAUSE_SECONDS)
         place.facts = look.facts
@@ -167,8 +160,8 @@ class Reader:
         """
         if after == 0:
             return
-        stored = await self._frames.place(organization_id, run_id, after)
-        if not stored.background or stored.run_hour + _HOUR > datetime.now(UTC) - self._keep:
+        kept = await self._frames.place(organization_id, run_id, after)
+        if not kept.background or kept.run_hour + _HOUR > datetime.now(UTC) - self._keep:
             return
         if all(event.sequence != after for event in await self._journal.events(organization_id, run_id, 0)):
             raise FailedPrecondition(
@@ -176,6 +169,15 @@ class Reader:
                 "read it from the beginning",
                 reason="STREAM_EXPIRED",
             )
+
+
+async def _chained(stored: Iterable[Item], live: Subscription | None) -> AsyncGenerator[Item]:
+    """What is stored, and then what comes."""
+    for item in stored:
+        yield item
+    if live is not None:
+        async for item in live:
+            yield item
 
 
 async def _until(woken: asyncio.Event, seconds: float) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from services.agent.adapters.frames import PostgresFrames
 from services.agent.adapters.journal import TurnRequest
+from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.notices import PostgresNotices
 from services.agent.events import Abandoned, Delta, Ended, Event, Shown
 from services.agent.facts import RunStatus
@@ -175,6 +176,20 @@ async def test_a_replica_without_room_leaves_it_to_another(world: World) -> None
         assert free.models.requests
         assert await driver(world, run_id) == free.journal.worker_id
     assert joined(events) == "I have nothing more to say."
+
+
+async def test_a_tenant_that_is_taken_off_the_list_is_served_by_whoever_queued(world: World) -> None:
+    """Another replica may find the queue empty a moment before a run is in it, and take the tenant off the list."""
+    leases = PostgresLeases(world.pool, uuid7())
+    await leases.register()
+    async with world.replica(capacity=0) as full:
+        run_id = await begin(full, world.request(background=True))
+        await world.pool.execute("DELETE FROM agent.ready_tenants")
+        assert await leases.claim(1) is None
+        assert [row["id"] for row in await leases.claim(1, ORGANIZATION) or ()] == [run_id]
+    await leases.resign()
+    async with world.replica() as heir:
+        assert end(await read(heir, run_id)).run.status is RunStatus.COMPLETED
 
 
 async def test_it_survives_the_replica_that_accepted_it(world: World) -> None:

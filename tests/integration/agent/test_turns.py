@@ -11,6 +11,7 @@ from services.agent.events import Abandoned, Delta, Shown
 from services.agent.facts import RunStatus, StopReason
 from services.agent.messages import Call, Text
 from services.agent.ports import BlockView, MemoryView, ModelRequest, PartDelta, PeerLost, Reply
+from services.agent.stored_stream import last_position
 from services.common.counter import StatementCounter
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import uuid7
@@ -313,7 +314,7 @@ async def test_another_replica_goes_on_after_a_crash(world: World) -> None:
             if isinstance(event, Delta):
                 break
         await victim.die()
-        follow = survivor.reader.follow(request.organization_id, accepted.run_id, after=seen[-1].sequence)
+        follow = survivor.reader.follow(request.organization_id, accepted.run_id, after=last_position(seen[-1]))
         async with asyncio.timeout(15):
             rest = [event async for event in follow]
     assert isinstance(rest[0], Abandoned)
