@@ -32,8 +32,7 @@ from services.agent.turn import begun
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 
 LONGEST_LINE = 32
-# A request that violates one of these is there already: its run, the first fact of that, or one of its keys. Which of
-# them says so first is up to the planner.
+# What a request that is there already violates: its run, the first fact of that, or one of its keys.
 REQUEST_KEYS = ("runs_pkey", "facts_pkey", "run_keys_pkey")
 # What becomes of a request for a busy conversation: it waits in line, is refused, or cancels the running one and is
 # next.
@@ -112,9 +111,9 @@ class PostgresJournal:
             async with self._pool.acquire() as connection, connection.transaction():
                 return await self._accept(connection, request)
         except asyncpg.UniqueViolationError as error:
-            if error.constraint_name not in REQUEST_KEYS:
-                raise
             run_id = await self._find(self._pool, request)
+            if run_id is None and error.constraint_name not in REQUEST_KEYS:
+                raise
         except Repeated as repeated:
             run_id = repeated.run_id
         if run_id is None:
