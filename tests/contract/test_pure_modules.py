@@ -1,0 +1,22 @@
+"""A module whose docstring says "Pure" is one of those that may do no I/O."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVICES = ("agent", "llm_gateway", "memory", "tool_runner")
+
+
+def says_pure(path: Path) -> bool:
+    """Whether the docstring of a module says so."""
+    return re.search(r"\bPure\b", ast.get_docstring(ast.parse(path.read_text())) or "") is not None
+
+
+def test_modules_that_say_they_are_pure_are_held_to_it() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [held] = [set(contract["source_modules"]) for contract in contracts if contract["id"] == "pure"]
+    files = [path for service in SERVICES for path in (ROOT / "services" / service).rglob("*.py") if says_pure(path)]
+    assert len(files) > 50
+    assert {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files} <= held
