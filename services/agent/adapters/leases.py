@@ -1,10 +1,10 @@
 """Runs and the replicas that own them: leases, claims, take-overs, and runs that are given up."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +17,16 @@ from services.agent.adapters.line import input_from_line
 from services.agent.adapters.rows import input_rows, message_from_row
 from services.agent.adapters.waiting_calls import Repeated, fitting_window
 from services.agent.fact_log import failure_to_json, from_row, options_to_json, settings_from_body
-from services.agent.facts import SCHEMA_VERSION, Failure, StopReason, UserSpoke, is_silent
+from services.agent.facts import (
+    SCHEMA_VERSION,
+    Compacted,
+    Fact,
+    Failure,
+    ModelReplied,
+    StopReason,
+    UserSpoke,
+    is_silent,
+)
 from services.agent.ports import Counted, Owned, Prompt
 from services.agent.turn import CANCELLED, Turn, begun, evolve, status_of
 from services.common.errors import Aborted, InvalidArgument
@@ -165,7 +174,8 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> Owned:
 async def _resume(connection: Any, run: Mapping[str, Any]) -> Owned:
     """A run that another owner drove: its turn is the fold of its facts."""
     ids = (run["organization_id"], run["id"])
-    shown = await window(connection, run["organization_id"], run["conversation_id"])
+    here = (run["organization_id"], run["conversation_id"])
+    shown, head = await window(connection, *here), await connection.fetchrow(sql.HEAD, *here)
     rows = await connection.fetch(sql.RUN_MESSAGES, *ids)
     brought = {
         number: [message_from_row(row) for row in group] for number, group in groupby(rows, lambda row: row["fact"])
@@ -178,13 +188,22 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> Owned:
     assert isinstance(first, UserSpoke)
     before = tuple(message for message in shown if message.run_id != run["id"])
     turn = reduce(evolve, facts[1:], begun(run["id"], first.settings, before, first.messages))
-    prompt = await connection.fetchrow(sql.RUN_PROMPT, *ids)
+    prompt = None if _outdated(facts) else await connection.fetchrow(sql.RUN_PROMPT, *ids)
     return replace(
         # A model call may have been cut short; if tools are what is next, their return resets the count.
         _taken(run, replace(turn, attempt=run["fence"])),
         prompt=None if prompt is None else Prompt(prompt["hash"], prompt["text"], {}, prompt["block_versions"]),
-        recalled=len(before),
+        prompt_versions=head["prompt_versions"],
+        # What the log had before the run's own messages, as when it began.
+        recalled=head["next_seq"] - 1 - len(rows),
+        counted=Counted(head["estimated_tokens"], head["reported_tokens"]),
     )
+
+
+def _outdated(facts: Sequence[Fact]) -> bool:
+    """Whether no model call was told the prompt that a compaction asks for."""
+    since_reply = takewhile(lambda fact: not isinstance(fact, ModelReplied), reversed(facts))
+    return any(isinstance(fact, Compacted) and fact.summary is not None for fact in since_reply)
 
 
 def _taken(run: Mapping[str, Any], turn: Turn) -> Owned:

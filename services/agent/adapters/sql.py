@@ -47,15 +47,17 @@ _WINDOW_COLUMNS = ", ".join(f"m.{name}" for name in _MESSAGE_COLUMNS.split(", ")
 
 _MESSAGES = """jsonb_to_recordset($%d::jsonb) AS m(
         place int, id uuid, role text, content jsonb, name text, otid text, sender_id text, search text,
-        step_id uuid, fact int, created_at timestamptz)"""
+        search_more jsonb, step_id uuid, fact int, created_at timestamptz)"""
 
 _INSERT_MESSAGES = """
     INSERT INTO agent.messages (organization_id, log_id, seq, id, agent_id, conversation_id, run_id, step_id, fact, role,
-                                content, name, otid, sender_id, search, created_at)
+                                content, name, otid, sender_id, search, search_more, created_at)
 """
 
 _MESSAGE_VALUES = """m.role, m.content, m.name, m.otid, m.sender_id,
-           to_tsvector('english', m.search) || to_tsvector('simple', m.search), m.created_at"""
+           to_tsvector('english', m.search) || to_tsvector('simple', m.search),
+           (SELECT array_agg(to_tsvector('english', t) || to_tsvector('simple', t))
+            FROM jsonb_array_elements_text(m.search_more) t), m.created_at"""
 
 # A request on an idle conversation, all at once: it gets the turn, its run begins, its input is in the log, and the
 # window before it is read. The row lock of the head orders all who ask; one that finds the conversation busy, or
@@ -355,10 +357,17 @@ SELECT id, role, content, name, otid, sender_id, run_id, step_id, fact, seq, cre
 WHERE organization_id = $1 AND run_id = $2 ORDER BY fact, seq
 """
 
+# $1 organization, $2 conversation
+HEAD = """
+SELECT next_seq, prompt_versions, estimated_tokens, reported_tokens FROM agent.conversation_heads
+WHERE organization_id = $1 AND conversation_id = $2
+"""
+
+# What its newest model call was told. $1 organization, $2 run
 RUN_PROMPT = """
 SELECT p.hash, p.text, s.block_versions FROM agent.steps s
 JOIN agent.compiled_prompts p ON p.organization_id = $1 AND p.agent_id = s.agent_id AND p.hash = s.prompt_hash
-WHERE s.organization_id = $1 AND s.run_id = $2 ORDER BY s.number LIMIT 1
+WHERE s.organization_id = $1 AND s.run_id = $2 ORDER BY s.number DESC LIMIT 1
 """
 
 # Workers -----------------------------------------------------------------------------------------------
