@@ -18,6 +18,9 @@ from services.agent.turn import Turn, step_id
 from services.common.errors import LociError
 from services.common.ids import uuid7
 
+# A run that was interrupted waits no longer to hear that its calls were; they are told all the same.
+CANCEL_SECONDS = 0.5
+
 _log = logging.getLogger(__name__)
 
 
@@ -71,7 +74,10 @@ class ToolCalls:
 
     async def _cancel(self, call: Call) -> None:
         try:
-            await self._runners.tools.cancel(call.key)
+            async with asyncio.timeout(CANCEL_SECONDS):
+                await self._runners.tools.cancel(call.key)
+        except TimeoutError:
+            _log.warning("call %s is being cancelled still", call.key)
         except LociError as error:
             # The run ends all the same; the tool runner has a time limit of its own.
             _log.warning("call %s could not be cancelled: %s", call.key, error.message)
