@@ -50,8 +50,6 @@ async def blocking(request: Request, loci: Services, turn: message_service_pb2.T
 async def streamed(loci: Services, turn: message_service_pb2.TurnRequest, body: SendMessages) -> Response:
     """Takes a turn as server-sent events: whole messages, or with stream_tokens=true pieces of them."""
     view = View.of(body)
-    if body.background:
-        turn.options.view_json = view.json
     events = TurnEvents(loci.peers, turn=turn, tokens=view.tokens, window=loci.settings.reattach_window)
     frames = Frames(
         deltas=view.deltas(),

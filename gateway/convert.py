@@ -105,7 +105,7 @@ def whole_second(timestamp: Any) -> str:
 
 # The reference's fields that Loci has no use for are there and null.
 _BLOCK_NULLS = dict.fromkeys(("template_id", "base_template_id", "deployment_id", "entity_id", "preserve_on_migration"))
-_RUN_NULLS = dict.fromkeys(("base_template_id", "request_config"))
+_NOT_IN_RUNS = frozenset({"started_at", "fence", "view"})
 _STEP_NULLS = dict.fromkeys(("model_endpoint", "origin", "provider_id", "request_id", "tid"))
 _PASSAGE_NULLS = dict.fromkeys(("embedding", "source_id", "file_id", "file_name", "last_updated_by_id"))
 
@@ -131,12 +131,32 @@ def tool(message: tool_pb2.Tool) -> Rest:
 
 def run(message: run_pb2.Run) -> Rest:
     """The reference's Run: 17 fields."""
-    rest = to_rest(message) | _RUN_NULLS
+    rest = to_rest(message, leave=_NOT_IN_RUNS)
     for name in ("callback_url", "callback_error"):
         rest[name] = rest[name] or None
-    for name in ("started_at", "fence"):
-        del rest[name]
-    return rest
+    return rest | {"base_template_id": None, "request_config": _request_config(view_of(message.view_json))}
+
+
+def view_of(text: str) -> Rest:
+    """How a run's request wanted to see it; empty where it did not say, or said it in the words of another caller."""
+    try:
+        view = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return view if isinstance(view, dict) else {}
+
+
+def _request_config(view: Rest) -> Rest | None:
+    """What the reference tells of it; null for a request that asked for nothing of its own."""
+    match view:
+        case {"types": types, "spoken": [tool, argument]}:
+            spoken = (True, tool, argument)
+        case {"types": types, "spoken": None}:
+            spoken = (False, None, None)
+        case _:
+            return None
+    names = ("use_assistant_message", "assistant_message_tool_name", "assistant_message_tool_kwarg")
+    return dict(zip(names, spoken, strict=True)) | {"include_return_message_types": types}
 
 
 def step(message: run_pb2.Step) -> Rest:

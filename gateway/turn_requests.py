@@ -1,9 +1,12 @@
 """A turn as it is asked for over HTTP: body, headers and caller become one TurnRequest."""
 
+from dataclasses import replace
+
 from starlette.requests import Request
 
 from gateway.bodies.messages import TurnBody
 from gateway.idempotency import retry_of
+from gateway.views import View
 from loci.agent.v1 import message_service_pb2
 from services.common.ids import to_public, uuid7
 
@@ -24,6 +27,9 @@ async def turn_request(
     options.include_trace = body.include_trace or (TRACE_HEADER, b"1") in request.scope["headers"]
     if callback_url:
         options.callback_url = callback_url
+    view = View.of(body) if background else replace(View.of(body), tokens=True)
+    if background or view != View():
+        options.view_json = view.json
     return message_service_pb2.TurnRequest(
         agent_id=agent_id,
         conversation_id=conversation_id,

@@ -1,4 +1,4 @@
-"""How a client wants to see a stream. It is kept with a background run: whoever goes on with that sees it alike."""
+"""How a client wants to see a turn. It is kept with the run: whoever goes on with that sees it alike."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 import orjson
 
 from gateway.bodies.messages import AttachRun, SendMessages, TurnBody
+from gateway.convert import view_of
 from gateway.deltas import Deltas
 from gateway.messages import answer_types
 from gateway.spoken import Spoken
@@ -37,7 +38,7 @@ class View:
     def joined(cls, kept: str, body: AttachRun) -> "View":
         """That of the request which began the run, as `json` told it, but for what the body says otherwise."""
         # Names that another release knows are left out.
-        given = {name: value for name, value in orjson.loads(kept or "{}").items() if name in cls.__annotations__}
+        given = {name: value for name, value in view_of(kept).items() if name in cls.__annotations__}
         said = {"tokens": body.stream_tokens, "compaction": body.include_compaction_messages}
         given |= {name: value for name, value in said.items() if value is not None}
         if body.use_assistant_message is not None:

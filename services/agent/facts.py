@@ -87,7 +87,7 @@ class Options:
     return_token_ids: bool = False
     include_trace: bool = False
     callback_url: str | None = None
-    # How whoever asked shows the stream of a background run, in words of its own.
+    # How whoever asked shows the run, in words of its own.
     view: str | None = None
 
 

@@ -42,10 +42,11 @@ class Callback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun(RunView):
-    """A run with all that is stored of it."""
+    """A run with all that is stored of it. `view`: how its request wanted to see it, in the caller's words."""
 
     callback: Callback | None = None
     failure: Failure | None = None
+    view: str = ""
 
 
 @dataclass(frozen=True, slots=True)

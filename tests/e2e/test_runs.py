@@ -20,7 +20,9 @@ def turn(stack: Stack, openai_fake: OpenAIServer) -> Iterator[Any]:
     search = ToolCall("conversation_search", {"query": "Ada"})
     openai_fake.rules(*by_step(Reply(text="Looking.", calls=(search,)), Reply(text="Nothing yet, Ada.")))
     agent_id = client.agents.create(model=HANDLE, memory_blocks=[{"label": "human", "value": "Ada"}]).id
-    client.agents.messages.create(agent_id, input="Do you know me?", extra_body={"include_trace": True})
+    client.agents.messages.create(
+        agent_id, input="Do you know me?", use_assistant_message=False, extra_body={"include_trace": True}
+    )
     [run] = client.runs.list(agent_id=agent_id)
     yield client, run
     client.agents.delete(agent_id)
@@ -31,6 +33,7 @@ def test_a_run_and_what_came_of_it(turn: Any) -> None:
     assert client.runs.retrieve(run.id) == run
     assert (run.status, run.stop_reason, run.callback_url) == ("completed", "end_turn", None)
     assert run.total_duration_ns > 0
+    assert run.request_config.use_assistant_message is False
     said = [message.message_type for message in client.runs.messages.list(run.id, limit=2)]
     assert said == [
         "user_message",

@@ -118,6 +118,7 @@ def _stored(row: Row[Any]) -> StoredRun:
         **{each.name: getattr(view, each.name) for each in fields(RunView)},
         callback=Callback(url, row.callback_sent_at, row.callback_status_code, row.callback_error) if url else None,
         failure=None if row.error is None else failure_from_json(row.error),
+        view=row.options.get("view") or "",
     )
 
 

@@ -36,6 +36,7 @@ def run_list(request: run_service_pb2.ListRunsRequest) -> RunList:
 def stored_run_to_proto(run: StoredRun) -> run_pb2.Run:
     """A run with all that is stored of it."""
     wire = run_to_proto(run)
+    wire.view_json = run.view
     if run.callback is not None:
         _put_callback(wire, run.callback)
     if run.failure is not None:

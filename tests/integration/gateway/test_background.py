@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway.views import View
 from loci.agent.v1 import (
     conversation_pb2,
     conversation_service_pb2,
@@ -19,7 +20,7 @@ from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import Edge
 from tests.integration.gateway.samples import AGENT_ID, RUN_ID, STEP_ID, attached, ended, event, said
 from tests.integration.gateway.scripted import Backend
-from tests.integration.gateway.test_turns import fails, frames, stream, streams
+from tests.integration.gateway.test_turns import answers, fails, frames, stream, streams
 
 CONVERSATION_ID = "conv-00000000-0000-4000-8000-00000000000f"
 CONVERSATION = f"/v1/conversations/{CONVERSATION_ID}/stream"
@@ -129,6 +130,20 @@ async def test_a_stream_is_gone_on_with_as_its_request_wanted_it(edge: Edge, bac
     tokens = await stream(edge, f"/v1/runs/{RUN_ID}/stream", include_pings=False, stream_tokens=True)
     assert [one.get("content") for one in tokens[:-3]] == ["Hel", "lo ", "Ada", "By", "e"]
     assert [one.stream_tokens for one in backend.requests("StreamRun")] == [True, True]
+
+
+@pytest.mark.parametrize("path", ["messages", "messages/async"])
+async def test_what_a_request_wants_to_see_is_kept_with_its_run(edge: Edge, backend: Backend, path: str) -> None:
+    answers(backend)
+    backend.on("StartMessages", lambda _: message_service_pb2.StartMessagesResponse(run_id=RUN_ID))
+    backend.on("GetRun", lambda _: run_service_pb2.GetRunResponse(run=samples.run()))
+    method = "StartMessages" if path.endswith("async") else "SendMessages"
+    for wanted in ({}, {"use_assistant_message": False}):
+        answer = await edge.http.post(f"/v1/agents/{AGENT_ID}/{path}", json={"input": "hi", **wanted})
+        assert answer.status_code == 200
+    plain, other = (request.turn.options.view_json for request in backend.requests(method))
+    assert plain == ("" if method == "SendMessages" else View().json)
+    assert other == View(spoken=None).json
 
 
 async def test_what_was_void_stays_void(edge: Edge, backend: Backend) -> None:

@@ -14,6 +14,8 @@ from pydantic import BaseModel
 
 from gateway import VERSION, convert
 from gateway.agent_state import Models, agent_state, embedding_config, model_settings
+from gateway.bodies.messages import AttachRun
+from gateway.views import View
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_service_pb2, run_pb2
 from loci.llm.v1 import model_pb2
 from loci.memory.v1 import block_pb2, passage_pb2
@@ -122,6 +124,36 @@ def test_usage_of_a_run() -> None:
         "completion_tokens_details": {"reasoning_tokens": 0},
         "prompt_tokens_details": None,
     }
+
+
+CONFIG = {
+    "use_assistant_message": True,
+    "assistant_message_tool_name": "say",
+    "assistant_message_tool_kwarg": "text",
+    "include_return_message_types": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("kept", "shown"),
+    [
+        (View(spoken=("say", "text")).json, CONFIG),
+        (
+            View(spoken=None, types=["assistant_message"]).json,
+            dict.fromkeys(CONFIG)
+            | {"use_assistant_message": False, "include_return_message_types": ["assistant_message"]},
+        ),
+        # Nothing of its own, and what other callers keep in words of theirs.
+        ("", None),
+        ("{}", None),
+        ("wide", None),
+        ("[1]", None),
+        ('{"types": null, "spoken": "loudly"}', None),
+    ],
+)
+def test_what_a_runs_request_wanted(kept: str, shown: dict[str, Any] | None) -> None:
+    assert convert.run(run_pb2.Run(view_json=kept))["request_config"] == shown
+    View.joined(kept, AttachRun())
 
 
 @pytest.mark.parametrize(
