@@ -12,7 +12,7 @@ from uuid import UUID
 
 from services.agent.approvals import answers, waiting
 from services.agent.budget import room_for_messages
-from services.agent.messages import Call, Decision, Message, Part, Return, Text, calls_of
+from services.agent.messages import Call, Decision, Message, Part, Return, Text, calls_of, searchable
 from services.agent.shrinking import in_words, shrunk, with_short_returns
 from services.agent.sizes import estimate, level, weight
 
@@ -147,6 +147,12 @@ def shortenings(history: Sequence[Message], *, window: int, fixed: int, run_id: 
         if less != shown:
             yield less
         shown = less
+
+
+def seen_whole(shown: Iterable[Message], stored: Iterable[Message]) -> tuple[UUID, ...]:
+    """The ids of the stored messages of which a model was shown every word."""
+    words = {searchable(part) for message in shown for part in message.parts} | {""}
+    return tuple(message.id for message in stored if all(searchable(part) in words for part in message.parts))
 
 
 def without_pictures(history: Sequence[Message], *, keep_run: UUID) -> list[Message]:

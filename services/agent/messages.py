@@ -11,6 +11,8 @@ from itertools import groupby
 from typing import Any, Literal, assert_never
 from uuid import UUID, uuid5
 
+from services.agent.storable import storable
+
 # approval: a client's answers to calls that waited; summary: what stands for messages that were compacted.
 Role = Literal["system", "user", "assistant", "tool", "approval", "summary"]
 # Why a call waits for the client: to be approved, or to be run by the client itself.
@@ -128,14 +130,11 @@ def gated_calls(message: Message) -> tuple[Call, ...]:
 
 def text_of(message: Message) -> str:
     """All that people would search for in a message, joined by newlines."""
-    return "\n".join(filter(None, map(_searchable, message.parts)))
+    return "\n".join(filter(None, map(searchable, message.parts)))
 
 
-def without_nul(part: Part) -> Part:
-    """The part without NUL characters and halves of surrogate pairs, which Postgres cannot store.
-
-    The reference strips NUL characters, too.
-    """
+def storable_part(part: Part) -> Part:
+    """The part with texts that can be stored."""
     values: dict[str, Any] = {name: getattr(part, name) for name in part.__slots__}
     changes = {name: _clean(value) for name, value in values.items() if _clean(value) != value}
     return replace(part, **changes) if changes else part
@@ -231,14 +230,12 @@ def _clean(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_clean, value))
     if isinstance(value, Image):
-        return without_nul(value)
-    if not isinstance(value, str):
-        return value
-    text = value.replace("\0", "")
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+        return storable_part(value)
+    return storable(value) if isinstance(value, str) else value
 
 
-def _searchable(part: Part) -> str:
+def searchable(part: Part) -> str:
+    """What people would search for in a part."""
     match part:
         case Text(text=text) | Return(text=text):
             return text

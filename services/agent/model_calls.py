@@ -66,6 +66,8 @@ class Surroundings:
     recalled: "asyncio.Future[tuple[str, ...]] | None" = None
     prompt: Prompt | None = None
     counted: Counted = field(default_factory=Counted)
+    # What the model was shown when it replied last; nothing where another owner asked it.
+    seen: Sequence[Message] = ()
 
     def window(self, tokens: int) -> int:
         """A window of so many tokens, in our estimates."""
@@ -221,6 +223,7 @@ class ModelCalls:
                         self._measured.provider_trace = part.trace
                         sent = fixed + sum(map(estimate, request.history))
                         self._around.counted = Counted(sent, part.usage.prompt_tokens)
+                        self._around.seen = request.history
                         yield self._replied(turn, step, attempt, message_id, part, offered)
                     elif self._positions.may_show and (delta := pieces.delta(part)) is not None:
                         yield replace(delta, sequence=self._positions.next())

@@ -115,7 +115,7 @@ class MemoryView:
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """Where a tool call is made."""
+    """Where a tool call is made. `seen`: messages of the run that the model was shown whole when it made the call."""
 
     organization_id: UUID
     agent_id: UUID
@@ -123,6 +123,7 @@ class CallSite:
     run_id: UUID
     step_id: UUID
     settings: Settings
+    seen: tuple[UUID, ...] = ()
 
 
 class Memory(Protocol):

@@ -55,23 +55,23 @@ def clip(text: str, most: int, hint: str = STORED) -> str:
     if size <= most:
         return text
     # The marker is longest when it counts all.
-    room = most - bytes_of(_marker(len(text), hint))
+    room = most - bytes_of(left_out(len(text), hint))
     if room <= 0:
-        return head(_marker(len(text), hint).strip(), most)
+        return head(left_out(len(text), hint).strip(), most)
     first = head(text, room - room // 3)
     last = _tail(text, room // 3)
-    return f"{first}{_marker(len(text) - len(first) - len(last), hint)}{last}"
+    return f"{first}{left_out(len(text) - len(first) - len(last), hint)}{last}"
 
 
 def clip_chars(text: str, most: int | None, hint: str = STORED) -> str:
     """The text in at most `most` characters, cut as by `clip`; whole for None or less than 1."""
     if most is None or most <= 0 or len(text) <= most:
         return text
-    room = most - len(_marker(len(text), hint))
+    room = most - len(left_out(len(text), hint))
     if room <= 0:
         return text[:most]
     first, last = text[: room - room // 3], text[len(text) - room // 3 :]
-    return f"{first}{_marker(len(text) - len(first) - len(last), hint)}{last}"
+    return f"{first}{left_out(len(text) - len(first) - len(last), hint)}{last}"
 
 
 def clip_arguments(arguments: str, most: int) -> str:
@@ -148,7 +148,8 @@ def _clip_value(value: Any, most: int) -> Any:
     return value if bytes_of(text) <= most else clip(text, most)
 
 
-def _marker(characters: int, hint: str) -> str:
+def left_out(characters: int, hint: str) -> str:
+    """What stands where characters were left out; `hint`: how to see them."""
     return f"\n[... {characters:,} characters are left out here; {hint} ...]\n"
 
 

@@ -6,13 +6,15 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
+from uuid import UUID
 
 from services.agent import dispatch
-from services.agent.context import UNANSWERED
+from services.agent.context import UNANSWERED, seen_whole
 from services.agent.facts import RunTools, ToolsReturned
-from services.agent.messages import Call, Message, Return, without_nul
+from services.agent.messages import Call, Message, Return, storable_part
 from services.agent.model_calls import Measured, Surroundings
 from services.agent.ports import CallSite, Owned, ToolInfo
+from services.agent.replies import as_written
 from services.agent.tool_plans import Plan, plan, unplanned
 from services.agent.turn import Turn, step_id
 from services.common.errors import LociError
@@ -60,7 +62,7 @@ class ToolCalls:
         return self._fact(turn, action, returns)
 
     def _fact(self, turn: Turn, action: RunTools, returns: Iterable[Return]) -> ToolsReturned:
-        parts = tuple(map(without_nul, returns))
+        parts = tuple(map(storable_part, returns))
         step = self._site(turn, action).step_id
         message = Message(uuid7(), "tool", parts, datetime.now(UTC), turn.run_id, step)
         return ToolsReturned(action.step, message, self._plan.invalid)
@@ -94,4 +96,9 @@ class ToolCalls:
             owned.run_id,
             step or step_id(turn.run_id, 0),
             turn.settings,
+            self._seen(turn) if any(call.name in dispatch.RECALL_TOOLS for call in action.calls) else (),
         )
+
+    def _seen(self, turn: Turn) -> tuple[UUID, ...]:
+        own = [message for message in turn.history if message.run_id == turn.run_id]
+        return seen_whole(self._around.seen, as_written(own))

@@ -104,23 +104,32 @@ def _said() -> FromClause:
     """The messages that the conversation begins with, as rows."""
     columns = [column(name, messages.c[name].type) for name in _SAID]
     rows = func.jsonb_to_recordset(bindparam("given_messages", type_=postgresql.JSONB)).table_valued(
-        column("place", Integer), column("search", messages.c.name.type), *columns, name="said"
+        column("place", Integer),
+        column("search", messages.c.name.type),
+        column("search_more", postgresql.JSONB),
+        *columns,
+        name="said",
     )
     return rows.render_derived(with_types=True)
 
 
 def _first_messages(made: FromClause, said: FromClause) -> Any:
-    searchable = func.to_tsvector("english", said.c.search).op("||")(func.to_tsvector("simple", said.c.search))
+    more = func.jsonb_array_elements_text(said.c.search_more).column_valued("more")
     values: dict[str, ColumnElement[Any]] = {
         "organization_id": made.c.organization_id,
         "log_id": _LOG_ID,
         "seq": said.c.place + 1,
         "agent_id": made.c.id,
         "conversation_id": made.c.id,
-        "search": searchable,
+        "search": _searchable(said.c.search),
+        "search_more": select(func.array_agg(_searchable(more))).scalar_subquery(),
     } | {name: said.c[name] for name in _SAID}
     source = select(*values.values()).select_from(made.join(said, literal_column("true")))
     return insert(messages).from_select([*values], source).cte("made_messages")
+
+
+def _searchable(text: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.to_tsvector("english", text).op("||")(func.to_tsvector("simple", text))
 
 
 def _insert_from(made: FromClause, table: Any, **columns: ColumnElement[Any]) -> Any:
@@ -161,7 +170,7 @@ def _reset() -> Any:
         "from_seq": literal(1),
     }
     begun = insert(segment).from_select([*row], select(*row.values())).cte("begun")
-    nothing = ("summary_id", "pending_message_id", "approval_due", "prompt_hash", "prompt_versions")
+    nothing = ("summary_id", "pending_message_id", "approval_due", "prompt_versions")
     return (
         update(head)
         .where(*_of_agent(head))

@@ -1,7 +1,7 @@
 """The port Recall: conversation_search over the agent's stored messages, by Postgres full text."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
@@ -9,8 +9,10 @@ import asyncpg
 import orjson
 
 from services.agent.adapters.rows import message_from_row
+from services.agent.excerpts import excerpt
 from services.agent.messages import Call, Message, Return, Role, text_of
 from services.agent.ports import CallSite
+from services.agent.storable import storable
 from services.agent.zones import zone
 
 DEFAULT_LIMIT = 5
@@ -24,16 +26,19 @@ _SHOWN_CHARACTERS = 2_000
 
 _log = logging.getLogger(__name__)
 
-# $1 organization, $2 agent, $3 query, $4 roles, $5 from, $6 to, $7 limit, $8 run that is going on
-# Any word counts: models ask in phrases, and ranking puts the messages with most of them first. What the run itself
-# said is left out as long as the model sees it: the question would be its own best answer. A client's answers are found
-# where they are: in the returns that came of them, or where nothing came of them, as they were given.
+# $1 organization, $2 agent, $3 query, $4 roles, $5 from, $6 to, $7 limit, $8 messages that the model sees, $9 its step
+# Any word counts: models ask in phrases, and ranking puts the messages with most of them first. What the model asked
+# with is left out, and what it sees of this run: the question would be its own best answer. A client's answers are
+# found where they are: in the returns that came of them, or where nothing came of them, as they were given.
 _SEARCH = """
 WITH wanted AS (
     SELECT nullif(replace(plainto_tsquery('english', $3)::text, '&', '|'), '')::tsquery AS stems,
-           nullif(replace(plainto_tsquery('simple', $3)::text, '&', '|'), '')::tsquery AS words
+           nullif(replace(plainto_tsquery('simple', $3)::text, '&', '|'), '')::tsquery AS words,
+           tsvector_to_array(to_tsvector('english', $3)) AS stem_list,
+           tsvector_to_array(to_tsvector('simple', $3)) AS word_list
 )
-SELECT m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.seq, m.created_at
+SELECT m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.seq, m.created_at,
+       wanted.stem_list, wanted.word_list
 FROM wanted, LATERAL (
     SELECT * FROM agent.messages WHERE organization_id = $1 AND agent_id = $2
     UNION ALL
@@ -43,18 +48,16 @@ FROM wanted, LATERAL (
     WHERE s.organization_id = $1 AND s.agent_id = $2 AND i.agent_id <> $2
 ) m
 WHERE m.role = ANY($4)
-    AND NOT (m.run_id IS NOT DISTINCT FROM $8 AND EXISTS (
-        SELECT FROM agent.conversation_heads h
-        JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = h.conversation_id
-            AND s.log_id = m.log_id AND m.seq >= s.from_seq AND m.seq <= coalesce(s.to_seq, m.seq)
-        WHERE h.organization_id = $1 AND h.conversation_id = m.conversation_id
-            AND (s.ordinal, m.seq) >= (h.window_ordinal, h.window_seq)))
+    AND m.id <> ALL($8::uuid[]) AND NOT (m.role = 'assistant' AND m.step_id IS NOT DISTINCT FROM $9)
     AND NOT (m.role = 'approval' AND EXISTS (
         SELECT FROM agent.messages t WHERE t.organization_id = $1 AND t.run_id = m.run_id AND t.role = 'tool'))
     AND ($5::timestamptz IS NULL OR m.created_at >= $5) AND ($6::timestamptz IS NULL OR m.created_at <= $6)
-    AND ($3 = '' OR m.search @@ wanted.stems OR m.search @@ wanted.words)
-ORDER BY CASE WHEN $3 = '' THEN 0 ELSE
-         coalesce(ts_rank_cd(m.search, wanted.stems), 0) + coalesce(ts_rank_cd(m.search, wanted.words), 0) END DESC,
+    AND ($3 = '' OR m.search @@ wanted.stems OR m.search @@ wanted.words
+         OR m.search_more IS NOT NULL AND EXISTS (
+            SELECT FROM unnest(m.search_more) piece WHERE piece @@ wanted.stems OR piece @@ wanted.words))
+ORDER BY CASE WHEN $3 = '' THEN 0 ELSE (
+            SELECT max(coalesce(ts_rank_cd(piece, wanted.stems), 0) + coalesce(ts_rank_cd(piece, wanted.words), 0))
+            FROM unnest(array_append(m.search_more, m.search)) piece) END DESC,
          m.created_at DESC
 LIMIT $7
 """
@@ -74,11 +77,12 @@ class PostgresRecall:
         except ValueError as error:
             return Return(call.id, call.name, f"Nothing was searched: {error}", is_error=True)
         try:
-            rows = await self._pool.fetch(_SEARCH, site.organization_id, site.agent_id, *arguments, site.run_id)
+            ids = (site.organization_id, site.agent_id)
+            rows = await self._pool.fetch(_SEARCH, *ids, *arguments, site.seen, site.step_id)
         except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             _log.warning("a search failed: %s", type(error).__name__)
             return Return(call.id, call.name, "The search failed; try it with fewer words.", is_error=True)
-        found = [_shown(message_from_row(row), timezone) for row in rows]
+        found = [_shown(message_from_row(row), timezone, _beginnings(row)) for row in rows]
         if not found:
             return Return(call.id, call.name, "No messages were found.")
         return Return(call.id, call.name, orjson.dumps(found).decode())
@@ -97,7 +101,7 @@ def _arguments(given: Mapping[str, Any], timezone: tzinfo) -> tuple[Any, ...]:
     if not isinstance(limit, int) or not 1 <= limit <= MOST:
         raise ValueError(f"limit must be a whole number from 1 to {MOST}")
     return (
-        query.replace("\0", "")[:QUERY_CHARACTERS],
+        storable(query)[:QUERY_CHARACTERS],
         roles or list(_SEARCHED),
         _time(given.get("start_date"), "start_date", timezone, end=False),
         _time(given.get("end_date"), "end_date", timezone, end=True),
@@ -117,6 +121,12 @@ def _time(text: Any, name: str, timezone: tzinfo, *, end: bool) -> datetime | No
         raise ValueError(f"{name} must be an ISO 8601 date or time, for example 2026-01-31T09:00") from None
 
 
-def _shown(message: Message, timezone: tzinfo) -> dict[str, str]:
+def _beginnings(row: Mapping[str, Any]) -> Sequence[Sequence[str]]:
+    """What the words that were found begin with: their stems (that of "happy" is "happi"), then the words as asked for,
+    among them those that say nothing in English."""
+    return [stem.removesuffix("i") for stem in row["stem_list"]], row["word_list"]
+
+
+def _shown(message: Message, timezone: tzinfo, words: Sequence[Sequence[str]]) -> dict[str, str]:
     time = message.created_at.astimezone(timezone).isoformat(timespec="seconds")
-    return {"timestamp": time, "role": message.role, "content": text_of(message)[:_SHOWN_CHARACTERS]}
+    return {"timestamp": time, "role": message.role, "content": excerpt(text_of(message), words, _SHOWN_CHARACTERS)}

@@ -9,6 +9,7 @@ from uuid import UUID
 from services.agent.approval_timeouts import due
 from services.agent.approvals import pending_message
 from services.agent.events import Abandoned, Ended, Event, RunView, first_sequence, show
+from services.agent.excerpts import pieces
 from services.agent.fact_log import failure_from_json, failure_to_json, to_row, usage_to_json
 from services.agent.facts import (
     Compacted,
@@ -29,7 +30,7 @@ from services.agent.messages import Message, calls_of, parts_from_json, parts_to
 from services.agent.ports import Commit
 from services.agent.turn import Turn, status_of, step_id
 
-# Postgres keeps at most 1 MB in a tsvector; what is longer is found by its beginning.
+# Postgres keeps at most 1 MB in a tsvector, whatever the words; a longer text has several.
 SEARCHED_CHARACTERS = 100_000
 # Kinds of facts that readers are shown a message of.
 SHOWN_KINDS = ("model_replied", "tools_returned", "compacted")
@@ -59,6 +60,7 @@ def message_from_json(row: Mapping[str, Any]) -> Message:
 
 def message_to_row(message: Message, place: int, fact: int) -> dict[str, Any]:
     """Parameters of one message; `place` counts from 0 within the statement, `fact` from 1."""
+    search, *more = pieces(text_of(message), SEARCHED_CHARACTERS)
     return {
         "place": place,
         "fact": fact,
@@ -70,7 +72,8 @@ def message_to_row(message: Message, place: int, fact: int) -> dict[str, Any]:
         "sender_id": message.sender_id,
         # A step of an earlier run comes from asyncpg, whose UUIDs orjson does not know.
         "step_id": None if message.step_id is None else str(message.step_id),
-        "search": text_of(message)[:SEARCHED_CHARACTERS],
+        "search": search,
+        "search_more": more or None,
         "created_at": message.created_at,
     }
 

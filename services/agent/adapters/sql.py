@@ -178,7 +178,7 @@ WITH run AS (
     RETURNING cancel_requested, facts - $18 AS before, started_at, completed_at
 ), head AS (
     UPDATE agent.conversation_heads h
-    SET next_seq = h.next_seq + $8, prompt_hash = coalesce($10, h.prompt_hash),
+    SET next_seq = h.next_seq + $8,
         prompt_versions = coalesce($12::jsonb, h.prompt_versions),
         active_run_id = CASE WHEN $14::text IS NOT NULL AND h.waiting = 0 THEN NULL ELSE h.active_run_id END,
         pending_message_id = CASE WHEN $14::text IS NULL THEN h.pending_message_id ELSE $19 END,

@@ -129,6 +129,7 @@ conversation_heads = _table(
     _number("waiting"),
     _number("window_ordinal"),
     _long("window_seq"),
+    # Nobody reads it, and only an earlier release writes it.
     _bytes("prompt_hash", nullable=True),
     _json("prompt_versions", nullable=True),
     _id("summary_id", nullable=True),
@@ -248,10 +249,11 @@ messages = _table(
     _text("sender_id", nullable=True),
     Column("search", TSVECTOR, nullable=True),
     _time("created_at"),
+    Column("search_more", ARRAY(TSVECTOR), nullable=True),
 )
 
 # What `rows.message_from_row` reads, and their places; not what they are searched by.
-MESSAGE_COLUMNS = tuple(column for column in messages.c if column.name != "search")
+MESSAGE_COLUMNS = tuple(column for column in messages.c if column.name not in ("search", "search_more"))
 
 compiled_prompts = _table(
     "compiled_prompts",

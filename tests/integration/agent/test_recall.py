@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import orjson
 import pytest
@@ -18,7 +18,7 @@ from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, World, calls, says, text, world_on
 
-TOO_LONG = OutOfRange("too long", reason="LLM_CONTEXT_OVERFLOW")
+TOO_LONG = OutOfRange("too long", reason="LLM_CONTEXT_OVERFLOW", metadata={"limit": "16000", "requested": "20000"})
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +36,10 @@ async def world(agent_url: str) -> AsyncIterator[World]:
         yield made
 
 
-async def found(world: World, run_id: UUID, **arguments: Any) -> list[tuple[str, str]]:
-    """Role and text of what a run of the agent finds, sorted."""
+async def found(world: World, site: CallSite | None = None, **arguments: Any) -> list[tuple[str, str]]:
+    """Role and text of what the agent finds, sorted; in a run of its own, unless it is said where."""
     settings = Settings(1, "loci/demo", "loci/hash", "", 32_000)
-    site = CallSite(ORGANIZATION, world.agent_id, world.agent_id, run_id, run_id, settings)
+    site = site or CallSite(ORGANIZATION, world.agent_id, world.agent_id, uuid7(), uuid7(), settings)
     call = Call("key", "call", "conversation_search", orjson.dumps({"limit": 50, **arguments}).decode())
     returned = (await PostgresRecall(world.pool).search(call, site)).text
     if returned == "No messages were found.":
@@ -57,13 +57,15 @@ async def test_a_run_finds_what_was_compacted_away_in_it_and_not_what_it_sees(wo
     seen: dict[str, list[tuple[str, str]]] = {}
 
     async def search(call: Call) -> str:
-        seen["now"] = [(role, said[:20]) for role, said in await found(world, request.run_id, query="heron")]
+        site = replica.tools.sites[call.key]
+        seen["now"] = [(role, said[:20]) for role, said in await found(world, site, query="heron")]
         return "found"
 
     async with world.replica() as replica:
-        replica.tools.actions = {"read": read, "look": look, "search": search}
+        replica.tools.actions = {"read": read, "look": look, "conversation_search": search}
         opening = says(Text("I look for the heron."), Call("", "call_0", "read", "{}"), finish="tool_calls")
-        replica.models.replies = [opening, calls("read"), calls("look"), TOO_LONG, calls("search"), text("Here.")]
+        replica.models.replies = [opening, calls("read"), calls("look"), TOO_LONG]
+        replica.models.replies += [calls("conversation_search"), text("Here.")]
         request = world.request("Where is the heron?")
         await replica.send(request)
     summaries = "SELECT count(*) FROM agent.messages WHERE agent_id = $1 AND role = 'summary'"
@@ -79,6 +81,51 @@ async def test_a_run_finds_what_was_compacted_away_in_it_and_not_what_it_sees(wo
     left = [(row["role"], part["text"][:20]) for row in rows for part in row["content"] if "heron" in str(part)]
     assert left
     assert seen["now"] == sorted(left)
+
+
+def long_text(words: int) -> str:
+    """No two words of it are one, and it has a word at its beginning, in its middle and at its end."""
+    distinct = [uuid5(UUID(int=7), str(number)).hex for number in range(words)]
+    return " ".join(["Heron.", *distinct[: words // 2], "Otter.", *distinct[words // 2 :], "Beaver."])
+
+
+async def test_every_word_of_a_message_of_1_mb_is_found(world: World) -> None:
+    said = long_text(32_000)
+    assert len(said) > 1_000_000
+    async with world.replica() as replica:
+        replica.models.replies = [text("That was long.")]
+        await replica.send(world.request(said))
+    for word in ("heron", "otter", "beavers", said.split()[20_000]):
+        ((role, shown),) = await found(world, query=word)
+        assert role == "user"
+        assert word.removesuffix("s") in shown.casefold()
+        assert len(shown) < 1_000
+        assert "characters are left out here" in shown
+    ((_, shown),) = await found(world, query="Is there a heron, an otter or a beaver?")
+    assert all(word in shown for word in ("Heron.", "Otter.", "Beaver."))
+
+
+async def test_what_of_a_run_is_not_shown_is_found_in_it(world: World) -> None:
+    searched: list[list[tuple[str, str]]] = []
+
+    async def search(call: Call) -> str:
+        site = replica.tools.sites[call.key]
+        searched.extend([await found(world, site, query=word) for word in ("otter", "badger")])
+        return "found"
+
+    async def read(call: Call) -> str:
+        return f"{'word ' * 10_000} badger {'word ' * 10_000}"
+
+    async with world.replica() as replica:
+        replica.tools.return_char_limit = 1_000_000
+        replica.tools.actions = {"read": read, "conversation_search": search}
+        replica.models.replies = [calls("read"), calls("conversation_search", arguments='{"query": "otter badger"}')]
+        await replica.send(world.request(long_text(7_000)))
+        shown = replica.models.requests[-1].history
+    assert not any("Otter" in part.text for message in shown for part in message.parts if isinstance(part, Text))
+    (((asked, otter),), ((returned, badger),)) = searched
+    assert (asked, "Otter." in otter) == ("user", True)
+    assert (returned, "badger" in badger) == ("tool", True)
 
 
 async def test_every_role_is_found_but_no_summary_hides_what_it_stands_for(world: World) -> None:
@@ -98,13 +145,13 @@ async def test_every_role_is_found_but_no_summary_hides_what_it_stands_for(world
         ORGANIZATION,
         world.agent_id,
     )
-    assert await found(world, uuid7(), query="otters") == [
+    assert await found(world, query="otters") == [
         ("assistant", "An otter indeed."),
         ("system", "system otter"),
         ("tool", "tool otter"),
         ("user", "An otter swims."),
     ]
-    assert await found(world, uuid7(), query="otter", roles=["tool"]) == [("tool", "tool otter")]
+    assert await found(world, query="otter", roles=["tool"]) == [("tool", "tool otter")]
 
 
 async def test_a_clients_answer_is_found_where_it_led_to(world: World) -> None:
@@ -114,8 +161,8 @@ async def test_a_clients_answer_is_found_where_it_led_to(world: World) -> None:
         replica.models.replies = [calls("delete"), text("Well."), calls("delete", "delete")]
         await replica.send(world.request("One."))
         await replica.send(world.answer(Decision("call_0", reason="because of the beaver")))
-        assert [role for role, _ in await found(world, uuid7(), query="beaver")] == ["tool"]
+        assert [role for role, _ in await found(world, query="beaver")] == ["tool"]
         await replica.send(world.request("Two."))
         # Half an answer, of which nothing has come.
         await replica.send(world.answer(Return("call_0", "", "a walrus")))
-    assert [role for role, _ in await found(world, uuid7(), query="walrus")] == ["approval"]
+    assert [role for role, _ in await found(world, query="walrus")] == ["approval"]

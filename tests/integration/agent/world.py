@@ -118,6 +118,8 @@ class ScriptedTools:
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
     return_char_limit: int = 50_000
     cancelled: list[str] = field(default_factory=list)
+    # Where each call was made.
+    sites: dict[str, CallSite] = field(default_factory=dict)
 
     async def describe(self, tool_ids: Sequence[UUID]) -> tuple[ToolInfo, ...]:
         """All of them."""
@@ -136,6 +138,7 @@ class ScriptedTools:
 
     async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> Return:
         """Does what the script says."""
+        self.sites[call.key] = site
         return Return(call.id, call.name, await self.actions[tool.name](call))
 
     async def cancel(self, call_key: str) -> None:
