@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from services.agent.storable import storable
+
 MOST_BYTES = 1024 * 1024
 _MOST_PROBLEMS = 5
 # Keywords that can make a check take as long as their author likes; a schema with one is left to who runs the tool.
@@ -75,11 +77,6 @@ def check_prefilled(values: Mapping[str, Any], schema: Mapping[str, Any]) -> Pro
         return None
     found = tuple(f"{error.json_path}: {storable(error.message[:400])}" for error in errors[:_MOST_PROBLEMS])
     return Problem(found) if found else None
-
-
-def storable(text: str) -> str:
-    """Without NUL and halves of surrogate pairs, which JSON can hold and Postgres cannot."""
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _refuse(constant: str) -> None:

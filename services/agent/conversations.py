@@ -17,6 +17,7 @@ from uuid import UUID
 from services.agent import model_settings
 from services.agent.agents import LARGEST_DEFAULT_WINDOW
 from services.agent.refusals import Refused
+from services.agent.storable import storable
 
 MOST_CHARACTERS = 100_000
 MOST_ISOLATED = 100
@@ -82,7 +83,7 @@ def check(draft: ConversationDraft) -> ConversationDraft:
 
 def check_labels(labels: Iterable[str]) -> tuple[str, ...]:
     """Labels of blocks to copy, each once. Raises Refused (CONVERSATION_INVALID)."""
-    unique = tuple(dict.fromkeys(label.replace("\0", "") for label in labels))
+    unique = tuple(dict.fromkeys(storable(label) for label in labels))
     if len(unique) > MOST_ISOLATED:
         raise _invalid("isolated_block_labels", f"has {len(unique)} labels; at most {MOST_ISOLATED} are copied")
     return unique
@@ -151,7 +152,7 @@ def _limit(before: ConversationSettings, draft: ConversationDraft, mask: frozens
 def _text(name: str, value: str | None) -> str | None:
     if value is not None and len(value) > MOST_CHARACTERS:
         raise _invalid(name, f"has {len(value)} characters; at most {MOST_CHARACTERS} are kept")
-    return None if value is None else value.replace("\0", "")
+    return None if value is None else storable(value)
 
 
 def _invalid(name: str, problem: str) -> Refused:

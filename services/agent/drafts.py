@@ -7,13 +7,12 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import orjson
-
 from services.agent import model_settings
 from services.agent.base_tools import BASE_TOOLS
 from services.agent.compaction_settings import settings_from_json
 from services.agent.refusals import Refused
 from services.agent.rule_json import rules_from_json
+from services.agent.storable import parsed, storable
 from services.agent.tool_rules import ToolRule
 
 MOST_TOOLS = 1_000
@@ -27,8 +26,6 @@ _RANGES = {
     "recall_passages": (0, 50),
 }
 _NAME = re.compile(r"[\w '-]{1,256}")
-# An escaped NUL, but not an escaped backslash before "u0000".
-_NUL = re.compile(rb"((?<!\\)(?:\\\\)*)\\u0000")
 _HANDLE = re.compile(r"[^/\s]+/\S+")
 
 
@@ -64,7 +61,7 @@ def check(draft: AgentDraft) -> AgentDraft:
 
     Raises Refused (AGENT_INVALID), naming the field and what is expected.
     """
-    draft = replace(draft, **{each.name: _without_nul(getattr(draft, each.name)) for each in fields(draft)})
+    draft = replace(draft, **{each.name: _storable(getattr(draft, each.name)) for each in fields(draft)})
     _check_words(draft)
     for name, (least, most) in _RANGES.items():
         value = getattr(draft, name)
@@ -148,14 +145,12 @@ def _is_response_format(value: Any) -> bool:
 
 def _json(name: str, text: str, wanted: type, called: str) -> Any:
     try:
-        value = orjson.loads(text)
-        # orjson writes less deeply nested data than it reads.
-        stored = orjson.dumps(value)
-    except (orjson.JSONDecodeError, orjson.JSONEncodeError) as error:
+        value = parsed(text)
+    except ValueError as error:
         raise invalid(name, f"must be a JSON {called}; {error}") from None
     if not isinstance(value, wanted):
         raise invalid(name, f"must be a JSON {called}, not a {type(value).__name__}")
-    return orjson.loads(_NUL.sub(rb"\1", stored)) if b"\\u0000" in stored else value
+    return value
 
 
 def _is_timezone(name: str) -> bool:
@@ -166,12 +161,12 @@ def _is_timezone(name: str) -> bool:
     return True
 
 
-def _without_nul(value: Any) -> Any:
-    """Texts without what Postgres cannot store; for JSON see `json_object`."""
+def _storable(value: Any) -> Any:
+    """Texts with what can be stored; for JSON see `json_object`."""
     match value:
         case str():
-            return value.replace("\0", "")
+            return storable(value)
         case tuple():
-            return tuple(map(_without_nul, value))
+            return tuple(map(_storable, value))
         case _:
             return value

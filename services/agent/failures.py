@@ -1,6 +1,7 @@
 """From an error of a model call to what the run says of it. Pure."""
 
 from services.agent.facts import Failure, StopReason
+from services.agent.storable import storable
 from services.common.errors import LociError, ResourceExhausted
 
 # ErrorInfo.reason -> (stop reason, the reference's error_type)
@@ -22,9 +23,7 @@ def failure_of(error: LociError) -> Failure:
     unlisted = (StopReason.LLM_API_ERROR, "llm_error") if of_the_model else (StopReason.ERROR, "internal_error")
     stop_reason, error_type = _FAILURES.get(error.reason, unlisted)
     detail = ", ".join(f"{name}={value}" for name, value in sorted(error.metadata.items()))
-    # A provider's words may hold NUL, which Postgres cannot store.
-    message, detail = error.message.replace("\0", ""), detail.replace("\0", "")
-    return Failure(stop_reason, error_type, message, detail, error.reason)
+    return Failure(stop_reason, error_type, storable(error.message), storable(detail), error.reason)
 
 
 def overflows(error: LociError) -> bool:

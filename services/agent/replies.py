@@ -1,16 +1,16 @@
 """From what a model gave to the message that is stored. Pure."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
-from typing import Any
 from uuid import UUID
 
-from services.agent.arguments import Problem, parse, prefill, storable, written
+from services.agent.arguments import Problem, parse, prefill, written
 from services.agent.facts import Settings, Usage
-from services.agent.messages import Call, Message, Part, Reasoning, without_nul
+from services.agent.messages import Call, Message, Part, Reasoning, storable_part
 from services.agent.offers import THINKING, Offer
 from services.agent.ports import Reply
+from services.agent.storable import storable, storable_json
 from services.agent.turn import call_key
 
 # No model counts more tokens than this, whatever its provider says.
@@ -21,7 +21,7 @@ def sound(reply: Reply) -> Reply:
     """The reply with what can be stored and added up, but for its parts: see `reply_parts`."""
     given = ((each.name, getattr(reply.usage, each.name)) for each in fields(Usage))
     usage = replace(reply.usage, **{name: tokens_of(tokens) for name, tokens in given if tokens is not None})
-    outputs = None if reply.outputs is None else _storable(reply.outputs)
+    outputs = None if reply.outputs is None else storable_json(reply.outputs)
     trace = None if reply.trace is None else storable(reply.trace)
     return replace(reply, usage=usage, outputs=outputs, trace=trace)
 
@@ -42,7 +42,7 @@ def reply_parts(
     Where calls cannot be parallel, those after the first are left out. A call that waits has the arguments that tool
     rules give already: the client answers what is going to run.
     """
-    return tuple(_shaped(map(without_nul, parts), settings, offered, run_id, step))
+    return tuple(_shaped(map(storable_part, parts), settings, offered, run_id, step))
 
 
 def as_written(history: Iterable[Message]) -> list[Message]:
@@ -106,15 +106,3 @@ def _inner_thought(call: Call) -> tuple[str, Call]:
         return "", call
     thought = arguments.pop(THINKING)
     return storable(thought), replace(call, arguments=written(arguments))
-
-
-def _storable(value: Any) -> Any:
-    match value:
-        case str():
-            return storable(value)
-        case Mapping():
-            return {storable(name): _storable(each) for name, each in value.items()}
-        case list() | tuple():
-            return [_storable(each) for each in value]
-        case _:
-            return value

@@ -9,6 +9,7 @@ import orjson
 from services.agent.compaction import CompactionStats, Trigger
 from services.agent.messages import Message, Text
 from services.agent.sizes import bytes_for, clip, clip_chars
+from services.agent.storable import storable
 
 # Part of the window that a summary may fill.
 SUMMARY_SHARE = 0.15
@@ -34,7 +35,7 @@ def packed(summary: str, *, at: datetime, stats: CompactionStats) -> str:
     return orjson.dumps(
         {
             "type": "system_alert",
-            "message": _INTRODUCTION + _without_surrogates(summary),
+            "message": _INTRODUCTION + storable(summary),
             "time": f"{at:%Y-%m-%d %I:%M:%S %p %Z%z}",
             "compaction_stats": asdict(stats),
         }
@@ -74,7 +75,3 @@ def _stats(given: Any) -> CompactionStats | None:
     except (TypeError, KeyError, ValueError):
         # Of another release or server.
         return None
-
-
-def _without_surrogates(text: str) -> str:
-    return text if text.isascii() else text.encode(errors="replace").decode()

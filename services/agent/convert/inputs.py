@@ -7,7 +7,8 @@ from typing import Literal
 from uuid import UUID
 
 from loci.agent.v1 import message_pb2
-from services.agent.messages import Decision, Image, Message, Part, Return, Role, Text, without_nul
+from services.agent.messages import Decision, Image, Message, Part, Return, Role, Text, storable_part
+from services.agent.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, uuid7
 
@@ -60,7 +61,7 @@ def _parts(sent: message_pb2.InputMessage, number: int) -> tuple[Part, ...]:
 def _answers(sent: message_pb2.InputMessage, number: int) -> tuple[Part, ...]:
     if sent.content:
         raise InvalidArgument(f"messages[{number}] has both content and answers", reason="MESSAGE_INVALID")
-    return tuple(without_nul(_answer(answer, number)) for answer in sent.answers)
+    return tuple(storable_part(_answer(answer, number)) for answer in sent.answers)
 
 
 def _answer(answer: message_pb2.Answer, number: int) -> Part:
@@ -88,21 +89,21 @@ def _answer(answer: message_pb2.Answer, number: int) -> Part:
 
 def _optional(sent: message_pb2.InputMessage, name: Literal["name", "otid", "sender_id"]) -> str | None:
     text: str = getattr(sent, name)
-    return text.replace("\0", "") if sent.HasField(name) else None
+    return storable(text) if sent.HasField(name) else None
 
 
 def _part(content: message_pb2.ContentPart, number: int) -> Part | None:
     match content.WhichOneof("part"):
         case "text":
-            text = content.text.replace("\0", "")
+            text = storable(content.text)
             if len(text) > LONGEST_TEXT:
                 sentence = f"messages[{number}] has {len(text)} characters; at most {LONGEST_TEXT} can be sent"
                 raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
             return Text(text) if text else None
         case "image" if content.image.WhichOneof("source") == "url":
-            return without_nul(Image(url=content.image.url))
+            return storable_part(Image(url=content.image.url))
         case "image":
             data = b64encode(content.image.data).decode()
-            return without_nul(Image(data=data, media_type=content.image.media_type))
+            return storable_part(Image(data=data, media_type=content.image.media_type))
         case _:
             return None

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import orjson
-
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.compaction_settings import settings_from_json
 from services.agent.facts import ClientSkill, ClientTool, Options
+from services.agent.storable import parsed, storable
 from services.common.errors import InvalidArgument
 
 DEFAULT_MAX_STEPS = 50
@@ -30,11 +29,11 @@ def options_from_proto(turn: wire.TurnRequest) -> Options:
     _check(view_length <= LONGEST_VIEW, f"view_json has {view_length} characters; at most {LONGEST_VIEW}")
     return Options(
         max_steps=max_steps,
-        model=_text(given.override_model) if given.HasField("override_model") else None,
-        system=_text(given.override_system) if given.HasField("override_system") else None,
+        model=storable(given.override_model) if given.HasField("override_model") else None,
+        system=storable(given.override_system) if given.HasField("override_system") else None,
         client_tools=tuple({tool.name: tool for tool in tools}.values()),
         client_skills=tuple(
-            ClientSkill(_text(skill.name), _text(skill.description), _text(skill.location))
+            ClientSkill(storable(skill.name), storable(skill.description), storable(skill.location))
             for skill in given.client_skills
         ),
         return_logprobs=given.return_logprobs,
@@ -42,14 +41,14 @@ def options_from_proto(turn: wire.TurnRequest) -> Options:
         return_token_ids=given.return_token_ids,
         include_trace=given.include_trace,
         callback_url=given.callback_url if given.HasField("callback_url") else None,
-        view=_text(given.view_json) or None,
+        view=storable(given.view_json) or None,
     )
 
 
 def compaction_from_proto(text: str) -> dict[str, Any]:
     """Compaction settings of one request. Raises InvalidArgument (MESSAGE_INVALID)."""
     try:
-        given = orjson.loads(text or "{}")
+        given = parsed(text or "{}")
         if not isinstance(given, dict):
             raise ValueError("expected an object")  # noqa: TRY004 - said to the client below, as every wrong value is
         settings_from_json(given)
@@ -59,18 +58,14 @@ def compaction_from_proto(text: str) -> dict[str, Any]:
 
 
 def _client_tool(tool: wire.ClientTool) -> ClientTool:
-    name = _text(tool.name)
+    name = storable(tool.name)
     _check(0 < len(name) <= LONGEST_TOOL_NAME, f"a client tool's name must have 1 to {LONGEST_TOOL_NAME} characters")
     try:
-        parameters = orjson.loads(_text(tool.parameters_json) or "{}")
-    except orjson.JSONDecodeError as error:
+        parameters = parsed(tool.parameters_json or "{}")
+    except ValueError as error:
         raise InvalidArgument(f"the parameters of {name} are not JSON: {error}", reason="MESSAGE_INVALID") from None
     _check(isinstance(parameters, dict), f"the parameters of {name} must be a JSON Schema, an object")
-    return ClientTool(name, _text(tool.description), parameters)
-
-
-def _text(text: str) -> str:
-    return text.replace("\0", "")
+    return ClientTool(name, storable(tool.description), parameters)
 
 
 def _check(holds: bool, sentence: str) -> None:

@@ -20,8 +20,8 @@ from services.agent.messages import (
     parts_to_json,
     piece_otid,
     pieces,
+    storable_part,
     text_of,
-    without_nul,
 )
 
 ID = UUID("01890000-0000-7000-8000-0000000000ff")
@@ -66,10 +66,10 @@ def test_parts_survive_storage(given_parts: list[Part]) -> None:
 
 @given(parts)
 def test_nul_is_taken_out_and_nothing_else(part: Part) -> None:
-    cleaned = without_nul(part)
+    cleaned = storable_part(part)
     assert "\\u0000" not in repr(parts_to_json([cleaned]))
     assert "\0" not in str(parts_to_json([cleaned]))
-    assert without_nul(cleaned) is cleaned
+    assert storable_part(cleaned) is cleaned
 
 
 @pytest.mark.parametrize(
