@@ -159,7 +159,7 @@ FROM unnest($3::uuid[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS s(log_id,
 MOVE_HEAD = """
 UPDATE agent.conversation_heads
 SET log_id = $3, next_seq = $4, window_ordinal = $5, window_seq = $6, summary_id = $7, pending_message_id = NULL,
-    approval_due = NULL, prompt_hash = NULL, prompt_versions = NULL
+    approval_due = NULL, prompt_versions = NULL
 WHERE organization_id = $1 AND conversation_id = $2
 """
 # $3 and $4 time and id of the last one told (null: none), $5 most
