@@ -28,7 +28,8 @@ def test_a_short_text_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize(
     "text", [f"{FILL}A Heron flew. {FILL}", f"İ{FILL}A Heron flew. {FILL}", f"{FILL}A Heron flew."]
 )
-def test_a_word_anywhere_is_shown_with_what_is_around_it(text: str) -> None:
+def test_a_word_anywhere_is_shown_with_what_is_around_it(before: str, after: str) -> None:
+    text = f"{before}A Heron flew. {after}"
     shown = excerpt(text, [["heron"]], 2_000)
     assert "A Heron flew." in shown
     assert shown.startswith("\n[... 1")
