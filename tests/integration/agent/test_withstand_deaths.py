@@ -133,14 +133,18 @@ class Client:
             await asyncio.sleep(0.005)
 
     async def kill(self) -> None:
-        """Kills the victim when its time has come; its lease is over at once."""
-        await self._checkpoints.dead.wait()
-        victim = self._replicas[0]
-        await victim.die()
-        long_ago = "UPDATE agent.workers SET beat_at = now() - interval '1 minute' WHERE id = $1"
-        await self.world.pool.execute(long_ago, victim.journal.worker_id)
+        """Kills the victim when its time has come, and lets the heir take over."""
+        await bury(self.world, self._replicas[0], self._checkpoints)
         self._replicas[1].tenure._capacity = CAPACITY
         self._killed.set()
+
+
+async def bury(world: World, replica: Replica, checkpoints: Checkpoints) -> None:
+    """Kills a replica when its time has come; its lease is over at once."""
+    await checkpoints.dead.wait()
+    await replica.die()
+    long_ago = "UPDATE agent.workers SET beat_at = now() - interval '1 minute' WHERE id = $1"
+    await world.pool.execute(long_ago, replica.journal.worker_id)
 
 
 Brain = Callable[[ModelRequest], AsyncGenerator[PartDelta | Reply]]
@@ -350,6 +354,30 @@ async def test_death(world: World, name: str, point: int, side: str, monkeypatch
         await check(scenario, client, receipts)
         heir.models.replies = [calls("work"), text("Here I am.")]
         assert end(await heir.send(world.request("And then?"))).failure is None
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("point", [2, 3, 4])
+async def test_the_heir_dies_too(world: World, point: int, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first owner is lost with its tool's return, the second before or after it has loaded the run, or at its next fact."""
+    scenario, checkpoints = SCENARIOS["three steps"], Checkpoints(3)
+    async with stage(world, scenario, checkpoints, monkeypatch) as (client, last, receipts):
+        second_checkpoints = Checkpoints(point, after=side == "after")
+        async with world.replica() as second:
+            second.tools.actions, second.models.replies = last.tools.actions, [scenario.brain] * 50
+            second_checkpoints.guard(monkeypatch, second)
+            # In place of the heir, which comes after it.
+            client._replicas[1] = second
+            request = world.request("Go.")
+            sending = asyncio.create_task(client.send(request))
+            await bury(world, second, second_checkpoints)
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+            last.tenure._capacity = CAPACITY
+            events = client.seen[request.run_id]
+            await client._read(last, request, events)
+            assert end(events).run.fence == 3
+            await check(scenario, client, receipts)
 
 
 # What must hold, whoever died ----------------------------------------------------------------------------
