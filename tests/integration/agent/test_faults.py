@@ -182,7 +182,7 @@ async def test_cancel_does_not_need_the_tool_runner(world: World, monkeypatch: p
 async def test_searches_end_in_words(world: World, arguments: dict[str, object], said: str) -> None:
     async with world.replica() as replica:
         await replica.send(world.request("Tell me about dragons."))
-    settings = Settings(1, "loci/demo", "loci/hash", "", 32_000, 5)
+    settings = Settings(1, "loci/demo", "loci/hash", "", 32_000)
     here = uuid7()
     site = CallSite(ORGANIZATION, world.agent_id, world.agent_id, here, here, settings)
     call = Call("key", "call", "conversation_search", orjson.dumps(arguments).decode())
@@ -191,7 +191,7 @@ async def test_searches_end_in_words(world: World, arguments: dict[str, object],
 
 async def test_a_search_that_the_database_refuses_is_an_error_return(world: World, agent_url: str) -> None:
     here = uuid7()
-    site = CallSite(ORGANIZATION, world.agent_id, here, here, here, Settings(1, "", "", "", 1, 1))
+    site = CallSite(ORGANIZATION, world.agent_id, here, here, here, Settings(1, "", "", "", 1))
     async with (
         asyncpg.create_pool(agent_url, server_settings={"statement_timeout": "50"}, min_size=1, max_size=1) as pool,
         world.pool.acquire() as connection,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 import pytest
@@ -188,7 +188,7 @@ def test_what_a_conversation_begins_with() -> None:
     assert said == [(message_pb2.MESSAGE_ROLE_ASSISTANT, "Hi"), (message_pb2.MESSAGE_ROLE_USER, "a")]
 
 
-@pytest.mark.parametrize("name", agents.AgentTypeName.__args__)
+@pytest.mark.parametrize("name", get_args(agents.AgentTypeName))
 def test_every_agent_type_is_passed_on(name: str) -> None:
     request = agents.create_request(agents.CreateAgent.model_validate({"agent_type": name}))
     assert agent_pb2.AgentType.Name(request.agent.agent_type) == f"AGENT_TYPE_{name.upper()}"
