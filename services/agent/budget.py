@@ -20,7 +20,6 @@ _MOST_CALIBRATION = 2.0
 # Tokens below which a count is not compared.
 _LEAST_COUNTED = 1_000
 BLOCK_HINT = "they are stored; what you move out of this block or shorten makes room to see them"
-FILE_HINT = "they are stored; search or open the file further down to read them"
 
 
 def room_for_messages(window: int, fixed: int, share: int = 1) -> int:
@@ -42,14 +41,14 @@ def excess(window: int, fixed: int) -> int:
     return max(fixed + max(int(window * LEAST_SHARE), LEAST_ROOM) - int(window * FILL), 0)
 
 
-def shortened(values: Sequence[str], over: int, hint: str = BLOCK_HINT) -> list[str]:
+def shortened(values: Sequence[str], over: int) -> list[str]:
     """The values with `over` tokens less together, or as many as there are: the longest lose their tails first.
 
-    Each cut ends in a marker with the number of characters that it took and the `hint` how to see them.
+    Each cut ends in a marker with the number of characters that it took and how to see them.
     """
     sizes = [bytes_of(value) for value in values]
     most = level(sizes, sum(sizes) - over * BYTES_PER_TOKEN) if over > 0 else max(sizes, default=0)
-    return [_without_tail(value, most, hint) for value in values]
+    return [_without_tail(value, most) for value in values]
 
 
 def overflow_in_system(sizes: Mapping[str, int], window: int) -> str | None:
@@ -67,13 +66,13 @@ def overflow_in_system(sizes: Mapping[str, int], window: int) -> str | None:
     )
 
 
-def _without_tail(value: str, most: int, hint: str) -> str:
+def _without_tail(value: str, most: int) -> str:
     if bytes_of(value) <= most:
         return value
-    longest = _tail_marker(len(value), hint)
+    longest = _tail_marker(len(value))
     shown = head(value, max(most - bytes_of(longest), 0))
-    return head(shown + _tail_marker(len(value) - len(shown), hint), most)
+    return head(shown + _tail_marker(len(value) - len(shown)), most)
 
 
-def _tail_marker(characters: int, hint: str) -> str:
-    return f"\n[... {characters:,} more characters are not shown: the context window is full; {hint}]"
+def _tail_marker(characters: int) -> str:
+    return f"\n[... {characters:,} more characters are not shown: the context window is full; {BLOCK_HINT}]"

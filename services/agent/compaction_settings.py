@@ -4,7 +4,7 @@ Source: LETTA V1 API, compaction; the prompts are Loci's own.
 """
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from services.agent import model_settings
@@ -86,12 +86,6 @@ def prompt_for(settings: CompactionSettings, mode: Mode) -> str:
         return settings.prompt
     older = {Mode.PARTIAL_EVICT: Mode.SLIDING_WINDOW, Mode.STATIC_BUFFER: Mode.SLIDING_WINDOW}
     return f"{_PROMPTS[older.get(mode, mode)]}\n\n{_WHAT}"
-
-
-def summariser(settings: CompactionSettings, mode: Mode, *, agent_model: str, known: Container[str]) -> str:
-    """The handle of the model that summarises in `mode`: the agent's own where the wanted one is not `known`."""
-    wanted = settings.model or light_model(agent_model)
-    return wanted if wanted in known and not mode.by_itself else agent_model
 
 
 def light_model(handle: str) -> str:

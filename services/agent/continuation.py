@@ -49,7 +49,7 @@ def called_in(message: Message, *, waited: bool) -> tuple[Called, ...]:
     fails, so that no rule demands it over and over.
     """
     returns = (part for part in message.parts if isinstance(part, Return))
-    return tuple(Called(part.name, part.text, part.is_error) for part in returns if waited or not part.refused)
+    return tuple(Called(part.name, part.text) for part in returns if waited or not part.refused)
 
 
 def called_before(history: Sequence[Message]) -> tuple[Called, ...]:

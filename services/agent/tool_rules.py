@@ -122,7 +122,6 @@ class Called:
 
     name: str
     returned: str = ""
-    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)

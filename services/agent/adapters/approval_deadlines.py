@@ -12,14 +12,13 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
-from services.agent.adapters import sql
 from services.agent.adapters.conversations import Successor, promote, window
-from services.agent.adapters.line import LINE_SCHEMA_VERSION, input_to_line
+from services.agent.adapters.journal import TurnRequest, enter_line
 from services.agent.approval_timeouts import due, overdue
 from services.agent.approvals import pending_message, waiting_runs
-from services.agent.fact_log import options_to_json, settings_from_body
+from services.agent.fact_log import settings_from_body
 from services.agent.facts import SCHEMA_VERSION
-from services.agent.messages import Message
+from services.agent.messages import Decision, Message
 from services.common.ids import uuid7
 
 _log = logging.getLogger(__name__)
@@ -94,39 +93,22 @@ async def _answer(connection: Any, head: Mapping[str, Any], worker_id: UUID) -> 
     if await connection.fetchval(_IS_THERE, ids[0], run_id):
         # It was given up before it had taken its answer: the calls wait still.
         run_id = uuid7()
-    answer = Message(uuid7(), "approval", decisions, head["now"], run_id)
-    await _enter_line(connection, ids, run_id, asking, answer, worker_id, head["now"])
+    await enter_line(connection, _request(ids, run_id, asking, decisions, head["now"]), worker_id, front=True)
     return await promote(connection, *ids)
 
 
-async def _enter_line(
-    connection: Any,
-    ids: tuple[UUID, UUID],
-    run_id: UUID,
-    asking: Mapping[str, Any],
-    answer: Message,
-    worker_id: UUID,
-    now: datetime,
-) -> None:
+def _request(
+    ids: tuple[UUID, UUID], run_id: UUID, asking: Mapping[str, Any], decisions: tuple[Decision, ...], now: datetime
+) -> TurnRequest:
     """A background run with what the asking one was asked for: its model, its limits, the tools of its client."""
-    organization_id, conversation_id = ids
-    options = settings_from_body(asking["body"]).options
-    await connection.execute(
-        sql.ENTER_LINE,
-        organization_id,
-        run_id,
-        asking["agent_id"],
-        conversation_id,
-        asking["user_id"],
-        worker_id,
-        asking["seconds"],
-        [],
-        None,
-        [],
-        options_to_json(options),
-        input_to_line([answer], options),
-        now,
-        LINE_SCHEMA_VERSION,
-        True,
-        True,
+    return TurnRequest(
+        organization_id=ids[0],
+        user_id=asking["user_id"],
+        agent_id=asking["agent_id"],
+        conversation_id=ids[1],
+        run_id=run_id,
+        messages=(Message(uuid7(), "approval", decisions, now, run_id),),
+        seconds=asking["seconds"],
+        options=settings_from_body(asking["body"]).options,
+        background=True,
     )

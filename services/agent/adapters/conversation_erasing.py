@@ -46,6 +46,6 @@ class PostgresConversationEraser:
 async def stop_runs(connection: Any, organization_id: UUID, conversation_id: UUID) -> int:
     """Asks the conversation's running runs to stop and ends those that wait in line; how many are running."""
     running = await connection.fetch(sql.STOP_RUNNING, organization_id, conversation_id)
-    for statement in (sql.LOCK_HEAD, sql.EMPTY_LINE, sql.STOP_WAITING):
+    for statement in (sql.FORGET_LINE, sql.EMPTY_LINE, sql.STOP_WAITING):
         await connection.execute(statement, organization_id, conversation_id)
     return len(running)

@@ -129,8 +129,8 @@ UPDATE agent.runs SET cancel_requested = true
 WHERE organization_id = $1 AND conversation_id = $2 AND status = 'running'
 RETURNING id
 """
-# By itself: what the next statement sees must be of after the lock.
-LOCK_HEAD = """
+# Locks the head. By itself: what the next statement sees must be of after that.
+FORGET_LINE = """
 UPDATE agent.conversation_heads SET waiting = 0 WHERE organization_id = $1 AND conversation_id = $2
 """
 EMPTY_LINE = "DELETE FROM agent.conversation_line WHERE organization_id = $1 AND conversation_id = $2"

@@ -84,6 +84,29 @@ class Accepted:
     interrupts: UUID | None = None
 
 
+async def enter_line(connection: Any, request: TurnRequest, home_id: UUID, *, front: bool) -> None:
+    """Puts a request in the line of its conversation, before all others if it is to be at the `front`."""
+    await connection.execute(
+        sql.ENTER_LINE,
+        request.organization_id,
+        request.run_id,
+        request.agent_id,
+        request.conversation_id,
+        request.user_id,
+        home_id,
+        request.seconds,
+        list(request.ancestors),
+        request.request_hash,
+        list(request.keys),
+        options_to_json(request.options),
+        input_to_line(request.messages, request.options),
+        datetime.now(UTC),
+        LINE_SCHEMA_VERSION,
+        front,
+        request.background,
+    )
+
+
 class PostgresJournal:
     """The run's log. `on_busy` is what becomes of a request for a busy conversation that says nothing of it."""
 
@@ -177,8 +200,8 @@ class PostgresJournal:
             raise Repeated(repeated)
         await fitting_window(connection, *ids, request.messages, silent=request.is_silent)
         if request.background:
-            entered = await self._enter(connection, request, front=request.answers)
-            return replace(entered, successor=await promote(connection, *ids))
+            await enter_line(connection, request, self.worker_id, front=request.answers)
+            return Accepted(request.run_id, started=True, successor=await promote(connection, *ids))
         row = await self._start(connection, request, fits=True)
         owned = await self._owned(connection, request, row)
         # The head's lock may have been waited for.
@@ -201,33 +224,11 @@ class PostgresJournal:
                 reason="CONVERSATION_LINE_FULL",
             )
         interrupts = on_busy == "interrupt" and not stuck
-        entered = await self._enter(connection, request, front=request.answers or interrupts)
+        await enter_line(connection, request, self.worker_id, front=request.answers or interrupts)
         # An ended run that holds the turn is a fault; it must not hold up whoever comes next.
         ids = (request.organization_id, request.conversation_id)
         successor = await promote(connection, *ids) if stuck else None
-        return replace(entered, successor=successor, interrupts=active if interrupts else None)
-
-    async def _enter(self, connection: Any, request: TurnRequest, *, front: bool) -> Accepted:
-        await connection.execute(
-            sql.ENTER_LINE,
-            request.organization_id,
-            request.run_id,
-            request.agent_id,
-            request.conversation_id,
-            request.user_id,
-            self.worker_id,
-            request.seconds,
-            list(request.ancestors),
-            request.request_hash,
-            list(request.keys),
-            options_to_json(request.options),
-            input_to_line(request.messages, request.options),
-            datetime.now(UTC),
-            LINE_SCHEMA_VERSION,
-            front,
-            request.background,
-        )
-        return Accepted(request.run_id, started=True)
+        return Accepted(request.run_id, started=True, successor=successor, interrupts=active if interrupts else None)
 
     async def _owned(self, connection: Any, request: TurnRequest, row: Mapping[str, Any]) -> Owned:
         settings, first_seq = settings_from_body(row["body"]), row["first_seq"]

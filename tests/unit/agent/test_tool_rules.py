@@ -197,7 +197,7 @@ def test_the_only_tool_that_must_be_called() -> None:
 
 
 def test_a_failed_call_is_a_call() -> None:
-    failed = (Called("a", "no such file", is_error=True),)
+    failed = (Called("a", "no such file"),)
     assert choose([RunFirst("a")], ATTACHED, failed).allowed == ATTACHED
     assert choose([MaxCount("a", 1)], ATTACHED, failed).allowed == ("b", "c", "d")
     assert choose([Children("a", ("b",))], ATTACHED, failed).only == "b"
