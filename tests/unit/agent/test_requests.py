@@ -10,6 +10,7 @@ from loci.agent.v1 import message_pb2, message_service_pb2
 from services.agent.adapters.journal import TurnRequest
 from services.agent.convert.inputs import MOST_MESSAGES
 from services.agent.convert.turns import turn_request
+from services.agent.facts import ClientTool
 from services.agent.messages import Image, Text
 from services.common.context import CallContext
 from services.common.errors import InvalidArgument
@@ -65,6 +66,23 @@ def test_nul_is_taken_out_of_all_that_is_stored() -> None:
         Image(url="https://example.org/a.png"),
     )
     assert (message.name, message.otid, message.sender_id) == ("Ada", "o1", "s1")
+
+
+def client_tool(parameters: str) -> message_service_pb2.TurnOptions:
+    tool = message_service_pb2.ClientTool(name="mine", description="d\0o", parameters_json=parameters)
+    return message_service_pb2.TurnOptions(client_tools=[tool])
+
+
+def test_nul_is_taken_out_of_client_tools() -> None:
+    tools = read(options=client_tool('{"type": "object", "title": "\\u0000t", "\\u0000": null}')).options.client_tools
+    assert tools == (ClientTool("mine", "do", {"type": "object", "title": "t", "": None}),)
+
+
+@pytest.mark.parametrize("parameters", ["{", "[]", '{"a": ' * 600 + "1" + "}" * 600])
+def test_client_tools_that_cannot_be(parameters: str) -> None:
+    with pytest.raises(InvalidArgument, match="the parameters of mine") as caught:
+        read(options=client_tool(parameters))
+    assert caught.value.reason == "MESSAGE_INVALID"
 
 
 def test_what_is_not_said_stays_unsaid() -> None:
