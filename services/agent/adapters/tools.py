@@ -15,6 +15,7 @@ from loci.tool.v1 import (
     tool_service_pb2_grpc,
 )
 from services.agent.messages import Call, Return
+from services.agent.pictures import pictured
 from services.agent.ports import CallSite, ToolInfo
 from services.common.channel import call_idempotent
 from services.common.errors import NotFound
@@ -64,13 +65,15 @@ class GrpcTools:
         response = await call_idempotent(self._execution.ExecuteTool, request, timeout=EXECUTION_SECONDS)
         receipt = response.receipt
         succeeded = receipt.outcome == execution_service_pb2.OUTCOME_SUCCESS
+        text, images = (pictured(receipt.result_json) if succeeded else None) or (receipt.tool_return, ())
         return Return(
             call.id,
             call.name,
-            receipt.tool_return,
+            text,
             not succeeded,
             tuple(receipt.stdout.splitlines()),
             tuple(receipt.stderr.splitlines()),
+            images,
         )
 
     async def cancel(self, call_key: str) -> None:
