@@ -66,7 +66,8 @@ async def test_a_provider_that_hangs(vendor_world: World, stream: bool) -> None:
     error = await failure(vendor_world, Reply(hang=True), stream=stream, stall_timeout=0.2)
     assert isinstance(error, errors.LlmTimeout)
     assert "sent nothing for 0.2 s" in error.message
-    assert time.monotonic() - started < 0.5
+    # On a busy machine, too; the provider itself would never answer.
+    assert time.monotonic() - started < 2
     await asyncio.sleep(0.05)
     assert vendor_world.vendor.requests[-1].outcome == "gone"
 
