@@ -37,14 +37,15 @@ from gateway.settings import Settings
 from services.common.context import Signer
 from services.common.errors import LociError
 
+# In the order in which they are asked whether a request is theirs: turns first.
 _ROUTERS = (
+    messages,
+    conversations,
+    background,
     health,
     agents,
     agent_parts,
-    conversations,
     checkpoints,
-    messages,
-    background,
     passages,
     blocks,
     tools,

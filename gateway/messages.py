@@ -4,8 +4,8 @@ import base64
 from collections.abc import Collection, Sequence
 from typing import Any, assert_never
 
-from gateway.convert import Rest, to_rest, whole_second
-from loci.agent.v1 import message_pb2, message_service_pb2
+from gateway.convert import Rest, enum_names, to_rest, whole_second
+from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 
 # What agents say; the other kinds are what they were told, which no turn's answer repeats.
 SAID = frozenset(
@@ -150,7 +150,8 @@ def _event(source: message_pb2.EventMessage) -> Rest:
 
 def stop_reason(end: message_service_pb2.TurnEnd) -> Rest:
     """How a turn ended, as the last but one thing that is said of it."""
-    return {"message_type": "stop_reason", "stop_reason": to_rest(end)["stop_reason"] or "error"}
+    names = enum_names(agent_pb2.StopReason.DESCRIPTOR)
+    return {"message_type": "stop_reason", "stop_reason": names.get(end.stop_reason) or "error"}
 
 
 def usage_statistics(usage: message_service_pb2.TurnUsage) -> Rest:
