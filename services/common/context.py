@@ -224,3 +224,18 @@ def use_context(context: CallContext, *, signer: Signer | None = None) -> Iterat
         # An async generator may be closed by another task, where there is nothing to take back.
         if _scope.get() is scope:
             _scope.reset(reset)
+
+
+@contextmanager
+def shared() -> Iterator[None]:
+    """Makes the current context current without its run, where it is signed here: for calls whose peer asks for none.
+
+    Runs then share their caller's token, which the peer has verified before; one of their own costs 0.2 ms to verify.
+    """
+    scope = _scope.get()
+    if scope is None or scope.signer is None or scope.context.run_id is None:
+        yield
+        return
+    context = replace(scope.context, run_id=None, ancestors=(), expires_at=0.0, token=b"")
+    with use_context(context, signer=scope.signer):
+        yield

@@ -14,6 +14,7 @@ from loci.memory.v1 import (
 from services.agent.messages import Call, Return
 from services.agent.ports import BlockView, CallSite, MemoryView
 from services.common.channel import call_idempotent
+from services.common.context import shared
 from services.common.ids import from_public, to_public
 
 # A service that is being restarted is back by then.
@@ -35,7 +36,8 @@ class GrpcMemory:
         request = agent_memory_service_pb2.GetAgentMemoryRequest(
             agent_id=to_public("agent", agent_id), conversation_id=own_id(agent_id, conversation_id)
         )
-        response = await call_idempotent(self._memory.GetAgentMemory, request, timeout=PATIENCE_SECONDS)
+        with shared():
+            response = await call_idempotent(self._memory.GetAgentMemory, request, timeout=PATIENCE_SECONDS)
         memory = response.memory
         return MemoryView(tuple(map(_block, memory.blocks)), memory.passage_count, tuple(memory.passage_tags))
 

@@ -9,6 +9,7 @@ from loci.llm.v1 import chat_service_pb2, chat_service_pb2_grpc, model_service_p
 from services.agent.adapters.chat_wire import generation_request, part_of, reply_of
 from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply
 from services.common.channel import call_idempotent
+from services.common.context import shared
 from services.common.errors import from_rpc
 
 PATIENCE_SECONDS = 15.0
@@ -30,11 +31,13 @@ class GrpcModels:
         try:
             if not request.stream:
                 single = chat_service_pb2.GenerateRequest(request=generation_request(request))
-                yield reply_of((await self._chat.Generate(single)).generation)
+                with shared():
+                    reply = self._chat.Generate(single)
+                yield reply_of((await reply).generation)
                 return
-            call = self._chat.StreamGenerate(
-                chat_service_pb2.StreamGenerateRequest(request=generation_request(request))
-            )
+            streamed = chat_service_pb2.StreamGenerateRequest(request=generation_request(request))
+            with shared():
+                call = self._chat.StreamGenerate(streamed)
             try:
                 async for event in call:
                     if (part := part_of(event)) is not None:

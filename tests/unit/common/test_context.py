@@ -19,6 +19,7 @@ from services.common.context import (
     current_or_none,
     current_token,
     enter_call,
+    shared,
     time_remaining,
     use_context,
 )
@@ -202,3 +203,26 @@ def test_with_a_signer_the_token_is_made_and_renewed(monkeypatch: pytest.MonkeyP
         assert second != first
         assert current().token == second
         assert verifier().verify(second, "memory") == PLAIN
+
+
+def test_runs_of_one_caller_share_a_token_where_the_run_is_of_no_interest() -> None:
+    signing, shared_tokens, own_tokens = signer(), set(), set()
+    for number in (1, 2):
+        run = replace(PLAIN, run_id=UUID(int=number), ancestors=(UUID(int=9),))
+        with use_context(run, signer=signing):
+            with shared():
+                shared_tokens.add(current_token())
+            own_tokens.add(current_token())
+            assert current().run_id == run.run_id
+    (token,) = shared_tokens
+    assert verifier().verify(token, "memory") == PLAIN
+    assert len(own_tokens) == 2
+
+
+def test_a_token_that_came_with_a_call_is_passed_on_as_it_is() -> None:
+    signed = signer().signed(FULL)
+    with use_context(signed), shared():
+        assert current() == signed
+        assert current_token() == signed.token
+    with shared():
+        assert current_or_none() is None
