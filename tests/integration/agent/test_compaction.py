@@ -245,6 +245,53 @@ async def test_a_compaction_in_the_middle_of_a_run_survives_its_owner(world: Wor
     assert orjson.loads(texts(second.models.requests[-1])[0])["compaction_stats"]["messages_count_after"] >= 2
 
 
+async def test_each_compaction_of_a_run_is_collected_whoever_owns_it(world: World) -> None:
+    collected: list[tuple[str, str]] = []
+
+    async def work(call: Call) -> str:
+        return "x" * 12_000
+
+    async def apply(call: Call, site: CallSite, *, create_block: bool = False) -> Return:
+        collected.append((call.key, orjson.loads(call.arguments)["new_memory"]))
+        return Return(call.id, call.name, "done")
+
+    def busy() -> Reply:
+        step = calls("work", arguments='{"request_heartbeat": true}')
+        return Reply(step.parts, Usage(int(WINDOW * 0.95), 5), "tool_calls")
+
+    await world.add_agent(agent_type="voice_convo_agent")
+    speech = calls("send_message", arguments='{"message": "Hi."}')
+    async with world.replica() as second:
+        async with world.replica() as first:
+            for number, replica in enumerate((first, second), start=1):
+                replica.tools.actions = {"work": work, "send_message": work}
+                replica.memory.apply = apply  # type: ignore[method-assign]
+                replica.models.summaries = [text(f"Summary {number}.")]
+            first.models.replies = [speech] * 5
+            await talk(first, world, 5)
+            hung = asyncio.Event()
+
+            async def hang(request: ModelRequest):  # type: ignore[no-untyped-def]
+                hung.set()
+                await asyncio.sleep(60)
+                yield text("never")
+
+            first.models.replies = [busy(), hang]
+            second.models.replies = [busy(), speech]
+            request = world.request("work")
+            run = asyncio.create_task(first.send(request))
+            await asyncio.wait_for(hung.wait(), 10)
+            await first.die()
+            run.cancel()
+            await asyncio.gather(run, return_exceptions=True)
+        async with asyncio.timeout(15):
+            while len(second.models.requests) < 2:
+                await asyncio.sleep(0.05)
+    assert [summary for _, summary in collected] == ["Summary 1.", "Summary 2."]
+    assert len({key for key, _ in collected}) == 2
+    assert all(key.startswith(f"{request.run_id}/summary/") for key, _ in collected)
+
+
 async def test_ids_of_the_window_begin_with_the_summary(world: World) -> None:
     async with world.replica() as replica:
         await talk(replica, world, 10)
