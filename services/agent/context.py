@@ -14,7 +14,7 @@ from services.agent.approvals import answers, waiting
 from services.agent.budget import room_for_messages
 from services.agent.messages import Call, Decision, Message, Part, Return, Text, calls_of, searchable
 from services.agent.shrinking import in_words, shrunk, with_short_returns
-from services.agent.sizes import estimate, level, weight
+from services.agent.sizes import estimate, level, measure, weight
 
 UNANSWERED = "This call was interrupted before it returned. It may or may not have taken effect."
 WAITING = "This call has not run: it waits for an answer from the client."
@@ -24,6 +24,7 @@ DENIED = "The client did not allow this call, and it has not run."
 MOST_BYTES = 24 * 1024 * 1024
 # How often a model that refuses a history is shown less of it at most.
 SHORTENINGS = 4
+_BLANK = Text()
 # Messages that cannot be parted: one, or one with calls and one with their returns.
 Unit = list[Message]
 
@@ -71,9 +72,9 @@ def _until_calls(messages: Sequence[Message], start: int) -> list[Message]:
 
 
 def _without_blanks(message: Message) -> list[Message]:
-    parts = tuple(part for part in message.parts if part != Text())
-    if len(parts) == len(message.parts):
-        return [message] if parts else []
+    if _BLANK not in message.parts:
+        return [message] if message.parts else []
+    parts = tuple(part for part in message.parts if part != _BLANK)
     return [replace(message, parts=parts)] if parts else []
 
 
@@ -92,7 +93,7 @@ def _answered(message: Message, later: Sequence[Message], seen: dict[str, int], 
             answer = queue.pop(0) if queue else Return("", part.name, missing.get(part.id, UNANSWERED), is_error=True)
             part = replace(part, id=_unused(part.id, seen))
             returns.append(replace(answer, call_id=part.id))
-        if part != Text():
+        if part != _BLANK:
             parts.append(part)
     answers = replace(message, id=UUID(int=message.id.int ^ 1), role="tool", parts=tuple(returns))
     return [replace(message, parts=tuple(parts)), answers]
@@ -139,9 +140,10 @@ def shortenings(history: Sequence[Message], *, window: int, fixed: int, run_id: 
     First the pictures of other runs than `run_id` go, then half of the room, and half again: at most SHORTENINGS
     times, and nothing twice in succession. See `fit` for window and fixed.
     """
-    plain = without_pictures(history, keep_run=run_id)
-    shown = fit(plain if sum(map(weight, history)) > MOST_BYTES else history, window=window, fixed=fixed)
+    heavy = sum(map(weight, history)) > MOST_BYTES
+    shown = fit(without_pictures(history, keep_run=run_id) if heavy else history, window=window, fixed=fixed)
     yield shown
+    plain = without_pictures(history, keep_run=run_id)
     for halvings in range(SHORTENINGS):
         less = fit(plain, window=window, fixed=fixed, share=2**halvings)
         if less != shown:
@@ -162,8 +164,8 @@ def without_pictures(history: Sequence[Message], *, keep_run: UUID) -> list[Mess
 
 def fits(history: Sequence[Message], *, window: int, fixed: int, share: int = 1) -> bool:
     """Whether `fit` would leave a sendable history as it is; one that does not fit is due for compaction."""
-    room = room_for_messages(window, fixed, share)
-    return sum(map(estimate, history)) <= room and sum(map(weight, history)) <= MOST_BYTES // share
+    tokens, load = measure(history)
+    return tokens <= room_for_messages(window, fixed, share) and load <= MOST_BYTES // share
 
 
 def fit(history: Sequence[Message], *, window: int, fixed: int, share: int = 1) -> list[Message]:

@@ -35,6 +35,7 @@ from services.agent.rule_json import rules_from_json, rules_to_json
 
 # The settings that a fact holds; the rest of them are the request's options.
 _STORED = tuple(each.name for each in fields(Settings) if each.name != "options")
+_USAGE = tuple(each.name for each in fields(Usage))
 
 
 class NewerRelease(ValueError):
@@ -136,7 +137,7 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
 
 def usage_to_json(usage: Usage) -> dict[str, int]:
     """The stored form of usage; what no provider said is left out."""
-    return {name: value for name, value in asdict(usage).items() if value is not None}
+    return {name: value for name in _USAGE if (value := getattr(usage, name)) is not None}
 
 
 def failure_to_json(failure: Failure) -> dict[str, str]:

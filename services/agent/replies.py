@@ -48,9 +48,13 @@ def reply_parts(
 def as_written(history: Iterable[Message]) -> list[Message]:
     """The history with prompted thoughts where the model wrote them: in the arguments of the calls that follow them."""
     return [
-        message if message.role != "assistant" else replace(message, parts=tuple(_unshaped(message.parts)))
+        replace(message, parts=tuple(_unshaped(message.parts))) if _has_prompted_thoughts(message) else message
         for message in history
     ]
+
+
+def _has_prompted_thoughts(message: Message) -> bool:
+    return message.role == "assistant" and any(isinstance(part, Reasoning) and part.prompted for part in message.parts)
 
 
 def _unshaped(parts: Iterable[Part]) -> Iterator[Part]:

@@ -31,7 +31,19 @@ def weight(message: Message) -> int:
 
 def estimate(message: Message) -> int:
     """Tokens of a message, roughly."""
-    return MESSAGE_TOKENS + sum(map(_estimate_part, message.parts))
+    return measure((message,))[0]
+
+
+def measure(messages: Iterable[Message]) -> tuple[int, int]:
+    """Tokens of messages, and their bytes on the wire; both roughly."""
+    tokens = load = 0
+    for message in messages:
+        tokens += MESSAGE_TOKENS
+        for part in message.parts:
+            size = _weight_of_part(part)
+            tokens += _tokens_of_part(part, size)
+            load += size
+    return tokens, load
 
 
 def estimate_text(text: str) -> int:
@@ -113,16 +125,17 @@ def level(sizes: Iterable[int], room: int) -> int:
     return ordered[-1] if ordered else 0
 
 
-def _estimate_part(part: Part) -> int:
+def _tokens_of_part(part: Part, size: int) -> int:
     match part:
-        case Image():
-            return IMAGE_TOKENS
+        case Text() | Reasoning() | RedactedReasoning() | Decision():
+            return size // BYTES_PER_TOKEN + 1
+        case Call():
+            return size // BYTES_PER_TOKEN + 1 + CALL_TOKENS
         case Return(text=text, images=images):
             return bytes_of(text) // BYTES_PER_TOKEN + 1 + CALL_TOKENS + IMAGE_TOKENS * len(images)
-        case Call():
-            return _weight_of_part(part) // BYTES_PER_TOKEN + 1 + CALL_TOKENS
-        case _:
-            return _weight_of_part(part) // BYTES_PER_TOKEN + 1
+        case Image():
+            return IMAGE_TOKENS
+    assert_never(part)
 
 
 def _weight_of_part(part: Part) -> int:

@@ -1,4 +1,4 @@
-"""Stored streams: what background runs show and no fact holds. See docs/decisions/0013."""
+"""Stored streams: what background runs show and no fact holds. See docs/decisions/0021."""
 
 from alembic import op
 
