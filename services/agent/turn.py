@@ -95,10 +95,9 @@ class Turn:
 
 def begun(run_id: UUID, settings: Settings, before: Sequence[Message], messages: Sequence[Message]) -> Turn:
     """A run whose first fact is stored; `before` is the window as it was."""
-    # A summary is never cleared away, nor what waits for the client.
+    # What waits for the client is not cleared away.
     cleared = settings.message_buffer_autoclear and pending_message(before) is None
-    shown = tuple(message for message in before if message.role == "summary") if cleared else tuple(before)
-    return evolve(Turn(run_id, settings, history=shown), UserSpoke(settings, tuple(messages)))
+    return evolve(Turn(run_id, settings, history=() if cleared else tuple(before)), UserSpoke(settings, tuple(messages)))
 
 
 def decide(turn: Turn) -> Action:

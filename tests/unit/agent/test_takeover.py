@@ -230,7 +230,7 @@ def play_compaction(agent: Settings) -> Played:
     ("agent", "roles"),
     [
         (settings(), "summary user assistant user"),
-        (replace(settings(), message_buffer_autoclear=True), "summary user"),
+        (replace(settings(), message_buffer_autoclear=True), "user"),
         (replace(settings(agent_type="memgpt_agent"), message_buffer_autoclear=False), "summary user assistant user"),
     ],
 )
