@@ -32,7 +32,7 @@ from services.common.errors import LociError
 from services.common.ids import uuid7
 
 # Summarisers that take longer together are as good as none.
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 60.0
 
 _log = logging.getLogger(__name__)
 
