@@ -102,7 +102,7 @@ async def live(world: World, life: Life) -> None:
         life.messages + 1,
         *window,
     )
-    await world.pool.execute("ANALYZE agent.messages")
+    await world.pool.execute("ANALYZE agent.messages, agent.conversation_segments, agent.conversation_heads")
 
 
 async def plan_of_start(world: World) -> dict[str, Any]:
