@@ -27,9 +27,13 @@ _MESSAGE_COLUMNS = "id, role, content, name, otid, sender_id, run_id, step_id, f
 
 # The newest messages of a conversation from the beginning of its window on, newest first, and last the summary of what
 # was before: each segment is read backwards by its key, so that neither the age of the conversation nor the length of
-# its window costs a sort. %s: the row of the head; $1 organization, $2 conversation, %s: most
+# its window costs a sort. The order is that of the segments, one after the other: with a sort around it all of them
+# would be read before the first is taken. %s: the row of the head; $1 organization, $2 conversation, %s: most
 _WINDOW = """
-    (SELECT {columns} FROM agent.conversation_segments s
+    (SELECT {columns} FROM (
+        SELECT ordinal, log_id, from_seq, to_seq FROM agent.conversation_segments
+        WHERE organization_id = $1 AND conversation_id = $2 AND ordinal >= h.window_ordinal ORDER BY ordinal DESC
+     ) s
      CROSS JOIN LATERAL (
         SELECT * FROM agent.messages
         WHERE organization_id = $1 AND log_id = s.log_id AND role <> 'summary'
@@ -37,8 +41,6 @@ _WINDOW = """
             AND seq <= coalesce(s.to_seq, 9223372036854775807)
         ORDER BY seq DESC LIMIT {most}
      ) m
-     WHERE s.organization_id = $1 AND s.conversation_id = $2 AND s.ordinal >= h.window_ordinal
-     ORDER BY s.ordinal DESC, m.seq DESC
      LIMIT {most})
     UNION ALL
     (SELECT {columns} FROM agent.messages m WHERE m.organization_id = $1 AND m.id = h.summary_id)
