@@ -40,7 +40,6 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
         "LOCI_CONTEXT_PUBLIC_KEYS": str(secrets / PUBLIC_KEYS),
         "LOCI_ENCRYPTION_KEY": str(secrets / ENCRYPTION_KEY),
         "GRPC_ENABLE_FORK_SUPPORT": "false",  # ours start programs by exec alone
-        "GRPC_POLL_STRATEGY": "poll",  # a handful of connections each: waking up is what a call costs here
     }
     ours = {
         "LOCI_HOME": str(home.root),
