@@ -1,7 +1,7 @@
 """`python -m services.agent` serves; `python -m services.agent migrate` brings the schema up to date;
 `python -m services.agent webhook-secret` prints what receivers of callbacks check signatures with."""
 
-from services.agent.adapters.notices import notices_of
+from services.agent.adapters.streams.notices import notices_of
 from services.agent.bootstrap import AUDIENCE, build, grpc_peers, postgres_stores
 from services.agent.settings import Settings, read_database, webhook_secret
 from services.common import telemetry

@@ -24,40 +24,36 @@ from loci.agent.v1.learned_window_service_pb2_grpc import add_LearnedWindowServi
 from loci.agent.v1.message_service_pb2_grpc import add_MessageServiceServicer_to_server
 from loci.agent.v1.run_service_pb2_grpc import add_RunServiceServicer_to_server
 from loci.agent.v1.step_service_pb2_grpc import add_StepServiceServicer_to_server
-from services.agent import callbacks as run_callbacks
-from services.agent import conversation_administration, outbox
-from services.agent.adapters.agents import PostgresAgents
-from services.agent.adapters.attaching import PostgresAttaching
-from services.agent.adapters.callbacks import HttpPoster, PostgresCallbackLog
-from services.agent.adapters.checkpoints import PostgresCheckpoints
-from services.agent.adapters.conversation_erasing import PostgresConversationEraser
-from services.agent.adapters.conversation_memories import GrpcConversationMemories
-from services.agent.adapters.conversation_store import PostgresConversations
-from services.agent.adapters.erasing import PostgresEraser
-from services.agent.adapters.frames import PostgresFrames
-from services.agent.adapters.history import PostgresHistory
+from services.agent.adapters.admin.agents import PostgresAgents
+from services.agent.adapters.admin.callbacks import HttpPoster, PostgresCallbackLog
+from services.agent.adapters.admin.checkpoints import PostgresCheckpoints
+from services.agent.adapters.admin.conversation_erasing import PostgresConversationEraser
+from services.agent.adapters.admin.conversation_memories import GrpcConversationMemories
+from services.agent.adapters.admin.conversation_store import PostgresConversations
+from services.agent.adapters.admin.erasing import PostgresEraser
+from services.agent.adapters.admin.history import PostgresHistory
+from services.agent.adapters.admin.learned_windows import PostgresLearnedWindows
+from services.agent.adapters.admin.outbox import PostgresOutbox
+from services.agent.adapters.admin.peers import GrpcAgentMemories, GrpcModelCatalogue, GrpcToolCatalogue
+from services.agent.adapters.admin.prompts import PromptsNow
+from services.agent.adapters.admin.runs import PostgresRuns
+from services.agent.adapters.admin.steps import PostgresSteps
+from services.agent.adapters.admin.versioned_memories import GrpcVersionedMemories
 from services.agent.adapters.journal import OnBusy, PostgresJournal
-from services.agent.adapters.learned_windows import PostgresLearnedWindows
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.memory import GrpcMemory
 from services.agent.adapters.models import GrpcModels
-from services.agent.adapters.outbox import PostgresOutbox
-from services.agent.adapters.peers import GrpcAgentMemories, GrpcModelCatalogue, GrpcToolCatalogue
-from services.agent.adapters.prompts import PromptsNow
 from services.agent.adapters.recall import PostgresRecall
-from services.agent.adapters.runs import PostgresRuns
-from services.agent.adapters.steps import PostgresSteps
+from services.agent.adapters.streams.attaching import PostgresAttaching
+from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.adapters.tools import GrpcTools
-from services.agent.adapters.versioned_memories import GrpcVersionedMemories
-from services.agent.administration import Administration
-from services.agent.agents import Defaults
-from services.agent.broadcast import Hub
-from services.agent.conversation_administration import ConversationAdministration
-from services.agent.edge import Edge
-from services.agent.effects import Ports
-from services.agent.outbox import Deliveries
-from services.agent.ports import Memory, Models, Recall, Tools
-from services.agent.ports_admin import (
+from services.agent.admin import callbacks as run_callbacks
+from services.agent.admin import conversation_administration, outbox
+from services.agent.admin.administration import Administration
+from services.agent.admin.agents import Defaults
+from services.agent.admin.conversation_administration import ConversationAdministration
+from services.agent.admin.outbox import Deliveries
+from services.agent.admin.ports_admin import (
     AgentMemories,
     AgentStore,
     CompiledPrompts,
@@ -67,12 +63,15 @@ from services.agent.ports_admin import (
     Outbox,
     ToolCatalogue,
 )
-from services.agent.ports_checkpoints import CheckpointStore, VersionedMemories
-from services.agent.ports_conversations import ConversationEraser, ConversationMemories, ConversationStore
-from services.agent.ports_runs import CallbackLog, Runs, Steps
-from services.agent.ports_streams import Attaching, FrameStore, Notifier
-from services.agent.reading import Reader
-from services.agent.recorder import Recorder
+from services.agent.admin.ports_checkpoints import CheckpointStore, VersionedMemories
+from services.agent.admin.ports_conversations import ConversationEraser, ConversationMemories, ConversationStore
+from services.agent.admin.ports_runs import CallbackLog, Runs, Steps
+from services.agent.admin.time_travel import TimeTravel
+from services.agent.driving.tenure import Tenure
+from services.agent.driving.worker import Worker
+from services.agent.edge import Edge
+from services.agent.effects import Ports
+from services.agent.ports import Memory, Models, Recall, Tools
 from services.agent.servicer.agents import AgentServicer
 from services.agent.servicer.checkpoints import CheckpointServicer
 from services.agent.servicer.conversations import ConversationServicer
@@ -81,10 +80,11 @@ from services.agent.servicer.live_runs import RunServicer
 from services.agent.servicer.messages import MessageServicer
 from services.agent.servicer.steps import StepServicer
 from services.agent.settings import EXTERNAL_LISTEN, CallbackSettings, ExternalSettings
-from services.agent.stage import Stage
-from services.agent.tenure import Tenure
-from services.agent.time_travel import TimeTravel
-from services.agent.worker import Worker
+from services.agent.streams.broadcast import Hub
+from services.agent.streams.ports_streams import Attaching, FrameStore, Notifier
+from services.agent.streams.reading import Reader
+from services.agent.streams.recorder import Recorder
+from services.agent.streams.stage import Stage
 from services.common.context import Signer, Verifier
 from services.common.ids import uuid7
 from services.common.server import Registration, Server, make_server

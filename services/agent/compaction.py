@@ -15,10 +15,10 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import Any
 
-from services.agent.budget import FILL
 from services.agent.context import answered_by, awaiting
 from services.agent.messages import Message, calls_of
-from services.agent.sizes import estimate
+from services.agent.window.budget import FILL
+from services.agent.window.sizes import estimate
 
 # What the older types' partial_evict summarises of the messages.
 EVICTED = 0.3

@@ -11,10 +11,10 @@ from itertools import takewhile
 from uuid import UUID
 
 from services.agent.approvals import answers, waiting
-from services.agent.budget import room_for_messages
 from services.agent.messages import Call, Decision, Message, Part, Return, Text, calls_of, searchable
-from services.agent.shrinking import in_words, shrunk, with_short_returns
-from services.agent.sizes import estimate, level, measure, weight
+from services.agent.window.budget import room_for_messages
+from services.agent.window.shrinking import in_words, shrunk, with_short_returns
+from services.agent.window.sizes import estimate, level, measure, weight
 
 UNANSWERED = "This call was interrupted before it returned. It may or may not have taken effect."
 WAITING = "This call has not run: it waits for an answer from the client."

@@ -11,7 +11,7 @@ from services.agent.context import answered_by
 from services.agent.facts import Finish, ModelReplied, Remind, Settings, StopReason, ToolsReturned
 from services.agent.messages import Message, Return, calls_of, gated_calls
 from services.agent.policy import POLICIES
-from services.agent.rule_words import reminder
+from services.agent.rules.rule_words import reminder
 from services.agent.tool_rules import Called, continues, is_terminal, uncalled
 
 HEARTBEAT = "request_heartbeat"

@@ -6,7 +6,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import assert_never
 
-from services.agent.compacting import Compactor
+from services.agent.calls.model_calls import Measured, ModelCalls, Surroundings
+from services.agent.calls.positions import Positions
+from services.agent.calls.tool_calls import ToolCalls
 from services.agent.events import Ended, Event, Passing, RunView, Shown, frames, show
 from services.agent.facts import (
     Action,
@@ -24,10 +26,8 @@ from services.agent.facts import (
     ToolsReturned,
 )
 from services.agent.messages import Message
-from services.agent.model_calls import Measured, ModelCalls, Surroundings
 from services.agent.ports import CallSite, Commit, Journal, Memory, Models, Owned, Recall, Stored, Tools
-from services.agent.positions import Positions
-from services.agent.tool_calls import ToolCalls
+from services.agent.summaries.compacting import Compactor
 from services.agent.turn import Turn, reminder, status_of, step_id
 from services.common.telemetry import current_trace_id, span
 

@@ -31,7 +31,7 @@ from services.agent.facts import (
     UserSpoke,
 )
 from services.agent.messages import Message
-from services.agent.rule_json import rules_from_json, rules_to_json
+from services.agent.rules.rule_json import rules_from_json, rules_to_json
 
 # The settings that a fact holds; the rest of them are the request's options.
 _STORED = tuple(each.name for each in fields(Settings) if each.name != "options")

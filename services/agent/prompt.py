@@ -14,7 +14,7 @@ from services.agent.facts import ClientSkill, Settings
 from services.agent.messages import Message, Text, text_of
 from services.agent.policy import POLICIES
 from services.agent.ports import BlockView, MemoryView, Prompt
-from services.agent.rule_words import describe
+from services.agent.rules.rule_words import describe
 from services.agent.turn import Turn
 from services.agent.zones import zone
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, assert_never
 
-from services.agent.rule_returns import matched
+from services.agent.rules.rule_returns import matched
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,9 @@ def begun(run_id: UUID, settings: Settings, before: Sequence[Message], messages:
     """A run whose first fact is stored; `before` is the window as it was."""
     # What waits for the client is not cleared away.
     cleared = settings.message_buffer_autoclear and pending_message(before) is None
-    return evolve(Turn(run_id, settings, history=() if cleared else tuple(before)), UserSpoke(settings, tuple(messages)))
+    return evolve(
+        Turn(run_id, settings, history=() if cleared else tuple(before)), UserSpoke(settings, tuple(messages))
+    )
 
 
 def decide(turn: Turn) -> Action:

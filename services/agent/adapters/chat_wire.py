@@ -7,7 +7,7 @@ from typing import Any, assert_never
 import orjson
 
 from loci.llm.v1 import chat_pb2, chat_service_pb2
-from services.agent import model_settings
+from services.agent.admin import model_settings
 from services.agent.facts import Options, Usage
 from services.agent.messages import (
     Call,

@@ -9,10 +9,10 @@ import asyncpg
 import orjson
 
 from services.agent.adapters.rows import message_from_row
-from services.agent.excerpts import excerpt
 from services.agent.messages import Call, Message, Return, Role, text_of
 from services.agent.ports import CallSite
 from services.agent.storable import storable
+from services.agent.window.excerpts import excerpt
 from services.agent.zones import zone
 
 DEFAULT_LIMIT = 5

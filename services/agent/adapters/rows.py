@@ -11,7 +11,6 @@ from asyncpg.pgproto.pgproto import UUID as QuickUUID
 from services.agent.approval_timeouts import due
 from services.agent.approvals import pending_message
 from services.agent.events import Abandoned, Ended, Event, RunView, first_sequence, show
-from services.agent.excerpts import pieces
 from services.agent.fact_log import failure_from_json, failure_to_json, to_row, usage_to_json
 from services.agent.facts import (
     Compacted,
@@ -31,6 +30,7 @@ from services.agent.facts import (
 from services.agent.messages import Message, calls_of, parts_from_json, parts_to_json, text_of
 from services.agent.ports import Commit
 from services.agent.turn import Turn, status_of, step_id
+from services.agent.window.excerpts import pieces
 
 # Postgres keeps at most 1 MB in a tsvector, whatever the words; a longer text has several.
 SEARCHED_CHARACTERS = 100_000

@@ -14,8 +14,8 @@ from loci.tool.v1 import (
     tool_service_pb2,
     tool_service_pb2_grpc,
 )
+from services.agent.calls.pictures import pictured
 from services.agent.messages import Call, Return
-from services.agent.pictures import pictured
 from services.agent.ports import CallSite, ToolInfo
 from services.common.channel import call_idempotent
 from services.common.errors import NotFound

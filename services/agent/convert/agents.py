@@ -8,17 +8,17 @@ import orjson
 
 from loci.agent.v1 import agent_pb2, agent_service_pb2
 from loci.memory.v1 import block_service_pb2
-from services.agent.administration import Described, NewAgent
-from services.agent.agents import AgentSettings, LastRun, Waiting
-from services.agent.compaction_settings import settings_from_json, settings_to_json
+from services.agent.admin.administration import Described, NewAgent
+from services.agent.admin.agents import AgentSettings, LastRun, Waiting
+from services.agent.admin.drafts import AgentDraft, json_object, tool_rules
+from services.agent.admin.instructions import BLOCK_DESCRIPTIONS
+from services.agent.admin.ports_admin import AgentList
 from services.agent.convert.first_messages import first_messages
 from services.agent.convert.lists import page
 from services.agent.convert.messages import timestamp
-from services.agent.drafts import AgentDraft, json_object, tool_rules
-from services.agent.instructions import BLOCK_DESCRIPTIONS
 from services.agent.messages import Call, gated_calls, piece_id, pieces, system_message_id
-from services.agent.ports_admin import AgentList
-from services.agent.rule_json import rules_to_json
+from services.agent.rules.rule_json import rules_to_json
+from services.agent.summaries.compaction_settings import settings_from_json, settings_to_json
 from services.common.ids import from_public, to_public, uuid7
 
 _AGENTS_PER_PAGE = 50

@@ -3,13 +3,13 @@
 from uuid import UUID
 
 from loci.agent.v1 import checkpoint_pb2, checkpoint_service_pb2
-from services.agent.administration import Described
-from services.agent.checkpoints import Checkpoint, CheckpointKind, CheckpointRef
+from services.agent.admin.administration import Described
+from services.agent.admin.checkpoints import Checkpoint, CheckpointKind, CheckpointRef
+from services.agent.admin.ports_checkpoints import Inherited, Rewind, RewoundBlock
+from services.agent.admin.time_travel import Where
 from services.agent.convert.agents import agent_to_proto
 from services.agent.convert.conversations import place
 from services.agent.convert.messages import timestamp
-from services.agent.ports_checkpoints import Inherited, Rewind, RewoundBlock
-from services.agent.time_travel import Where
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 

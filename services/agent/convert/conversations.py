@@ -7,13 +7,13 @@ from uuid import UUID
 import orjson
 
 from loci.agent.v1 import conversation_pb2, conversation_service_pb2
-from services.agent.conversation_administration import DescribedConversation, Fork
-from services.agent.conversations import ConversationDraft
+from services.agent.admin.conversation_administration import DescribedConversation, Fork
+from services.agent.admin.conversations import ConversationDraft
+from services.agent.admin.drafts import json_object
+from services.agent.admin.ports_conversations import ConversationList, ConversationOrder
 from services.agent.convert.lists import page
 from services.agent.convert.messages import timestamp
-from services.agent.drafts import json_object
 from services.agent.messages import system_message_id
-from services.agent.ports_conversations import ConversationList, ConversationOrder
 from services.agent.refusals import Refused
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from services.agent.lists import checked_size
+from services.agent.admin.lists import checked_size
 from services.common.ids import from_public
 from services.common.paging import Page
 

@@ -25,7 +25,7 @@ from services.agent.messages import (
     pieces,
     system_message_id,
 )
-from services.agent.summary import unpack
+from services.agent.summaries.summary import unpack
 from services.common.ids import to_public, uuid7
 
 

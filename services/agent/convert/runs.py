@@ -7,13 +7,13 @@ import orjson
 from google.protobuf.descriptor import EnumDescriptor
 
 from loci.agent.v1 import agent_pb2, message_service_pb2, run_pb2, run_service_pb2
-from services.agent.callbacks import error_of
+from services.agent.admin.callbacks import error_of
+from services.agent.admin.ports_runs import Callback, RunList, RunSteps, RunUsage, StoredRun
+from services.agent.admin.spans import Span, between, nanoseconds
 from services.agent.convert.lists import page
 from services.agent.convert.messages import timestamp
 from services.agent.convert.turns import run_to_proto, usage_to_proto
 from services.agent.fact_log import failure_to_json
-from services.agent.ports_runs import Callback, RunList, RunSteps, RunUsage, StoredRun
-from services.agent.spans import Span, between, nanoseconds
 from services.common.ids import from_public, to_public
 
 _RUNS_PER_PAGE = 100

@@ -7,11 +7,11 @@ import orjson
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.agent.v1 import run_pb2, step_service_pb2
+from services.agent.admin.ports_runs import Feedback, StepList, StepTrace, StepView
+from services.agent.admin.spans import asked_at, nanoseconds, step_ns
 from services.agent.convert.agents import stop_reason
 from services.agent.convert.lists import page
 from services.agent.convert.messages import timestamp
-from services.agent.ports_runs import Feedback, StepList, StepTrace, StepView
-from services.agent.spans import asked_at, nanoseconds, step_ns
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from loci.agent.v1 import agent_service_pb2 as wire
 from loci.agent.v1 import agent_service_pb2_grpc
-from services.agent.administration import Administration
+from services.agent.admin.administration import Administration
 from services.agent.convert.agents import agent_list, agent_to_proto, draft, mask, new_agent
 from services.agent.servicer.refusals import refusals
 from services.common.context import current

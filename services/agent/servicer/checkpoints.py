@@ -4,6 +4,8 @@ from typing import Any
 
 from loci.agent.v1 import checkpoint_service_pb2 as wire
 from loci.agent.v1 import checkpoint_service_pb2_grpc
+from services.agent.admin.lists import checked_size
+from services.agent.admin.time_travel import TimeTravel
 from services.agent.convert.checkpoints import (
     CHECKPOINTS_PER_PAGE,
     checkpoint_ref,
@@ -13,9 +15,7 @@ from services.agent.convert.checkpoints import (
     where,
 )
 from services.agent.convert.conversations import conversation_to_proto, new_id
-from services.agent.lists import checked_size
 from services.agent.servicer.refusals import refusals
-from services.agent.time_travel import TimeTravel
 from services.common.context import current
 from services.common.ids import from_public, uuid7
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from loci.agent.v1 import conversation_service_pb2 as wire
 from loci.agent.v1 import conversation_service_pb2_grpc
-from services.agent.conversation_administration import ConversationAdministration, DescribedConversation
+from services.agent.admin.conversation_administration import ConversationAdministration, DescribedConversation
 from services.agent.convert.conversations import (
     conversation_list,
     conversation_to_proto,

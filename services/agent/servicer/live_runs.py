@@ -8,15 +8,15 @@ from uuid import UUID
 import grpc
 
 from loci.agent.v1 import run_service_pb2 as wire
+from services.agent.admin.ports_admin import ToolCatalogue
+from services.agent.admin.ports_runs import RunList, Runs
 from services.agent.convert.turns import attached, event_to_proto, otid_key, run_to_proto
+from services.agent.driving.worker import Worker
 from services.agent.events import Delta
 from services.agent.facts import RunStatus
-from services.agent.ports_admin import ToolCatalogue
-from services.agent.ports_runs import RunList, Runs
-from services.agent.ports_streams import Attaching
-from services.agent.reading import Reader
 from services.agent.servicer.runs import RunReads
-from services.agent.worker import Worker
+from services.agent.streams.ports_streams import Attaching
+from services.agent.streams.reading import Reader
 from services.common.context import current
 from services.common.errors import FailedPrecondition, NotFound
 from services.common.ids import from_public

@@ -11,14 +11,14 @@ import grpc
 
 from loci.agent.v1 import message_service_pb2 as wire
 from loci.agent.v1 import message_service_pb2_grpc
-from services.agent.adapters.callbacks import check_callback
+from services.agent.adapters.admin.callbacks import check_callback
 from services.agent.adapters.journal import TurnRequest
+from services.agent.admin.ports_admin import CompiledPrompts, History, ModelCatalogue
 from services.agent.convert.turns import attached, compaction_request, event_to_proto, turn_request
+from services.agent.driving.worker import Worker
 from services.agent.events import Delta
-from services.agent.ports_admin import CompiledPrompts, History, ModelCatalogue
-from services.agent.reading import Reader
 from services.agent.servicer.messages_list import MessageLists
-from services.agent.worker import Worker
+from services.agent.streams.reading import Reader
 from services.common.context import current
 from services.common.errors import Aborted
 from services.common.ids import to_public

@@ -4,10 +4,10 @@ from typing import Any
 
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as wire
+from services.agent.admin.ports_admin import CompiledPrompts, Conversation, History
 from services.agent.convert.lists import page
 from services.agent.convert.messages import messages_to_proto, system_message_to_proto
 from services.agent.messages import Message
-from services.agent.ports_admin import CompiledPrompts, Conversation, History
 from services.agent.servicer.refusals import refusals
 from services.common.context import current
 from services.common.ids import from_public

@@ -6,6 +6,9 @@ from typing import Any
 
 from loci.agent.v1 import run_service_pb2 as wire
 from loci.agent.v1 import run_service_pb2_grpc
+from services.agent.admin.ports_admin import ToolCatalogue
+from services.agent.admin.ports_runs import Runs
+from services.agent.admin.spans import spans_of
 from services.agent.convert.lists import page
 from services.agent.convert.messages import messages_to_proto
 from services.agent.convert.runs import (
@@ -17,10 +20,7 @@ from services.agent.convert.runs import (
     stored_run_to_proto,
 )
 from services.agent.convert.steps import step_to_proto
-from services.agent.ports_admin import ToolCatalogue
-from services.agent.ports_runs import Runs
 from services.agent.servicer.refusals import refusals
-from services.agent.spans import spans_of
 from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public

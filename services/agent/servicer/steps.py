@@ -4,10 +4,10 @@ from typing import Any
 
 from loci.agent.v1 import step_service_pb2 as wire
 from loci.agent.v1 import step_service_pb2_grpc
+from services.agent.admin.ports_runs import Steps
 from services.agent.convert.lists import page
 from services.agent.convert.messages import messages_to_proto
 from services.agent.convert.steps import feedback_of, step_list, step_metrics_to_proto, step_to_proto, trace_to_proto
-from services.agent.ports_runs import Steps
 from services.agent.servicer.refusals import refusals
 from services.common.context import current
 from services.common.ids import from_public

@@ -10,7 +10,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from loci.agent.v1 import agent_pb2
 from loci.agent.v1 import agent_service_pb2 as wire
-from services.agent.instructions import BLOCK_DESCRIPTIONS
+from services.agent.admin.instructions import BLOCK_DESCRIPTIONS
 from services.common.errors import (
     AlreadyExists,
     InvalidArgument,

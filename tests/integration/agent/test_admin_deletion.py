@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from loci.agent.v1 import message_service_pb2, run_pb2, run_service_pb2
-from services.agent.outbox import pause
+from services.agent.admin.outbox import pause
 from services.common.errors import NotFound, Unavailable
 from services.common.ids import from_public, uuid7
 from services.common.migrate import migrate

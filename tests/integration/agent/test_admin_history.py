@@ -12,8 +12,8 @@ from sqlalchemy.dialects import postgresql
 from loci.agent.v1 import agent_pb2, run_pb2
 from loci.agent.v1 import message_service_pb2 as message_wire
 from loci.agent.v1 import run_service_pb2 as wire
-from services.agent.adapters.history import BEGINNING, END, between
-from services.agent.lists import Place
+from services.agent.adapters.admin.history import BEGINNING, END, between
+from services.agent.admin.lists import Place
 from services.agent.messages import Call, Text, parts_to_json
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, to_public, uuid7

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Column
 from sqlalchemy.dialects import postgresql
 
-from services.agent.adapters.tables import metadata
+from services.agent.adapters.admin.tables import metadata
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
 from tests.integration.catalogue import assert_keys_begin_with_tenant

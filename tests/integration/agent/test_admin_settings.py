@@ -13,8 +13,8 @@ from loci.agent.v1 import agent_pb2, message_pb2
 from loci.agent.v1 import agent_service_pb2 as wire
 from loci.agent.v1 import conversation_service_pb2 as fork_wire
 from loci.agent.v1 import message_service_pb2 as message_wire
-from services.agent.base_tools import BASE_TOOLS
-from services.agent.instructions import INSTRUCTIONS
+from services.agent.admin.base_tools import BASE_TOOLS
+from services.agent.admin.instructions import INSTRUCTIONS
 from services.agent.messages import Call, Text, parts_to_json
 from services.common.errors import Aborted, InvalidArgument, NotFound
 from services.common.ids import from_public, to_public, uuid7

@@ -10,16 +10,16 @@ from uuid import UUID, uuid5
 import pytest
 
 from services.agent.adapters import journal
+from services.agent.adapters.admin.conversation_store import PostgresConversations
 from services.agent.adapters.approval_deadlines import OVERDUE, answer_overdue
-from services.agent.adapters.conversation_store import PostgresConversations
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.rows import message_from_row
 from services.agent.adapters.sql import TICK
+from services.agent.admin.ports_conversations import NewConversation
 from services.agent.events import Ended, Event
 from services.agent.facts import ClientTool, Failure, Options, RunStatus, StopReason
 from services.agent.messages import Call, Decision, Image, Message, Return, Role
 from services.agent.ports import ModelRequest, PartDelta, Reply
-from services.agent.ports_conversations import NewConversation
 from services.agent.turn import step_id
 from services.common.engine import make_engine
 from services.common.errors import Aborted, InvalidArgument, OutOfRange

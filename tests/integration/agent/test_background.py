@@ -10,15 +10,15 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.adapters.frames import PostgresFrames
 from services.agent.adapters.journal import TurnRequest
 from services.agent.adapters.leases import PostgresLeases
-from services.agent.adapters.notices import PostgresNotices
+from services.agent.adapters.streams.frames import PostgresFrames
+from services.agent.adapters.streams.notices import PostgresNotices
 from services.agent.events import Abandoned, Delta, Ended, Event, Shown
 from services.agent.facts import RunStatus
 from services.agent.messages import Text
 from services.agent.ports import ModelRequest, PartDelta, Reply
-from services.agent.recorder import hour_of
+from services.agent.streams.recorder import hour_of
 from services.common.errors import FailedPrecondition, Unavailable
 from services.common.ids import uuid7
 from services.common.migrate import migrate

@@ -7,16 +7,16 @@ from uuid import UUID
 import orjson
 import pytest
 
+from services.agent.adapters.admin.learned_windows import PostgresLearnedWindows
 from services.agent.adapters.journal import TurnRequest
-from services.agent.adapters.learned_windows import PostgresLearnedWindows
 from services.agent.adapters.recall import PostgresRecall
 from services.agent.events import Compacting, Event, Shown
 from services.agent.facts import Options, RunStatus, Settings, StopReason, Usage
 from services.agent.messages import Call, Return, Text
 from services.agent.ports import CallSite, ModelRequest, Reply
-from services.agent.sizes import estimate
-from services.agent.summary import summary_of, unpack
+from services.agent.summaries.summary import summary_of, unpack
 from services.agent.turn import MOST_MESSAGES
+from services.agent.window.sizes import estimate
 from services.common.errors import OutOfRange, Unavailable
 from services.common.ids import uuid7
 from services.common.migrate import migrate

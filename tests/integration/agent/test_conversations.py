@@ -14,7 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from loci.agent.v1 import conversation_service_pb2 as wire
 from loci.agent.v1 import message_pb2, message_service_pb2, run_pb2, run_service_pb2
 from loci.agent.v1.conversation_pb2 import Conversation
-from services.agent.adapters.conversation_sql import FORK
+from services.agent.adapters.admin.conversation_sql import FORK
 from services.agent.messages import system_message_id
 from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, InvalidArgument, LociError, NotFound
 from services.common.ids import from_public, to_public, uuid7

@@ -10,14 +10,14 @@ import pytest
 
 from services.agent.adapters.journal import TurnRequest
 from services.agent.adapters.recall import PostgresRecall
+from services.agent.calls.model_calls import ATTEMPTS, MOST_COMPACTIONS
 from services.agent.context import SHORTENINGS
 from services.agent.events import Abandoned
 from services.agent.facts import RunStatus, Settings
 from services.agent.messages import Call, Image, Text
-from services.agent.model_calls import ATTEMPTS, MOST_COMPACTIONS
 from services.agent.ports import CallSite, ModelRequest, PartDelta, PeerLost, Reply
-from services.agent.shrinking import A_PICTURE
-from services.agent.sizes import estimate
+from services.agent.window.shrinking import A_PICTURE
+from services.agent.window.sizes import estimate
 from services.common.errors import (
     DeadlineExceeded,
     InvalidArgument,
@@ -100,7 +100,7 @@ async def test_a_refusal_that_stays_fails_the_run(world: World) -> None:
 
 
 async def test_a_model_gateway_that_stays_lost(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.agent.model_calls._FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("services.agent.calls.model_calls._FIRST_PAUSE", 0.001)
     async with world.replica() as replica:
         replica.models.replies = [PeerLost("gone")] * 20
         failure = end(await replica.send(world.request())).failure
@@ -118,7 +118,7 @@ async def test_a_providers_nul_is_no_obstacle(world: World) -> None:
 
 
 async def test_there_are_only_so_many_deltas(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.agent.positions.MOST_DELTAS", 3)
+    monkeypatch.setattr("services.agent.calls.positions.MOST_DELTAS", 3)
 
     async def talk(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
         for _ in range(10):

@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator, AsyncIterator
 import pytest
 
 from services.agent.adapters.leases import NotMine, PostgresLeases
+from services.agent.driving.tenure import MOST_OWNERS
 from services.agent.events import Ended
 from services.agent.facts import RunStatus
 from services.agent.ports import ModelRequest, PartDelta, Reply
-from services.agent.tenure import MOST_OWNERS
 from services.common.ids import uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl

@@ -12,9 +12,9 @@ from loci.agent.v1 import agent_service_pb2, conversation_service_pb2, message_s
 from loci.agent.v1 import checkpoint_pb2 as pb
 from loci.agent.v1 import checkpoint_service_pb2 as wire
 from loci.agent.v1.conversation_pb2 import Conversation
-from services.agent.adapters.checkpoints import PostgresCheckpoints
-from services.agent.checkpoints import CheckpointKind, CheckpointRef
-from services.agent.ports_checkpoints import NewRewind
+from services.agent.adapters.admin.checkpoints import PostgresCheckpoints
+from services.agent.admin.checkpoints import CheckpointKind, CheckpointRef
+from services.agent.admin.ports_checkpoints import NewRewind
 from services.common.counter import StatementCounter
 from services.common.database import open_pool
 from services.common.errors import Aborted, AlreadyExists, InvalidArgument, LociError, NotFound, Unavailable

@@ -11,7 +11,7 @@ from services.agent.events import Abandoned, Delta, Shown
 from services.agent.facts import RunStatus, StopReason
 from services.agent.messages import Call, Text
 from services.agent.ports import BlockView, MemoryView, ModelRequest, PartDelta, PeerLost, Reply
-from services.agent.stored_stream import last_position
+from services.agent.streams.stored_stream import last_position
 from services.common.counter import StatementCounter
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import uuid7

@@ -18,13 +18,13 @@ import pytest
 
 from services.agent.adapters.journal import TurnRequest
 from services.agent.adapters.rows import message_from_row
+from services.agent.driving.tenure import CAPACITY
 from services.agent.events import Ended, Event, Shown
 from services.agent.facts import Options, Usage
 from services.agent.messages import Call, Decision, Message, Return, Text, calls_of
 from services.agent.ports import ModelRequest, PartDelta, Reply
-from services.agent.sizes import estimate
-from services.agent.tenure import CAPACITY
 from services.agent.turn import step_id
+from services.agent.window.sizes import estimate
 from services.common.errors import OutOfRange
 from services.common.ids import uuid7
 from services.common.migrate import migrate
@@ -46,8 +46,8 @@ def agent_url(database_url: DatabaseUrl) -> str:
 @pytest.fixture
 async def world(agent_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     """A world whose replicas look around ten times as often."""
-    monkeypatch.setattr("services.agent.tenure.BEAT_SECONDS", 0.05)
-    monkeypatch.setattr("services.agent.reading.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("services.agent.driving.tenure.BEAT_SECONDS", 0.05)
+    monkeypatch.setattr("services.agent.streams.reading.POLL_SECONDS", 0.05)
     async with world_on(agent_url) as made:
         yield made
 

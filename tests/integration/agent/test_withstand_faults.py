@@ -9,12 +9,12 @@ import pytest
 
 from services.agent.adapters.faults import passes
 from services.agent.context import UNANSWERED
+from services.agent.driving.worker import MOST_FAULTS
 from services.agent.fact_log import NewerRelease
 from services.agent.facts import ClientTool, RunStatus, StopReason, Usage
 from services.agent.messages import Call, Decision, Return, Text
 from services.agent.policy import POLICIES
 from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply, ToolInfo
-from services.agent.worker import MOST_FAULTS
 from services.common.errors import Internal, Unavailable
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl

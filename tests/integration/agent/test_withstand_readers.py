@@ -7,11 +7,11 @@ from contextlib import aclosing
 import psutil
 import pytest
 
-from services.agent.broadcast import LONGEST_BACKLOG
 from services.agent.events import Delta, Ended, Event, Shown
 from services.agent.facts import RunStatus
 from services.agent.messages import Text
 from services.agent.ports import ModelRequest, PartDelta, Reply
+from services.agent.streams.broadcast import LONGEST_BACKLOG
 from services.common.errors import Unavailable
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl

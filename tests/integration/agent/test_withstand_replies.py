@@ -12,7 +12,7 @@ from services.agent.events import Delta, Event, Shown
 from services.agent.facts import RunStatus, Settings, Usage
 from services.agent.messages import Call, Image, Message, Part, Reasoning, RedactedReasoning, Return, Text, calls_of
 from services.agent.ports import CallSite, ModelRequest, PartDelta, Reply, ToolInfo
-from services.agent.sizes import estimate
+from services.agent.window.sizes import estimate
 from services.common.ids import uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl

@@ -11,22 +11,22 @@ from uuid import UUID
 import asyncpg
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from services.agent.adapters.frames import PostgresFrames
 from services.agent.adapters.journal import OnBusy, PostgresJournal, TurnRequest
 from services.agent.adapters.leases import PostgresLeases
-from services.agent.adapters.notices import PostgresNotices
 from services.agent.adapters.recall import PostgresRecall
-from services.agent.broadcast import Hub
+from services.agent.adapters.streams.frames import PostgresFrames
+from services.agent.adapters.streams.notices import PostgresNotices
+from services.agent.driving.tenure import CAPACITY, Tenure
+from services.agent.driving.worker import Worker
 from services.agent.effects import Ports
 from services.agent.events import Ended, Event, Shown
 from services.agent.facts import Options, Usage
 from services.agent.messages import Call, Decision, Message, Part, Return, Text
 from services.agent.ports import CallSite, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
-from services.agent.reading import Reader
-from services.agent.recorder import Recorder
-from services.agent.stage import Stage
-from services.agent.tenure import CAPACITY, Tenure
-from services.agent.worker import Worker
+from services.agent.streams.broadcast import Hub
+from services.agent.streams.reading import Reader
+from services.agent.streams.recorder import Recorder
+from services.agent.streams.stage import Stage
 from services.common.context import Signer
 from services.common.counter import StatementCounter
 from services.common.database import open_pool

@@ -22,8 +22,8 @@ from services.agent.messages import (
     Text,
     calls_of,
 )
-from services.agent.sizes import estimate, weight
-from services.agent.summary import packed
+from services.agent.summaries.summary import packed
+from services.agent.window.sizes import estimate, weight
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SIZES = (2, 60, 700, 6_000, 40_000)

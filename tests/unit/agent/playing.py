@@ -8,6 +8,9 @@ from uuid import UUID
 
 import orjson
 
+from services.agent.calls.offers import Offer, offer
+from services.agent.calls.replies import reply_parts
+from services.agent.calls.tool_plans import plan
 from services.agent.compaction import CompactionStats, cuts
 from services.agent.facts import (
     Action,
@@ -28,10 +31,7 @@ from services.agent.facts import (
     Usage,
 )
 from services.agent.messages import Call, Message, Part, Reasoning, Return, Role, Text
-from services.agent.offers import Offer, offer
 from services.agent.ports import ToolInfo
-from services.agent.replies import reply_parts
-from services.agent.tool_plans import plan
 from services.agent.tool_rules import ToolRule
 from services.agent.turn import Turn, begun, decide, evolve, reminder, step_id
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.agent.agents import SETTABLE, AgentSettings, Defaults, begin, change, check_mask, with_tools
-from services.agent.drafts import AgentDraft, check, json_object, tool_rules
-from services.agent.instructions import INSTRUCTIONS
-from services.agent.names import random_name
+from services.agent.admin.agents import SETTABLE, AgentSettings, Defaults, begin, change, check_mask, with_tools
+from services.agent.admin.drafts import AgentDraft, check, json_object, tool_rules
+from services.agent.admin.instructions import INSTRUCTIONS
+from services.agent.admin.names import random_name
 from services.agent.refusals import Refused
 from services.agent.tool_rules import ExitLoop, RunFirst
 

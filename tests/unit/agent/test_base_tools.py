@@ -2,14 +2,14 @@
 
 import pytest
 
-from services.agent.base_tools import (
+from services.agent.admin.base_tools import (
     BASE_TOOLS,
     has_base_rules,
     with_approvals,
     with_base_rules,
     without_approval,
 )
-from services.agent.instructions import INSTRUCTIONS
+from services.agent.admin.instructions import INSTRUCTIONS
 from services.agent.policy import POLICIES
 from services.agent.tool_rules import ContinueLoop, ExitLoop, MaxCount, RequiresApproval, ToolRule
 

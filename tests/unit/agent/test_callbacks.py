@@ -10,10 +10,10 @@ from uuid import UUID
 import orjson
 import pytest
 
-from services.agent.callbacks import MOST_ATTEMPTS, Callbacks, body_of, signature
-from services.agent.outbox import pause
-from services.agent.ports_admin import Order
-from services.agent.ports_runs import NotPosted
+from services.agent.admin.callbacks import MOST_ATTEMPTS, Callbacks, body_of, signature
+from services.agent.admin.outbox import pause
+from services.agent.admin.ports_admin import Order
+from services.agent.admin.ports_runs import NotPosted
 from services.agent.settings import CallbackSettings, webhook_secret
 from services.common.errors import Unavailable
 from services.common.keys import new_private_key

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.checkpoints import (
+from services.agent.admin.checkpoints import (
     LABEL_CHARACTERS,
     Checkpoint,
     CheckpointKind,
@@ -17,7 +17,7 @@ from services.agent.checkpoints import (
     label_of,
     with_edits,
 )
-from services.agent.lists import Place
+from services.agent.admin.lists import Place
 from services.agent.messages import Message, Part, Return, Role, Text
 
 HUMAN, NOTES = UUID(int=1), UUID(int=2)

@@ -6,14 +6,14 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.agent.bare_summary import bare_summary
-from services.agent.budget import FILL, LEAST_ROOM
 from services.agent.compaction import CompactionSettings, Mode, plan, plans
 from services.agent.context import MOST_BYTES, awaiting, fit, sendable, shortenings
 from services.agent.messages import Message, Text, text_of
-from services.agent.sizes import estimate_text
-from services.agent.summary import clipped, packed, summary_of, summary_tokens
-from services.agent.transcript import SummaryRequest, request, request_to_itself, transcript
+from services.agent.summaries.bare_summary import bare_summary
+from services.agent.summaries.summary import clipped, packed, summary_of, summary_tokens
+from services.agent.summaries.transcript import SummaryRequest, request, request_to_itself, transcript
+from services.agent.window.budget import FILL, LEAST_ROOM
+from services.agent.window.sizes import estimate_text
 from tests.unit.agent.histories import NOW, STATS, Story, load, message, sound, stories, tokens
 
 SETTINGS = CompactionSettings()

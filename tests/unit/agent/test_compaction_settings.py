@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from services.agent.compaction import CompactionSettings, Mode
-from services.agent.compaction_settings import light_model, prompt_for, settings_from_json, settings_to_json
+from services.agent.summaries.compaction_settings import light_model, prompt_for, settings_from_json, settings_to_json
 
 ALL_SET = {
     "model": "letta/auto",

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from services.agent.messages import Call, Image, Message, Reasoning, RedactedReasoning, Return, Text, calls_of
-from services.agent.shrinking import A_PICTURE, in_words, shrunk
+from services.agent.window.shrinking import A_PICTURE, in_words, shrunk
 from tests.unit.agent.histories import answer, call, message, sound, tokens
 
 LOAD = 1_000_000

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.agent.budget import BLOCK_HINT, LEAST_ROOM, calibrated, excess, overflow_in_system, shortened
-from services.agent.sizes import bytes_of, clamp_return, clip, clip_arguments, clip_chars, level
+from services.agent.window.budget import BLOCK_HINT, LEAST_ROOM, calibrated, excess, overflow_in_system, shortened
+from services.agent.window.sizes import bytes_of, clamp_return, clip, clip_arguments, clip_chars, level
 
 texts = st.text(st.characters(), max_size=400)
 

@@ -7,14 +7,14 @@ from zoneinfo import ZoneInfo
 import orjson
 import pytest
 
-from services.agent.bare_summary import bare_summary
 from services.agent.compaction import CompactionSettings, Mode
-from services.agent.compaction_settings import prompt_for
 from services.agent.context import sendable
 from services.agent.messages import Decision, Image, Reasoning, Return, Text
-from services.agent.sizes import estimate_text
-from services.agent.summary import PREVIOUS, clipped, joined_block, packed, summary_of, unpack
-from services.agent.transcript import request, request_to_itself, transcript
+from services.agent.summaries.bare_summary import bare_summary
+from services.agent.summaries.compaction_settings import prompt_for
+from services.agent.summaries.summary import PREVIOUS, clipped, joined_block, packed, summary_of, unpack
+from services.agent.summaries.transcript import request, request_to_itself, transcript
+from services.agent.window.sizes import estimate_text
 from tests.unit.agent.histories import STATS, answer, call, message, summary
 
 SETTINGS = CompactionSettings()

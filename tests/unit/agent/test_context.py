@@ -25,8 +25,8 @@ from services.agent.context import (
     without_pictures,
 )
 from services.agent.messages import Call, Decision, Image, Message, Part, Return, Role, Text, calls_of
-from services.agent.shrinking import A_PICTURE, FRESH, OLD_RETURN_BYTES
-from services.agent.sizes import estimate_text
+from services.agent.window.shrinking import A_PICTURE, FRESH, OLD_RETURN_BYTES
+from services.agent.window.sizes import estimate_text
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RUN, EARLIER = UUID(int=1), UUID(int=2)

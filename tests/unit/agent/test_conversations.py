@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from services.agent.conversations import (
+from services.agent.admin.conversations import (
     MOST_CHARACTERS,
     MOST_ISOLATED,
     SETTABLE,

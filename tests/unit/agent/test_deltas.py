@@ -4,11 +4,11 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.deltas import PieceDeltas
+from services.agent.calls.deltas import PieceDeltas
+from services.agent.calls.replies import reply_parts
 from services.agent.facts import ClientTool, Settings
 from services.agent.messages import Call, Message, Part, Reasoning, Text, pieces
 from services.agent.ports import PartDelta
-from services.agent.replies import reply_parts
 from services.agent.tool_rules import ContinueLoop, RequiresApproval, RunFirst
 from tests.unit.agent.playing import NOW, play, settings
 

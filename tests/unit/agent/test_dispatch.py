@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.dispatch import run_call, run_calls
+from services.agent.calls.dispatch import run_call, run_calls
 from services.agent.facts import Settings
 from services.agent.messages import Call, Return
 from services.agent.ports import CallSite, ToolInfo
-from services.agent.sizes import MOST_RETURN_CHARS
+from services.agent.window.sizes import MOST_RETURN_CHARS
 from services.common.errors import DeadlineExceeded, NotFound, Unavailable
 
 ID = UUID(int=1)

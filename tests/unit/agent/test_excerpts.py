@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.agent.excerpts import AROUND, OFTEN, excerpt, pieces
+from services.agent.window.excerpts import AROUND, OFTEN, excerpt, pieces
 
 FILL = "lorem ipsum " * 10_000
 

@@ -9,8 +9,8 @@ import pytest
 from loci.llm.v1 import chat_pb2, chat_service_pb2
 from services.agent.adapters.chat_wire import generation_request
 from services.agent.adapters.models import GrpcModels
+from services.agent.calls.failures import failure_of, refuses_history
 from services.agent.facts import Settings, Usage
-from services.agent.failures import failure_of, refuses_history
 from services.agent.messages import Text
 from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply
 from services.common.errors import InvalidArgument, LociError, OutOfRange, ResourceExhausted, Unavailable

@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
+from services.agent.calls.offers import THINKING, Offer, shown
+from services.agent.calls.replies import as_written, reply_parts
 from services.agent.facts import ClientTool
 from services.agent.messages import Call, Reasoning, Return
-from services.agent.offers import THINKING, Offer, shown
 from services.agent.policy import POLICIES
-from services.agent.replies import as_written, reply_parts
 from services.agent.tool_rules import (
     Children,
     Conditional,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.agent import pictures
+from services.agent.calls import pictures
+from services.agent.calls.pictures import MOST_PICTURES, pictured
 from services.agent.messages import Image
-from services.agent.pictures import MOST_PICTURES, pictured
 
 PNG = b64encode(b"\x89PNG\r\n\x1a\n and more").decode()
 

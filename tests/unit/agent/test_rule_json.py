@@ -8,7 +8,7 @@ import orjson
 import pytest
 from pydantic import BaseModel
 
-from services.agent.rule_json import rules_from_json, rules_to_json
+from services.agent.rules.rule_json import rules_from_json, rules_to_json
 from services.agent.tool_rules import (
     Children,
     Conditional,

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
+from services.agent.admin.feedback import tagged
+from services.agent.admin.ports_runs import RunSteps, StepView, StoredRun
+from services.agent.admin.spans import asked_at, nanoseconds, spans_of, step_ns
 from services.agent.facts import Failure, RunStatus, StopReason, Usage
-from services.agent.feedback import tagged
-from services.agent.ports_runs import RunSteps, StepView, StoredRun
 from services.agent.refusals import Refused
-from services.agent.spans import asked_at, nanoseconds, spans_of, step_ns
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = 1_000_000_000

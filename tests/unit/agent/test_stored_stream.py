@@ -8,12 +8,12 @@ from uuid import UUID
 import orjson
 import pytest
 
-from services.agent import stored_stream
 from services.agent.compaction import Trigger
 from services.agent.events import Abandoned, Compacting, Delta, Event, Shown
 from services.agent.messages import Call, Message, Part, Reasoning, Return, Text
-from services.agent.reading import Place
-from services.agent.stored_stream import Said, Tail, frames_from_json, frames_to_json, said
+from services.agent.streams import stored_stream
+from services.agent.streams.reading import Place
+from services.agent.streams.stored_stream import Said, Tail, frames_from_json, frames_to_json, said
 
 RUN, STEP, MESSAGE, OTHER = UUID(int=1), UUID(int=2), UUID(int=3), UUID(int=4)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.agent.arguments import MOST_BYTES, Problem, check_prefilled, parse, prefill
+from services.agent.calls.arguments import MOST_BYTES, Problem, check_prefilled, parse, prefill
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

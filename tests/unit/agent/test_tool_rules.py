@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.agent.rule_words import describe, reminder, violation
+from services.agent.rules.rule_words import describe, reminder, violation
 from services.agent.tool_rules import (
     Called,
     Children,

@@ -8,8 +8,8 @@ import pytest
 from services.agent.approvals import Answer
 from services.agent.facts import ClientTool
 from services.agent.messages import Call, Decision, Image, Return, Text, gated_calls, pieces
-from services.agent.sizes import MOST_RETURN_CHARS
 from services.agent.tool_rules import Children, ExitLoop, MaxCount, RequiredBeforeExit, RequiresApproval, RunFirst
+from services.agent.window.sizes import MOST_RETURN_CHARS
 from tests.unit.agent.asking import ALL, GATED, MINE, NO, YES, answered, waiting
 from tests.unit.agent.playing import Player, call, run_id, settings, tool
 

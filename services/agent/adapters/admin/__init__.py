@@ -1,0 +1,1 @@
+"""Administration in Postgres, with SQLAlchemy, and behind other services."""

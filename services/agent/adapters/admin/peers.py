@@ -1,0 +1,113 @@
+"""The ports of administration over gRPC: memory, tool runner and model gateway. Every call may be repeated."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import grpc
+
+from loci.llm.v1 import model_service_pb2, model_service_pb2_grpc
+from loci.memory.v1 import agent_memory_service_pb2, agent_memory_service_pb2_grpc, block_pb2
+from loci.tool.v1 import (
+    execution_service_pb2,
+    execution_service_pb2_grpc,
+    tool_pb2,
+    tool_service_pb2,
+    tool_service_pb2_grpc,
+)
+from services.agent.admin.ports_admin import CatalogueTool
+from services.common.channel import call_idempotent
+from services.common.ids import from_public, to_public
+
+# A service that is being restarted is back by then.
+PATIENCE_SECONDS = 15.0
+# A model that was there is not asked for again so soon.
+KNOWN_SECONDS = 30.0
+_MOST_KNOWN = 10_000
+# Limits of BatchGetTools and BatchGetAgentMemory.
+_TOOLS_AT_ONCE = 10_000
+_AGENTS_AT_ONCE = 1_000
+
+
+class GrpcAgentMemories:
+    """`ports_admin.AgentMemories` behind the memory service."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._memory = agent_memory_service_pb2_grpc.AgentMemoryServiceStub(channel)
+
+    async def create(self, agent_id: UUID, drafts: Sequence[Any], block_ids: Sequence[UUID]) -> tuple[Any, ...]:
+        request = agent_memory_service_pb2.CreateAgentMemoryRequest(
+            agent_id=to_public("agent", agent_id),
+            blocks=drafts,
+            block_ids=[to_public("block", block_id) for block_id in block_ids],
+        )
+        response = await call_idempotent(self._memory.CreateAgentMemory, request, timeout=PATIENCE_SECONDS)
+        return tuple(response.memory.blocks)
+
+    async def blocks(self, agent_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[block_pb2.Block]]:
+        found: dict[UUID, Sequence[block_pb2.Block]] = {}
+        for start in range(0, len(agent_ids), _AGENTS_AT_ONCE):
+            some = agent_ids[start : start + _AGENTS_AT_ONCE]
+            request = agent_memory_service_pb2.BatchGetAgentMemoryRequest(
+                agent_ids=[to_public("agent", agent_id) for agent_id in some]
+            )
+            response = await call_idempotent(self._memory.BatchGetAgentMemory, request, timeout=PATIENCE_SECONDS)
+            found |= {from_public("agent", memory.agent_id): memory.blocks for memory in response.memories}
+        return found
+
+    async def purge(self, agent_id: UUID, *, erase_blocks: bool) -> None:
+        request = agent_memory_service_pb2.PurgeAgentRequest(
+            agent_id=to_public("agent", agent_id), erase_blocks=erase_blocks
+        )
+        await call_idempotent(self._memory.PurgeAgent, request, timeout=PATIENCE_SECONDS)
+
+
+class GrpcToolCatalogue:
+    """`ports_admin.ToolCatalogue` behind the tool runner."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._tools = tool_service_pb2_grpc.ToolServiceStub(channel)
+        self._executions = execution_service_pb2_grpc.ExecutionServiceStub(channel)
+
+    async def find(self, tool_ids: Sequence[UUID] = (), names: Sequence[str] = ()) -> tuple[CatalogueTool, ...]:
+        found: list[CatalogueTool] = []
+        wanted = [to_public("tool", tool_id) for tool_id in tool_ids]
+        while wanted or names:
+            request = tool_service_pb2.BatchGetToolsRequest(tool_ids=wanted[:_TOOLS_AT_ONCE], names=names)
+            response = await call_idempotent(self._tools.BatchGetTools, request, timeout=PATIENCE_SECONDS)
+            found += map(_tool, response.tools)
+            wanted, names = wanted[_TOOLS_AT_ONCE:], ()
+        return tuple({tool.id: tool for tool in found}.values())
+
+    async def purge_receipts(self, agent_id: UUID) -> None:
+        request = execution_service_pb2.PurgeReceiptsRequest(agent_id=to_public("agent", agent_id))
+        await call_idempotent(self._executions.PurgeReceipts, request, timeout=PATIENCE_SECONDS)
+
+
+class GrpcModelCatalogue:
+    """`ports_admin.ModelCatalogue` behind the model gateway. What was there is remembered for KNOWN_SECONDS."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._models = model_service_pb2_grpc.ModelServiceStub(channel)
+        self._windows: dict[tuple[UUID, str], tuple[float, int]] = {}
+
+    async def window(self, organization_id: UUID, handle: str) -> int:
+        key = organization_id, handle
+        known_until, window = self._windows.get(key, (0.0, 0))
+        if known_until < time.monotonic():
+            request = model_service_pb2.GetModelRequest(handle=handle)
+            response = await call_idempotent(self._models.GetModel, request, timeout=PATIENCE_SECONDS)
+            window = response.model.context_window
+            if len(self._windows) >= _MOST_KNOWN:
+                self._windows.clear()
+            self._windows[key] = time.monotonic() + KNOWN_SECONDS, window
+        return window
+
+    async def check_embedding(self, organization_id: UUID, handle: str) -> None:
+        request = model_service_pb2.GetEmbeddingModelRequest(handle=handle)
+        await call_idempotent(self._models.GetEmbeddingModel, request, timeout=PATIENCE_SECONDS)
+
+
+def _tool(tool: tool_pb2.Tool) -> CatalogueTool:
+    return CatalogueTool(from_public("tool", tool.id), tool.name, tool, tool.default_requires_approval)

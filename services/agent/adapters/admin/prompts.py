@@ -1,0 +1,49 @@
+"""Compiled prompts for those who look at a conversation from outside a turn."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import asyncpg
+
+from services.agent.admin.agents import Agent
+from services.agent.facts import Settings
+from services.agent.ports import Memory
+from services.agent.prompt import compile_prompt
+
+# $1 organization, $2 conversation
+_HEAD = """
+SELECT prompt_versions, next_seq - 1 AS recalled FROM agent.conversation_heads
+WHERE organization_id = $1 AND conversation_id = $2
+"""
+
+
+class PromptsNow:
+    """Compiles on demand; nothing is stored, the next turn compiles the same text."""
+
+    def __init__(self, pool: asyncpg.Pool, memory: Memory) -> None:
+        self._pool = pool
+        self._memory = memory
+
+    async def compiled_prompt(self, organization_id: UUID, agent: Agent, conversation_id: UUID) -> str:
+        """See ports_admin.CompiledPrompts."""
+        head = await self._pool.fetchrow(_HEAD, organization_id, conversation_id)
+        settings = Settings(
+            agent_version=agent.version,
+            model=agent.settings.model,
+            embedding=agent.settings.embedding,
+            system=agent.settings.system,
+            context_window_limit=agent.settings.context_window_limit,
+            agent_type=agent.settings.agent_type,
+            tool_rules=agent.settings.tool_rules,
+            timezone=agent.settings.timezone,
+        )
+        prompt = compile_prompt(
+            settings,
+            await self._memory.view(agent.id, conversation_id),
+            agent_id=agent.id,
+            conversation_id=conversation_id,
+            recalled=0 if head is None else head["recalled"],
+            now=datetime.now(UTC),
+            last=None if head is None else head["prompt_versions"],
+        )
+        return prompt.text

@@ -1,0 +1,1 @@
+"""Stored streams and notices between replicas."""

@@ -1,0 +1,1 @@
+"""Agents, conversations, checkpoints, callbacks: what is asked for outside of turns."""

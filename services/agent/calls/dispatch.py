@@ -1,0 +1,113 @@
+"""Tool calls to who runs them: memory tools to memory, recall to ourselves, all else to the tool runner."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Protocol
+
+from services.agent.messages import Call, Return
+from services.agent.ports import CallSite, Memory, Recall, ToolInfo, Tools
+from services.agent.window.sizes import storable_return
+from services.common.errors import Cancelled, DeadlineExceeded, LociError, Unavailable
+
+RECALL_TOOLS = frozenset({"conversation_search"})
+SPEAKING_TOOLS = frozenset({"send_message"})
+MEMORY_TYPES = frozenset({"letta_core", "letta_memory_core", "letta_sleeptime_core", "letta_voice_sleeptime_core"})
+_SENT = "The message was sent."
+_UNKNOWN = "It may or may not have taken effect."
+
+_log = logging.getLogger(__name__)
+
+
+class Runners(Protocol):
+    """Who can run tools."""
+
+    @property
+    def memory(self) -> Memory: ...
+
+    @property
+    def tools(self) -> Tools: ...
+
+    @property
+    def recall(self) -> Recall: ...
+
+
+async def run_calls(
+    calls: Sequence[Call | Return],
+    site: CallSite,
+    tools: Sequence[ToolInfo],
+    runners: Runners,
+    returned: dict[int, Return] | None = None,
+) -> list[Return]:
+    """The returns of the calls, in their order; what is a return already stays.
+
+    Neighbours that may run in parallel do. `returned` gets each return under its place as soon as it is there: that is
+    what is left when all this is cancelled.
+    """
+    returns: dict[int, Return] = {} if returned is None else returned
+    by_name = {tool.name: tool for tool in tools}
+
+    def together(place: int) -> bool:
+        call = calls[place]
+        return isinstance(call, Return) or (call.name in by_name and by_name[call.name].parallel)
+
+    async def answer(place: int) -> None:
+        call = calls[place]
+        returns[place] = call if isinstance(call, Return) else await run_call(call, site, by_name, runners)
+
+    for parallel, places in groupby(range(len(calls)), key=together):
+        if parallel:
+            await asyncio.gather(*map(answer, places))
+        else:
+            for place in places:
+                await answer(place)
+    return [returns[place] for place in range(len(calls))]
+
+
+async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runners: Runners) -> Return:
+    """The return of one call; what goes wrong is said to the model, never raised."""
+    tool = tools.get(call.name)
+    if tool is None:
+        # It was there when the call was made.
+        return _refusal(call, f"Tool not found: {call.name}.")
+    try:
+        returned = await _runner(tool, runners)(call, site)
+    except (Unavailable, DeadlineExceeded, Cancelled) as error:
+        return unanswered(call, error)
+    except LociError as error:
+        return _refusal(call, f"{call.name} could not be run: {error.message}")
+    # The supervisor of calls: whatever the model made go wrong, its run must not be taken up and fail again.
+    except Exception:  # noqa: BLE001
+        _log.exception("call %s failed", call.key)
+        return _refusal(call, f"{call.name} failed. {_UNKNOWN}")
+    return replace(returned, text=storable_return(_cut(returned.text, tool.return_char_limit)))
+
+
+def unanswered(call: Call, error: LociError) -> Return:
+    """What is said of a call that nobody answered."""
+    return _refusal(call, f"{call.name} did not answer: {error.message.rstrip('.')}. {_UNKNOWN}")
+
+
+def _runner(tool: ToolInfo, runners: Runners) -> Callable[[Call, CallSite], Awaitable[Return]]:
+    if tool.tool_type in MEMORY_TYPES:
+        if tool.name in RECALL_TOOLS:
+            return runners.recall.search
+        return _speak if tool.name in SPEAKING_TOOLS else runners.memory.apply
+    return lambda call, site: runners.tools.execute(tool, call, site)
+
+
+async def _speak(call: Call, site: CallSite) -> Return:
+    """The message is the call itself; clients are shown it."""
+    return Return(call.id, call.name, _SENT)
+
+
+def _refusal(call: Call, sentence: str) -> Return:
+    return Return(call.id, call.name, sentence, is_error=True)
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}... [cut: {len(text) - limit} of {len(text)} characters are not shown]"

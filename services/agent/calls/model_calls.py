@@ -1,0 +1,310 @@
+"""One step's model call: what is sent, what comes, and what to do when it is refused or lost."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from services.agent.calls.deltas import PieceDeltas
+from services.agent.calls.failures import failure_of, overflows, refuses_history
+from services.agent.calls.offers import Offer, offer, shown, without_form
+from services.agent.calls.positions import Positions
+from services.agent.calls.replies import as_written, reply_parts, sound, tokens_of
+from services.agent.context import fits, sendable, shortenings
+from services.agent.events import Abandoned, Delta
+from services.agent.facts import CallModel, ContextOverflowed, Fact, Failure, ModelFailed, ModelReplied, StopReason
+from services.agent.messages import Message
+from services.agent.policy import POLICIES
+from services.agent.ports import (
+    BlockView,
+    CallSite,
+    Counted,
+    Memory,
+    MemoryView,
+    ModelRequest,
+    Models,
+    Owned,
+    PeerLost,
+    Prompt,
+    Reply,
+    ToolInfo,
+)
+from services.agent.prompt import compile_prompt, overriding_prompt, with_recalled, with_skills
+from services.agent.turn import Turn, step_id
+from services.agent.window.budget import LEAST_ROOM, calibrated, excess, overflow_in_system, shortened
+from services.agent.window.shrinking import with_clamped_returns, with_short_returns
+from services.agent.window.sizes import estimate, estimate_text
+from services.common.errors import LociError, Unavailable
+from services.common.ids import uuid7
+
+# A model gateway that is being restarted is asked again this often, with a growing pause.
+ATTEMPTS = 8
+# Compactions for one reply, after which a model that still refuses is shown less without one.
+MOST_COMPACTIONS = 3
+_FIRST_PAUSE = 0.2
+# What a refusal that names no limit says of the window: it is smaller than what was sent, by so much. That is a guess
+# and holds for the run alone.
+_GUESS = 0.7
+_SIZES = ("limit", "requested", "output")
+# Part of an estimate that is there at least: English has five bytes to the token, we count three.
+_LEAST_OF_ESTIMATE = 0.6
+_LOST = Unavailable("The model gateway cannot be reached; send the message again.", reason="LLM_GATEWAY_LOST")
+
+
+@dataclass
+class Surroundings:
+    """What a run is shown beside its history, each asked for once; and what came of it."""
+
+    view: "asyncio.Future[MemoryView]"
+    tools: "asyncio.Future[tuple[ToolInfo, ...]]"
+    recalled: "asyncio.Future[tuple[str, ...]] | None" = None
+    prompt: Prompt | None = None
+    counted: Counted = field(default_factory=Counted)
+    # What the model was shown when it replied last; nothing where another owner asked it.
+    seen: Sequence[Message] = ()
+
+    def window(self, tokens: int) -> int:
+        """A window of so many tokens, in our estimates."""
+        return calibrated(tokens, estimated=self.counted.estimated, reported=self.counted.reported)
+
+    def begin_anew(self, memory: Memory, site: CallSite) -> None:
+        """After a compaction the prompt is compiled once more, from memory as it is now."""
+        self.view = asyncio.ensure_future(memory.view(site.agent_id, site.conversation_id))
+        self.prompt = None
+
+    def discard(self) -> None:
+        """The run is over."""
+        for future in (self.view, self.tools, self.recalled):
+            if future is not None:
+                discard(future)
+
+
+@dataclass
+class Measured:
+    """What the step's commit tells of it."""
+
+    first_token_at: datetime | None = None
+    metrics: dict[str, int] = field(default_factory=dict)
+    provider_trace: str | None = None
+    # The step that an interruption cut short, 0 for none.
+    cut_short: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """All of a request but the history."""
+
+    request: ModelRequest
+    offered: Offer
+    fixed: int
+    window: int
+
+
+class ModelCalls:
+    """Makes the model calls of one run. `stream` asks for deltas."""
+
+    def __init__(
+        self,
+        owned: Owned,
+        models: Models,
+        around: Surroundings,
+        positions: Positions,
+        measured: Measured,
+        *,
+        stream: bool,
+    ) -> None:
+        self._owned = owned
+        self._models = models
+        self._around = around
+        self._positions = positions
+        self._measured = measured
+        self._stream = stream
+
+    async def perform(self, turn: Turn, action: CallModel) -> AsyncGenerator[Delta | Abandoned | Fact]:
+        """Deltas, then the fact that came of the call."""
+        first, step = action.attempt, step_id(turn.run_id, action.step)
+        if first > 1:
+            yield Abandoned(self._positions.next(), step, None, first - 1)
+        try:
+            ready = await self.ready(turn, step)
+        except LociError as error:
+            yield ModelFailed(action.step, first, failure_of(error))
+            return
+        # Where nobody has counted yet, the estimate may be far above the truth.
+        surely = 1.0 if self._around.counted.reported else _LEAST_OF_ESTIMATE
+        if (hopeless := _hopeless(ready, surely)) is not None:
+            yield ModelFailed(action.step, first, hopeless)
+            return
+        clamped = with_clamped_returns(turn.history, turn.settings.context_window_limit)
+        history = as_written(sendable(clamped))
+        # Old returns are cut without a summary; what would be left out is worth one.
+        if not turn.compactions and not fits(with_short_returns(history), window=ready.window, fixed=ready.fixed):
+            yield ContextOverflowed(action.step, first)
+            return
+        async with aclosing(self._attempts(turn, action, ready, history)) as happenings:
+            async for happened in happenings:
+                yield happened
+
+    async def ready(self, turn: Turn, step: UUID) -> Ready:
+        """The prompt and the tools of a call. Raises LociError."""
+        view, attached = await asyncio.gather(self._around.view, self._around.tools)
+        offered, window = offer(turn, attached), self._around.window(turn.settings.context_window_limit)
+        tools = shown(offered, turn.settings)
+        of_tools = estimate_text(
+            orjson.dumps([(tool.name, tool.description, tool.parameters) for tool in tools]).decode()
+        )
+        prompt = self._around.prompt
+        if prompt is None:
+            prompt = self._around.prompt = self._compiled(turn, view, window, of_tools)
+        text = with_skills(prompt.text, turn.settings.options.client_skills)
+        request = ModelRequest(
+            without_form(turn.settings) if POLICIES[turn.settings.agent_type].must_call else turn.settings,
+            text,
+            (),
+            tools,
+            self._owned.agent_id,
+            step,
+            stream=self._stream,
+            forced=offered.forced,
+            only=offered.choice.only,
+            parallel=offered.parallel,
+        )
+        return Ready(request, offered, estimate_text(text) + of_tools, window)
+
+    async def _attempts(
+        self, turn: Turn, action: CallModel, ready: Ready, history: Sequence[Message]
+    ) -> AsyncGenerator[Delta | Abandoned | Fact]:
+        first, failure = action.attempt, failure_of(_LOST)
+        requests = await self._requests(turn, ready, history)
+        request = next(requests)
+        for attempt in range(first, first + ATTEMPTS):
+            message_id, pause = uuid7(), 0.0
+            try:
+                asked = self._ask(turn, action.step, attempt, message_id, request, ready.offered, ready.fixed)
+                async with aclosing(asked) as happenings:
+                    async for happened in happenings:
+                        yield happened
+                return
+            except PeerLost:
+                failure, pause = failure_of(_LOST), _FIRST_PAUSE * 2 ** (attempt - first)
+            except LociError as error:
+                overflow = self._overflow(turn, action.step, attempt, error, request, ready)
+                if overflow is not None:
+                    yield Abandoned(self._positions.next(), request.step_id, message_id, attempt)
+                    yield overflow
+                    return
+                failure, shorter = failure_of(error), next(requests, None) if refuses_history(error) else None
+                if shorter is None:
+                    failure = (_hopeless(ready, 1.0) if overflows(error) else None) or failure
+                    break
+                request = shorter
+            yield Abandoned(self._positions.next(), request.step_id, message_id, attempt)
+            if attempt + 1 < first + ATTEMPTS:
+                await asyncio.sleep(pause)
+        yield ModelFailed(action.step, attempt, failure)
+
+    async def _ask(
+        self, turn: Turn, step: int, attempt: int, message_id: UUID, request: ModelRequest, offered: Offer, fixed: int
+    ) -> AsyncGenerator[Delta | Fact]:
+        began = time.monotonic_ns()
+        pieces = PieceDeltas(message_id, request.step_id, turn.settings, offered)
+        try:
+            async with aclosing(self._models.generate(request)) as generation:
+                async for given in generation:
+                    self._note_first_token(began)
+                    part = sound(given) if isinstance(given, Reply) else given
+                    if isinstance(part, Reply):
+                        self._measured.provider_trace = part.trace
+                        sent = fixed + sum(map(estimate, request.history))
+                        self._around.counted = Counted(sent, part.usage.prompt_tokens)
+                        self._around.seen = request.history
+                        yield self._replied(turn, step, attempt, message_id, part, offered)
+                    elif self._positions.may_show and (delta := pieces.delta(part)) is not None:
+                        yield replace(delta, sequence=self._positions.next())
+        finally:
+            self._measured.metrics["llm_request_ns"] = time.monotonic_ns() - began
+
+    def _replied(
+        self, turn: Turn, step: int, attempt: int, message_id: UUID, reply: Reply, offered: Offer
+    ) -> ModelReplied:
+        parts = reply_parts(reply.parts, settings=turn.settings, offered=offered, run_id=turn.run_id, step=step)
+        message = Message(message_id, "assistant", parts, datetime.now(UTC), turn.run_id, step_id(turn.run_id, step))
+        names = tuple(tool.name for tool in offered.tools) if turn.settings.tool_rules else ()
+        return ModelReplied(step, attempt, message, reply.usage, reply.finish, names, reply.outputs)
+
+    async def _requests(self, turn: Turn, ready: Ready, history: Sequence[Message]) -> Iterator[ModelRequest]:
+        """The request, and what to ask instead when the model refuses the history in it."""
+        if self._around.recalled is not None:
+            history = with_recalled(history, await self._around.recalled, turn.run_id)
+        histories = shortenings(history, window=ready.window, fixed=ready.fixed, run_id=turn.run_id)
+        return (replace(ready.request, history=history) for history in histories)
+
+    def _compiled(self, turn: Turn, view: MemoryView, window: int, of_tools: int) -> Prompt:
+        if turn.settings.options.system is not None:
+            return overriding_prompt(turn.settings.options.system)
+        prompt = self._compile(turn, view)
+        over = excess(window, estimate_text(prompt.text) + of_tools)
+        return prompt if not over else self._compile(turn, _with_short_blocks(view, over))
+
+    def _compile(self, turn: Turn, view: MemoryView) -> Prompt:
+        return compile_prompt(
+            turn.settings,
+            view,
+            agent_id=self._owned.agent_id,
+            conversation_id=self._owned.conversation_id,
+            recalled=self._owned.recalled,
+            now=self._owned.created_at,
+            last=self._owned.prompt_versions,
+        )
+
+    def _overflow(
+        self, turn: Turn, step: int, attempt: int, error: LociError, request: ModelRequest, ready: Ready
+    ) -> ContextOverflowed | None:
+        """What a refusal as too long says of the window; None where a compaction would not help against it."""
+        if not overflows(error) or turn.compactions >= MOST_COMPACTIONS:
+            return None
+        sent = ready.fixed + sum(map(estimate, request.history))
+        limit, requested, output = (tokens_of(error.metadata.get(name) or 0) for name in _SIZES)
+        if requested:
+            self._around.counted = Counted(sent, requested)
+        if limit:
+            fact = ContextOverflowed(step, attempt, max(limit - output, 1), limit)
+        else:
+            counted = self._around.counted
+            real = sent * counted.reported // counted.estimated if counted.estimated else sent
+            fact = ContextOverflowed(step, attempt, max(int(real * _GUESS), 1))
+        return fact if self._around.window(fact.limit) > ready.fixed + LEAST_ROOM else None
+
+    def _note_first_token(self, began: int) -> None:
+        if self._measured.first_token_at is None:
+            self._measured.first_token_at = datetime.now(UTC)
+        self._measured.metrics.setdefault("ttft_ns", time.monotonic_ns() - began)
+
+
+def discard(future: "asyncio.Future[Any]") -> None:
+    """Nobody will ask for it any more; its error, if any, is of no interest."""
+    future.cancel()
+    future.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+
+
+def _hopeless(ready: Ready, surely: float) -> Failure | None:
+    """Why not even an empty history can be sent, when this part of the estimate is sure."""
+    of_prompt = estimate_text(ready.request.prompt)
+    sizes = {"the system prompt": of_prompt, "the tools": ready.fixed - of_prompt}
+    sentence = overflow_in_system({name: int(size * surely) for name, size in sizes.items()}, ready.window)
+    if sentence is None:
+        return None
+    reason = StopReason.CONTEXT_WINDOW_OVERFLOW_IN_SYSTEM_PROMPT
+    return Failure(reason, reason.value, sentence, reason="LLM_CONTEXT_OVERFLOW")
+
+
+def _with_short_blocks(view: MemoryView, over: int) -> MemoryView:
+    values = shortened([block.value for block in view.blocks], over)
+    blocks: list[BlockView] = [replace(block, value=value) for block, value in zip(view.blocks, values, strict=True)]
+    return replace(view, blocks=tuple(blocks))

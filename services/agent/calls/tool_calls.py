@@ -1,0 +1,104 @@
+"""One step's tool calls: what becomes of each, who runs it, and the message that holds their returns."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import partial
+from uuid import UUID
+
+from services.agent.calls import dispatch
+from services.agent.calls.model_calls import Measured, Surroundings
+from services.agent.calls.replies import as_written
+from services.agent.calls.tool_plans import Plan, plan, unplanned
+from services.agent.context import UNANSWERED, seen_whole
+from services.agent.facts import RunTools, ToolsReturned
+from services.agent.messages import Call, Message, Return, storable_part
+from services.agent.ports import CallSite, Owned, ToolInfo
+from services.agent.turn import Turn, step_id
+from services.common.errors import LociError
+from services.common.ids import uuid7
+
+# A run that was interrupted waits no longer to hear that its calls were; they are told all the same.
+CANCEL_SECONDS = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+class ToolCalls:
+    """Answers the tool calls of one run."""
+
+    def __init__(self, owned: Owned, runners: dispatch.Runners, around: Surroundings, measured: Measured) -> None:
+        self._owned = owned
+        self._runners = runners
+        self._around = around
+        self._measured = measured
+        # Of the calls that run: what becomes of each, and the returns that are there, by place.
+        self._plan = Plan(())
+        self._returned: dict[int, Return] = {}
+
+    async def perform(self, turn: Turn, action: RunTools) -> ToolsReturned:
+        """The returns of all calls; what goes wrong is said in them."""
+        began, self._plan, self._returned = time.monotonic_ns(), Plan(()), {}
+        try:
+            self._plan, attached = await self._planned(turn, action)
+            site = self._site(turn, action)
+            returns = await dispatch.run_calls(self._plan.calls, site, attached, self._runners, self._returned)
+        finally:
+            self._measured.metrics["tool_execution_ns"] = time.monotonic_ns() - began
+        self._returned = {}
+        return self._fact(turn, action, returns)
+
+    async def interrupt(self, turn: Turn, action: RunTools) -> ToolsReturned | None:
+        """Kills what runs in sandboxes. What has returned by then is kept; None when nothing has."""
+        await asyncio.gather(*map(self._cancel, action.calls))
+        if not self._returned:
+            return None
+        known = {place: call for place, call in enumerate(self._plan.calls) if isinstance(call, Return)}
+        known |= self._returned
+        calls = enumerate(action.calls)
+        returns = (known.get(place) or Return(call.id, call.name, UNANSWERED, is_error=True) for place, call in calls)
+        return self._fact(turn, action, returns)
+
+    def _fact(self, turn: Turn, action: RunTools, returns: Iterable[Return]) -> ToolsReturned:
+        parts = tuple(map(storable_part, returns))
+        step = self._site(turn, action).step_id
+        message = Message(uuid7(), "tool", parts, datetime.now(UTC), turn.run_id, step)
+        return ToolsReturned(action.step, message, self._plan.invalid)
+
+    async def _planned(self, turn: Turn, action: RunTools) -> tuple[Plan, tuple[ToolInfo, ...]]:
+        try:
+            attached = await self._around.tools
+        except LociError as error:
+            return unplanned(turn, action, partial(dispatch.unanswered, error=error)), ()
+        return plan(turn, action, attached), attached
+
+    async def _cancel(self, call: Call) -> None:
+        try:
+            async with asyncio.timeout(CANCEL_SECONDS):
+                await self._runners.tools.cancel(call.key)
+        except TimeoutError:
+            _log.warning("call %s is being cancelled still", call.key)
+        except LociError as error:
+            # The run ends all the same; the tool runner has a time limit of its own.
+            _log.warning("call %s could not be cancelled: %s", call.key, error.message)
+
+    def _site(self, turn: Turn, action: RunTools) -> CallSite:
+        assert turn.reply is not None
+        # Calls that waited for the client belong to the step that made them, of an earlier run.
+        step = step_id(turn.run_id, action.step) if action.step else turn.reply.message.step_id
+        owned = self._owned
+        return CallSite(
+            owned.organization_id,
+            owned.agent_id,
+            owned.conversation_id,
+            owned.run_id,
+            step or step_id(turn.run_id, 0),
+            turn.settings,
+            self._seen(turn) if any(call.name in dispatch.RECALL_TOOLS for call in action.calls) else (),
+        )
+
+    def _seen(self, turn: Turn) -> tuple[UUID, ...]:
+        own = [message for message in turn.history if message.run_id == turn.run_id]
+        return seen_whole(self._around.seen, as_written(own))

@@ -1,0 +1,1 @@
+"""The replica as driver and owner of runs."""

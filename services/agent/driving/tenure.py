@@ -1,0 +1,222 @@
+"""The replica as owner of runs: it beats its lease and takes over what others lost.
+
+The lease belongs to the replica: one row, beaten every half second, expired after 2.5 s of database time. A run names
+its worker and a fence that each claim raises; a driver whose fence is old learns it at its next commit and drops all.
+The beat is a task that does nothing else, so that no amount of work delays it; a second task acts on what it saw.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from typing import Any
+from uuid import UUID
+
+from services.agent.adapters.leases import NotMine, PostgresLeases, Unusable
+from services.agent.driving.worker import MOST_FAULTS, Worker
+from services.agent.facts import Failure, StopReason
+from services.agent.streams.ports_streams import Notice, Notifier
+from services.agent.turn import CANCELLED
+
+BEAT_SECONDS = 0.5
+# A beat that takes longer is given up: the connection is broken, and the lease lasts 2.5 s.
+BEAT_PATIENCE = 1.0
+BEATS_PER_REPAIR = 20
+# Runs taken from the queue at once, and while fewer than CAPACITY are driven here.
+CLAIMED_AT_ONCE = 16
+CAPACITY = 1_024
+# A run that was taken over this often is ended: it kills its owners.
+MOST_OWNERS = 20
+
+_GIVEN_UP = Failure(
+    StopReason.ERROR,
+    "internal_error",
+    f"The run was taken over {MOST_OWNERS} times and never ended, so it was given up. Send the message again.",
+    reason="RUN_GIVEN_UP",
+)
+_FAULTY = Failure(
+    StopReason.ERROR,
+    "internal_error",
+    f"The run met an error of the server {MOST_FAULTS} times and was ended; the conversation goes on with the next "
+    "message. The server's log says more.",
+    reason="RUN_GIVEN_UP",
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Tenure:
+    """Owns runs for a worker. `start` before the first request, `stop` after the last."""
+
+    def __init__(self, leases: PostgresLeases, worker: Worker, notifier: Notifier, *, capacity: int = CAPACITY) -> None:
+        self._leases = leases
+        self._worker = worker
+        self._notifier = notifier
+        self._capacity = capacity
+        self._seen: Mapping[str, Any] | None = None
+        self._act = asyncio.Event()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._answering = False
+        worker.succeed = self._succeed
+        notifier.heard = self._hear
+
+    async def start(self) -> None:
+        """Registers the replica and begins to beat."""
+        await self._leases.register()
+        self.begin()
+
+    def begin(self) -> None:
+        """Begins to beat a lease that is registered."""
+        self._spawn(self._beat())
+        self._spawn(self._acting())
+
+    async def stop(self) -> None:
+        """Hands over all runs and ends the lease."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._worker.stop()
+        await self._leases.resign()
+
+    async def _beat(self) -> None:
+        beats = 0
+        while True:
+            try:
+                async with asyncio.timeout(BEAT_PATIENCE):
+                    self._seen = await self._leases.tick()
+                    if not self._seen["alive"]:
+                        await self._leases.register()
+                self._act.set()
+                if beats % BEATS_PER_REPAIR == 0:
+                    self._spawn(self._repair())
+                beats += 1
+            except Exception:  # noqa: BLE001
+                # The supervisor of the lease: a database that is away comes back.
+                _log.exception("a beat failed")
+            await asyncio.sleep(BEAT_SECONDS)
+
+    async def _repair(self) -> None:
+        try:
+            await self._leases.repair()
+        except Exception:  # noqa: BLE001
+            # As above.
+            _log.exception("the queue could not be repaired")
+
+    async def _acting(self) -> None:
+        while True:
+            await self._act.wait()
+            self._act.clear()
+            try:
+                await self._notice(self._seen or {})
+            except Exception:  # noqa: BLE001
+                # As above.
+                _log.exception("runs could not be taken over")
+
+    async def _notice(self, seen: Mapping[str, Any]) -> None:
+        for run_id in seen.get("cancelled", ()):
+            self._worker.interrupt(run_id, CANCELLED)
+        mine = zip(seen.get("tenants", ()), seen.get("mine", ()), strict=True)
+        lost = [(tenant, run_id) for tenant, run_id in mine if not self._worker.drives(run_id)]
+        await asyncio.gather(*(self._reclaim(tenant, run_id) for tenant, run_id in lost[:CLAIMED_AT_ONCE]))
+        if seen.get("lost") and (orphans := await self._leases.reap()):
+            _log.warning("a replica was lost; %d runs go to the queue", orphans)
+        if seen.get("overdue") and not self._answering:
+            self._spawn(self._answer_overdue())
+        if seen.get("ready") or seen.get("lost"):
+            await self._claim()
+
+    async def _answer_overdue(self) -> None:
+        """In a task of its own: whatever is wrong with what waits, runs are taken over."""
+        self._answering = True
+        try:
+            for organization_id, successor in await self._leases.answer_overdue():
+                self._succeed(organization_id, *successor)
+        except Exception:  # noqa: BLE001
+            # As above; the next beat looks again.
+            _log.exception("calls that waited too long could not be answered")
+        finally:
+            self._answering = False
+
+    def _hear(self, notice: Notice, subject_id: UUID) -> None:
+        if notice == "queued":
+            self._claim_queued(subject_id)
+        else:
+            self._worker.hear(notice, subject_id)
+
+    def _claim_queued(self, organization_id: UUID) -> None:
+        if self._worker.load < self._capacity:
+            self._spawn(self._claim_supervised(organization_id))
+
+    async def _claim_supervised(self, organization_id: UUID) -> None:
+        try:
+            await self._claim(organization_id)
+        except Exception:  # noqa: BLE001
+            # As above; the next beat looks again.
+            _log.exception("queued runs could not be claimed")
+
+    async def _claim(self, organization_id: UUID | None = None) -> None:
+        """Takes queued runs while there is room; those of one organization, or in turn those of all."""
+        while (room := self._capacity - self._worker.load) > 0:
+            rows = await self._leases.claim(min(room, CLAIMED_AT_ONCE), organization_id)
+            if rows is None:
+                return
+            await asyncio.gather(*map(self._take_claimed, rows))
+            if not rows:
+                return
+
+    async def _reclaim(self, organization_id: UUID, run_id: UUID) -> None:
+        if not self._worker.reserve(run_id):
+            return
+        try:
+            row = await self._leases.reclaim(organization_id, run_id)
+            if row is not None:
+                await self._take(row)
+        finally:
+            self._worker.unreserve(run_id)
+
+    async def _take_claimed(self, row: Mapping[str, Any]) -> None:
+        # Reserved, so that the next beat does not take it for a run that nobody drives.
+        reserved = self._worker.reserve(row["id"])
+        try:
+            await self._take(row)
+        finally:
+            if reserved:
+                self._worker.unreserve(row["id"])
+
+    async def _take(self, row: Mapping[str, Any]) -> None:
+        """Drives a claimed run. One that cannot be loaded harms no other."""
+        try:
+            if row["fence"] > MOST_OWNERS:
+                return await self._give_up(row, _GIVEN_UP)
+            if self._worker.is_faulty(row["id"]):
+                return await self._give_up(row, _FAULTY)
+            await self._worker.take_over(await self._leases.load(row))
+        except NotMine:
+            _log.info("run %s has another owner", row["id"])
+        except Unusable as unusable:
+            # The fault of who asked, not ours.
+            await self._give_up(row, unusable.failure, logging.INFO)
+        except Exception as error:  # noqa: BLE001
+            # The supervisor of runs: a newer replica may be able to load it, or this one later.
+            _log.exception("run %s could not be loaded", row["id"])
+            self._worker.drop(row["id"], error)
+
+    async def _give_up(self, row: Mapping[str, Any], failure: Failure, level: int = logging.ERROR) -> None:
+        _log.log(level, "run %s was given up: %s", row["id"], failure.message)
+        successor = await self._leases.give_up(row, failure)
+        self._worker.forget(row["id"])
+        if successor is not None:
+            self._succeed(row["organization_id"], *successor)
+
+    def _succeed(self, organization_id: UUID, run_id: UUID, home_id: UUID | None) -> None:
+        if home_id == self._leases.worker_id:
+            self._spawn(self._reclaim(organization_id, run_id))
+        elif home_id is None and self._worker.load < self._capacity:
+            self._claim_queued(organization_id)
+        elif home_id is None:
+            self._notifier.tell("queued", organization_id)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,244 @@
+"""The replica as driver of runs. What it owns, and takes over from others, is in tenure.py."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from services.agent import loop
+from services.agent.adapters.faults import passes
+from services.agent.adapters.journal import Accepted, PostgresJournal, TurnRequest
+from services.agent.calls.model_calls import Surroundings, discard
+from services.agent.effects import Ports, RunEffects
+from services.agent.events import Ended
+from services.agent.facts import Failure
+from services.agent.ports import Fenced, MemoryView, Owned
+from services.agent.prompt import asked
+from services.agent.streams.broadcast import Subscription
+from services.agent.streams.ports_streams import Notice
+from services.agent.streams.stage import Stage
+from services.agent.turn import CANCELLED, OVERDUE
+from services.common.context import CallContext, Signer, use_context
+from services.common.errors import LociError
+from services.common.telemetry import span
+
+AUDIENCE = ("memory", "llm_gateway", "tool_runner")
+# A run that was dropped is left alone for so long, each time twice as long, before it is taken up again.
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
+# A fault of ours comes again: a run that met so many is not driven any more.
+MOST_FAULTS = 2
+
+_log = logging.getLogger(__name__)
+
+# Called with the run of the same conversation whose turn it now is, and its home; see Ended.successor.
+Succeed = Callable[[UUID, UUID, UUID | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Dropped:
+    """How often a run was dropped, how often by a fault of ours, and until when it is left alone."""
+
+    times: int = 0
+    faults: int = 0
+    until: float = 0.0
+
+    def again(self, error: Exception) -> "_Dropped":
+        faults = self.faults + (not passes(error))
+        pause = 0.0 if faults >= MOST_FAULTS else min(FIRST_PAUSE * 2.0**self.times, LONGEST_PAUSE)
+        return _Dropped(self.times + 1, faults, time.monotonic() + pause)
+
+
+class Worker:
+    """Drives runs in this process, each in a task that outlives the request it came with."""
+
+    def __init__(self, journal: PostgresJournal, ports: Ports, stage: Stage, signer: Signer) -> None:
+        self._journal = journal
+        self._ports = ports
+        self._stage = stage
+        self._hub = stage.hub
+        self._notifier = stage.notifier
+        self._signer = signer
+        # Runs that this process drives or is about to; None until the driver is there.
+        self._driven: dict[UUID, asyncio.Task[None] | None] = {}
+        self._effects: dict[UUID, RunEffects] = {}
+        self._dropped: dict[UUID, _Dropped] = {}
+        self.succeed: Succeed = lambda organization_id, run_id, home_id: None
+
+    def drives(self, run_id: UUID) -> bool:
+        """Whether the run is driven here, or about to be, or was dropped a moment ago."""
+        return run_id in self._driven or self._dropped.get(run_id, _Dropped()).until > time.monotonic()
+
+    @property
+    def load(self) -> int:
+        """How many runs are driven here."""
+        return len(self._driven)
+
+    async def stop(self) -> None:
+        """Lets go of all runs; the lease hands them over."""
+        drivers = [task for task in self._driven.values() if task is not None]
+        for task in drivers:
+            task.cancel()
+        await asyncio.gather(*drivers, return_exceptions=True)
+
+    # Requests ------------------------------------------------------------------------------------------
+
+    async def accept(self, request: TurnRequest, *, stream: bool) -> tuple[Accepted, Subscription | None]:
+        """Stores a request and drives it if its turn has come. The first reader misses no event."""
+        context = self._context(request.organization_id, request.user_id, request.run_id, request.ancestors)
+        view = None
+        if not request.background:
+            # It may well be driven here at once.
+            with use_context(context, signer=self._signer):
+                view = asyncio.ensure_future(self._ports.memory.view(request.agent_id, request.conversation_id))
+        self._driven.setdefault(request.run_id, None)
+        owned = None
+        try:
+            accepted = await self._journal.accept(request)
+            owned = accepted.owned
+        finally:
+            if owned is None:
+                self.unreserve(request.run_id)
+            if view is not None and (owned is None or owned.came_late):
+                discard(view)
+                view = None
+        if accepted.successor is not None:
+            self.succeed(request.organization_id, *accepted.successor)
+        if accepted.interrupts is not None:
+            await self.cancel(request.organization_id, [(accepted.interrupts, request.conversation_id)])
+        if owned is None:
+            return accepted, None
+        self._stage.open(owned)
+        subscription = self._hub.subscribe(request.run_id)
+        self._drive(owned, view, stream=stream)
+        return accepted, subscription
+
+    async def cancel(self, organization_id: UUID, runs: list[tuple[UUID, UUID]]) -> list[UUID]:
+        """Asks runs, given with their conversations, to stop; the ids it reached."""
+        reached = await self._journal.cancel(organization_id, runs)
+        for run_id in reached:
+            if not self.interrupt(run_id, CANCELLED):
+                self._notifier.tell("cancelled", run_id)
+        return reached
+
+    def hear(self, notice: Notice, run_id: UUID) -> None:
+        """Another replica tells of a run."""
+        match notice:
+            case "shown":
+                self._hub.wake(run_id)
+            case "watched":
+                self._stage.watch(run_id)
+            case "cancelled":
+                self.interrupt(run_id, CANCELLED)
+
+    async def waiting_runs(
+        self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None
+    ) -> list[tuple[UUID, UUID]]:
+        """Runs of an agent whose calls wait for the client, with their conversations; of one conversation, if given."""
+        return await self._journal.waiting_runs(organization_id, agent_id, conversation_id)
+
+    async def withdraw(self, organization_id: UUID, conversation_id: UUID, run_id: UUID) -> None:
+        """Takes a request out of its line, unless somebody reads it again or it has begun."""
+        if not self._hub.is_read(run_id):
+            await self._journal.withdraw(organization_id, conversation_id, run_id)
+
+    # Driving -------------------------------------------------------------------------------------------
+
+    def reserve(self, run_id: UUID) -> bool:
+        """Marks a run as about to be driven here; False when it is."""
+        if self.drives(run_id):
+            return False
+        self._driven[run_id] = None
+        return True
+
+    def unreserve(self, run_id: UUID) -> None:
+        """It is not driven after all."""
+        if self._driven.get(run_id) is None:
+            self._driven.pop(run_id, None)
+
+    def drop(self, run_id: UUID, error: Exception) -> None:
+        """A run could not be driven: it is left alone for a while, longer each time, or ended; see `is_faulty`."""
+        self._dropped[run_id] = self._dropped.get(run_id, _Dropped()).again(error)
+
+    def is_faulty(self, run_id: UUID) -> bool:
+        """Whether a run meets a fault of ours whenever it is driven."""
+        return self._dropped.get(run_id, _Dropped()).faults >= MOST_FAULTS
+
+    def forget(self, run_id: UUID) -> None:
+        """The run has ended, however often it was dropped before."""
+        self._dropped.pop(run_id, None)
+
+    async def take_over(self, owned: Owned) -> None:
+        """Drives a run that was claimed; a driver with an older fence is ended first."""
+        driver = self._driven.get(owned.run_id)
+        if driver is not None:
+            driver.cancel()
+            await asyncio.wait((driver,))
+        self._stage.open(owned, is_taken_over=True)
+        self._drive(owned)
+
+    def interrupt(self, run_id: UUID, failure: Failure) -> bool:
+        """Stops a run that is driven here; False when it is not."""
+        effects = self._effects.get(run_id)
+        if effects is not None and not effects.interruption.done():
+            effects.interruption.set_result(failure)
+        return effects is not None
+
+    def _drive(self, owned: Owned, view: "asyncio.Future[MemoryView] | None" = None, *, stream: bool = True) -> None:
+        context = self._context(owned.organization_id, owned.user_id, owned.run_id, owned.ancestors)
+        with use_context(context, signer=self._signer):
+            around = self._surroundings(owned, view)
+            task = asyncio.create_task(self._run(owned, around, stream=stream), name=f"run {owned.run_id}")
+        self._driven[owned.run_id] = task
+
+    def _surroundings(self, owned: Owned, view: "asyncio.Future[MemoryView] | None") -> Surroundings:
+        memory, settings = self._ports.memory, owned.turn.settings
+        if view is None:
+            view = asyncio.ensure_future(memory.view(owned.agent_id, owned.conversation_id))
+        tools = asyncio.ensure_future(self._ports.tools.describe(settings.tool_ids))
+        recalled = None
+        if settings.recall_passages and (query := asked(owned.turn)):
+            recalled = asyncio.ensure_future(self._recall(owned.agent_id, query, settings.recall_passages))
+        return Surroundings(view, tools, recalled, owned.prompt, owned.counted)
+
+    async def _recall(self, agent_id: UUID, query: str, most: int) -> tuple[str, ...]:
+        try:
+            return await self._ports.memory.recall(agent_id, query, most)
+        except LociError as error:
+            # It helps when it is there; the turn goes on without it.
+            _log.warning("no passages were recalled: %s", error.message)
+            return ()
+
+    async def _run(self, owned: Owned, around: Surroundings, *, stream: bool) -> None:
+        effects = RunEffects(owned, self._ports, around, stream=stream)
+        self._effects[owned.run_id] = effects
+        timer = asyncio.get_running_loop().call_later(owned.seconds_left, self.interrupt, owned.run_id, OVERDUE)
+        turn = owned.turn
+        if owned.cancel_requested or owned.seconds_left <= 0:
+            turn = replace(turn, interruption=CANCELLED if owned.cancel_requested else OVERDUE)
+        try:
+            with span("run", run_id=str(owned.run_id), agent_id=str(owned.agent_id)):
+                async with aclosing(loop.run(turn, effects)) as events:
+                    async for event in events:
+                        self._stage.show(owned.run_id, event)
+                        if isinstance(event, Ended) and event.successor is not None:
+                            self.succeed(owned.organization_id, *event.successor)
+            self.forget(owned.run_id)
+        except Fenced:
+            _log.warning("run %s has another owner", owned.run_id)
+        except Exception as error:  # noqa: BLE001
+            # The supervisor of runs: whatever happened, the run is taken up again after a pause, or ended.
+            _log.exception("run %s was dropped", owned.run_id)
+            self.drop(owned.run_id, error)
+        finally:
+            timer.cancel()
+            around.discard()
+            self._effects.pop(owned.run_id, None)
+            if self._driven.get(owned.run_id) is asyncio.current_task():
+                self._driven.pop(owned.run_id, None)
+                self._stage.close(owned.run_id)
+
+    def _context(self, organization_id: UUID, user_id: UUID, run_id: UUID, ancestors: tuple[UUID, ...]) -> CallContext:
+        return CallContext(organization_id, user_id, "agent", AUDIENCE, run_id=run_id, ancestors=ancestors)

@@ -1,0 +1,119 @@
+"""Events of the runs that this replica drives, for readers in this process. A reader that lags is cut."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from services.agent.events import Abandoned, Delta, Event
+from services.agent.streams.stored_stream import Frame, Item, Tail
+from services.common.errors import Unavailable
+
+# Events that a reader may lie behind.
+LONGEST_BACKLOG = 2_000
+
+
+class Subscription:
+    """One reader's place in a run's events. Iterating ends when the run ends or its driver is gone.
+
+    is_cut: the middle of the message under way is not known, so its deltas are left out: the reader gets the whole.
+    """
+
+    def __init__(self, frames: Iterable[Frame], *, is_cut: bool = False) -> None:
+        self._backlog: asyncio.Queue[Item | None] = asyncio.Queue()
+        self._lagging = False
+        self._is_cut = is_cut
+        for frame in frames:
+            self._backlog.put_nowait(frame)
+        self._longest = LONGEST_BACKLOG + self._backlog.qsize()
+
+    def put(self, event: Event | None) -> None:
+        """Hands an event over; None: there will be no more."""
+        if isinstance(event, Delta) and self._is_cut:
+            return
+        self._is_cut = False
+        if event is not None and self._backlog.qsize() >= self._longest:
+            self._lagging = True
+            return
+        self._backlog.put_nowait(event)
+
+    async def __aiter__(self) -> AsyncIterator[Item]:
+        """The events; the first may be frames. Raises Unavailable (READER_LAGS)."""
+        while (event := await self._backlog.get()) is not None:
+            if self._lagging:
+                raise Unavailable("This reader fell behind; resume from its last sequence.", reason="READER_LAGS")
+            yield event
+
+
+class Hub:
+    """Topics by run: open while this process drives the run.
+
+    A topic keeps what was shown since the last durable event: a reader that comes in the middle of a message gets its
+    beginning, and word of an abandoned attempt, neither of which is a fact.
+    """
+
+    def __init__(self) -> None:
+        self._readers: dict[UUID, set[Subscription]] = {}
+        self._driven: dict[UUID, Tail] = {}
+        self._present: dict[UUID, set[asyncio.Event]] = {}
+
+    def open(self, run_id: UUID) -> None:
+        """This process drives the run from now on."""
+        self._driven[run_id] = Tail()
+        self.wake(run_id)
+
+    def publish(self, run_id: UUID, event: Event) -> None:
+        """Shows an event to the run's readers."""
+        if isinstance(event, Delta | Abandoned):
+            self._driven[run_id].add(event)
+        else:
+            self._driven[run_id].clear()
+        for reader in self._readers.get(run_id, ()):
+            reader.put(event)
+
+    def close(self, run_id: UUID) -> None:
+        """This process drives the run no longer."""
+        self._driven.pop(run_id, None)
+        for reader in self._readers.get(run_id, ()):
+            reader.put(None)
+
+    def tail(self, run_id: UUID) -> Tail:
+        """What was shown of a driven run since its last durable event."""
+        return self._driven[run_id].clone()
+
+    def subscribe(self, run_id: UUID) -> Subscription | None:
+        """A place in the run's events; None when another process drives it, or nobody."""
+        if run_id not in self._driven:
+            return None
+        tail = self._driven[run_id]
+        subscription = Subscription(tail.copy(), is_cut=tail.is_cut)
+        self._readers.setdefault(run_id, set()).add(subscription)
+        return subscription
+
+    def unsubscribe(self, run_id: UUID, subscription: Subscription) -> None:
+        """The reader is gone."""
+        readers = self._readers.get(run_id, set())
+        readers.discard(subscription)
+        if not readers:
+            self._readers.pop(run_id, None)
+
+    @contextmanager
+    def present(self, run_id: UUID) -> Iterator[asyncio.Event]:
+        """Somebody reads the run here, or waits for it; the event is set by `wake`."""
+        woken = asyncio.Event()
+        self._present.setdefault(run_id, set()).add(woken)
+        try:
+            yield woken
+        finally:
+            self._present[run_id].discard(woken)
+            if not self._present[run_id]:
+                del self._present[run_id]
+
+    def is_read(self, run_id: UUID) -> bool:
+        """Whether somebody does."""
+        return run_id in self._present
+
+    def wake(self, run_id: UUID) -> None:
+        """There may be something new to see of the run."""
+        for woken in self._present.get(run_id, ()):
+            woken.set()

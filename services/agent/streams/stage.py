@@ -1,0 +1,61 @@
+"""Where a run that is driven here is shown: to readers in this process, and stored for those who read elsewhere."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from services.agent.events import Ended, Event, Shown
+from services.agent.ports import Owned
+from services.agent.streams.broadcast import Hub
+from services.agent.streams.ports_streams import Notifier
+from services.agent.streams.recorder import Recorder
+
+
+class Stage:
+    """Background runs are recorded from their beginning, others from when somebody elsewhere asks to see them."""
+
+    def __init__(self, hub: Hub, recorder: Recorder, notifier: Notifier) -> None:
+        self.hub = hub
+        self.notifier = notifier
+        self._recorder = recorder
+        self._driven: dict[UUID, Owned] = {}
+        # Those of them that are read elsewhere.
+        self._watched: set[UUID] = set()
+        recorder.written = self._tell
+
+    def open(self, owned: Owned, *, is_taken_over: bool = False) -> None:
+        """The run is driven here now. `is_taken_over`: readers elsewhere did not know where, so they are told."""
+        self._driven[owned.run_id] = owned
+        self.hub.open(owned.run_id)
+        if owned.background:
+            self._recorder.begin(owned)
+        if is_taken_over:
+            self.notifier.tell("shown", owned.run_id)
+
+    def show(self, run_id: UUID, event: Event) -> None:
+        """Shows an event."""
+        self.hub.publish(run_id, event)
+        self._recorder.put(run_id, event)
+        if isinstance(event, Shown | Ended):
+            self._tell((run_id,))
+
+    def close(self, run_id: UUID) -> None:
+        """The run is driven here no longer."""
+        self._driven.pop(run_id, None)
+        self._watched.discard(run_id)
+        self._recorder.end(run_id)
+        self.hub.close(run_id)
+
+    def watch(self, run_id: UUID) -> None:
+        """Somebody reads a run elsewhere."""
+        owned = self._driven.get(run_id)
+        if owned is None:
+            return
+        self._watched.add(run_id)
+        if not self._recorder.records(run_id):
+            self._recorder.begin(owned, self.hub.tail(run_id))
+        self._tell((run_id,))
+
+    def _tell(self, run_ids: Sequence[UUID]) -> None:
+        for run_id in run_ids:
+            if run_id in self._watched:
+                self.notifier.tell("shown", run_id)
