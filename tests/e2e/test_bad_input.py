@@ -140,7 +140,9 @@ def test_providers_that_fail(
     openai_fake.reset()
     again = client.agents.messages.create(agent_id, input="Are you back?")
     assert again.stop_reason.stop_reason == "end_turn"
-    kinds = [kind for kind in types(client.agents.messages.list(agent_id, order="asc")) if kind != "system_message"]
+    # A window that a model refuses as too long is summarised, which takes nothing away.
+    ours = ("system_message", "summary_message")
+    kinds = [kind for kind in types(client.agents.messages.list(agent_id, order="asc")) if kind not in ours]
     assert kinds == ["user_message", "user_message", "user_message", "assistant_message"]
     statuses = sorted(run.status for run in client.runs.list(agent_id=agent_id))
     assert statuses == ["completed", "failed", "failed"]
