@@ -149,8 +149,9 @@ class Network:
 
     def _referred(self, source: Document) -> str | None:
         reference = source.get("secretKeyRef") or source["configMapKeyRef"]
-        values = self.objects[reference["name"]]
-        return values.get(reference["key"]) if reference.get("optional") else values[reference["key"]]
+        if reference.get("optional"):
+            return self.objects.get(reference["name"], {}).get(reference["key"])
+        return self.objects[reference["name"]][reference["key"]]
 
 
 @contextmanager
