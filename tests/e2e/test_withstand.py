@@ -1,7 +1,9 @@
 """What a Loci must withstand: providers that hang, readers that stop reading, crowds, and messages of megabytes."""
 
 import asyncio
+import shutil
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -92,12 +94,20 @@ def sandboxes(stack: Stack) -> set[int]:
     return {child.pid for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE}
 
 
+def uses_containers(stack: Stack) -> bool:
+    """Whether an engine answers, which then has the tools of this stack."""
+    if stack.environment.get("LOCI_SANDBOX") == "bubblewrap" or shutil.which("docker") is None:
+        return False
+    asked = subprocess.run(["docker", "version"], env=stack.environment, capture_output=True, check=False, timeout=20)
+    return asked.returncode == 0
+
+
 def test_a_cancel_kills_a_sandbox(stack: Stack, openai_fake: OpenAIServer) -> None:
     client = stack.client(timeout=60)
     tool = client.tools.upsert(source_code=FOREVER)
     agent_id = create(client, HANDLE, tool_ids=[tool.id])
     openai_fake.rules(*by_step(Reply(calls=(ToolCall("forever"),)), Reply(text="I see.")))
-    in_containers = stack.environment.get("LOCI_SANDBOX") == "docker"
+    in_containers = uses_containers(stack)
     before = sandboxes(stack)
     with at_once(lambda: client.agents.messages.create(agent_id, input="Go.")) as sending:
         until(lambda: openai_fake.bodies("/chat/completions"))
