@@ -83,6 +83,10 @@ class Models(Protocol):
         """
         ...
 
+    async def count(self, request: ModelRequest) -> int | None:
+        """Input tokens of a request as its provider counts them; None where it does not, or cannot be asked."""
+        ...
+
     async def window(self, handle: str) -> int:
         """Tokens of a model's window. Raises NotFound (MODEL_NOT_FOUND) for one that is not configured."""
         ...

@@ -1,5 +1,6 @@
 """The port Models over gRPC to the model gateway."""
 
+import logging
 import time
 from collections.abc import AsyncGenerator
 
@@ -13,9 +14,13 @@ from services.common.context import shared
 from services.common.errors import from_rpc
 
 PATIENCE_SECONDS = 15.0
+# A count only corrects an estimate.
+COUNT_SECONDS = 5.0
 # A window that was asked for is not asked for again so soon.
 KNOWN_SECONDS = 30.0
 _MOST_KNOWN = 10_000
+
+_log = logging.getLogger(__name__)
 
 
 class GrpcModels:
@@ -53,6 +58,17 @@ class GrpcModels:
             if failure.reason in ("PEER_UNAVAILABLE", "CANCELLED"):
                 raise PeerLost(failure.message) from error
             raise failure from error
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """See ports.Models.count."""
+        wanted = chat_service_pb2.CountTokensRequest(request=generation_request(request))
+        try:
+            with shared():
+                counted = await self._chat.CountTokens(wanted, timeout=COUNT_SECONDS)
+        except grpc.RpcError as error:
+            _log.info("a request was not counted: %s", from_rpc(error).message)
+            return None
+        return None if counted.estimated else counted.tokens
 
     async def window(self, handle: str) -> int:
         """See ports.Models.window."""

@@ -12,8 +12,9 @@ import orjson
 
 from services.agent.calls.model_calls import ModelCalls, Ready, Surroundings
 from services.agent.calls.positions import Positions
-from services.agent.calls.replies import sound
+from services.agent.calls.replies import as_written, sound
 from services.agent.compaction import CompactionSettings, CompactionStats, Cut, Mode, Trigger, plans
+from services.agent.context import sendable
 from services.agent.events import Compacting
 from services.agent.facts import Compact, Compacted, Fact, Settings, Usage
 from services.agent.messages import Call, Message, Text
@@ -21,7 +22,7 @@ from services.agent.policy import POLICIES
 from services.agent.ports import CallSite, Memory, ModelRequest, Models, PeerLost, Reply
 from services.agent.summaries.bare_summary import bare_summary
 from services.agent.summaries.compaction_settings import light_model, settings_from_json
-from services.agent.summaries.summary import clipped, joined_block, packed, summary_tokens
+from services.agent.summaries.summary import clipped, joined_block, packed, summary_tokens, unpack
 from services.agent.summaries.transcript import SummaryRequest, request, request_to_itself
 from services.agent.turn import Turn, step_id, too_many
 from services.agent.window.budget import room_for_messages
@@ -80,11 +81,23 @@ class Compactor:
             self._positions.next(), turn.run_id, step, action.trigger, turn.context_tokens, window, messages
         )
         cut, written = await self._written(turn, settings, ready, cuts, fixed)
-        compacted = self._compacted(turn, action.trigger, cut, written, fixed)
         if cut is not None and written is not None:
             await self._collect(turn, written.text, cut)
             self._around.begin_anew(self._memory, self._site)
-        yield compacted
+        yield await self._counted(turn, self._compacted(turn, action.trigger, cut, written, fixed), cut, ready)
+
+    async def _counted(self, turn: Turn, compacted: Compacted, cut: Cut | None, ready: Ready | None) -> Compacted:
+        """The same with the provider's own count of what is left, where it has one."""
+        if compacted.summary is None or cut is None or ready is None:
+            return compacted
+        history = as_written(sendable((compacted.summary, *turn.history[cut.kept_from :])))
+        tokens = await self._models.count(replace(ready.request, history=history))
+        if tokens is None:
+            return compacted
+        stats = replace(compacted.stats, context_tokens_after=tokens)
+        text = unpack("".join(part.text for part in compacted.summary.parts if isinstance(part, Text)))
+        summary = self._message(turn, text[0] if text else "", stats)
+        return replace(compacted, summary=replace(summary, id=compacted.summary.id), stats=stats)
 
     async def _ready(self, turn: Turn, step: UUID) -> Ready | None:
         try:

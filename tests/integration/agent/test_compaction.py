@@ -338,3 +338,17 @@ async def test_a_prompt_that_fits_is_not_refused_unseen(agent_url: str) -> None:
         assert failure is not None
         assert failure.stop_reason is StopReason.CONTEXT_WINDOW_OVERFLOW_IN_SYSTEM_PROMPT
         assert "the system prompt about" in failure.message
+
+
+async def test_what_is_left_is_counted_by_the_provider_where_it_can(world: World) -> None:
+    async with world.replica() as replica:
+        await talk(replica, world, 10)
+        replica.models.counts = [1_234]
+        events = await replica.send(compaction(world))
+    (shown,) = [event.message for event in events if isinstance(event, Shown)]
+    (part,) = shown.parts
+    assert isinstance(part, Text)
+    summary, stats = unpack(part.text) or ("", None)
+    assert summary == "They talked."
+    assert stats is not None
+    assert stats.context_tokens_after == 1_234

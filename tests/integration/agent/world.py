@@ -63,6 +63,7 @@ class ScriptedModels:
     requests: list[ModelRequest] = field(default_factory=list)
     summaries: list[Any] = field(default_factory=list)
     summary_requests: list[ModelRequest] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
         """The next reply of the script."""
@@ -80,6 +81,10 @@ class ScriptedModels:
         async with aclosing(reply(request)) as events:
             async for event in events:
                 yield event
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """As the script says."""
+        return self.counts.pop(0) if self.counts else None
 
     async def window(self, handle: str) -> int:
         """Every model is of one size."""
