@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import orjson
 import pytest
 from letta_client import APIStatusError, BadRequestError, ConflictError
 
 from tests.e2e.stack import Stack
 from tests.e2e.test_walk import create, types
+from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
 
@@ -83,3 +85,14 @@ def test_compacting_now(stack: Stack, openai_fake: OpenAIServer) -> None:
     assert done.num_messages_after < 5
     [summary] = [one for one in messages.list(agent_id).items if one.message_type == "summary_message"]
     assert (summary.summary, summary.compaction_stats.trigger) == ("Ada counts.", "manual")
+
+
+def test_a_compacted_window_is_counted_by_its_provider(stack: Stack, anthropic_fake: AnthropicServer) -> None:
+    messages = stack.client().agents.messages
+    agent_id = create(stack.client(), "anthropic/claude-sonnet-4-6")
+    for text in ("Count!", "And on!"):
+        messages.create(agent_id, input=text)
+    messages.compact(agent_id, compaction_settings={"mode": "all"})
+    [summary] = [one for one in messages.list(agent_id).items if one.message_type == "summary_message"]
+    [asked] = anthropic_fake.bodies("/count_tokens")
+    assert summary.compaction_stats.context_tokens_after == len(orjson.dumps(asked["messages"])) // 4
