@@ -153,15 +153,16 @@ class Built:
 
 def grpc_peers(memory: grpc.aio.Channel, llm_gateway: grpc.aio.Channel, tool_runner: grpc.aio.Channel) -> Peers:
     """Peers behind channels."""
+    catalogue = GrpcModelCatalogue(llm_gateway)
     return Peers(
-        models=GrpcModels(llm_gateway),
+        models=GrpcModels(llm_gateway, catalogue),
         memory=GrpcMemory(memory),
         tools=GrpcTools(tool_runner),
         memories=GrpcAgentMemories(memory),
         conversation_memories=GrpcConversationMemories(memory),
         versioned_memories=GrpcVersionedMemories(memory),
         tool_catalogue=GrpcToolCatalogue(tool_runner),
-        model_catalogue=GrpcModelCatalogue(llm_gateway),
+        model_catalogue=catalogue,
     )
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from loci.llm.v1 import chat_pb2, chat_service_pb2
+from services.agent.adapters.admin.peers import GrpcModelCatalogue
 from services.agent.adapters.chat_wire import generation_request
 from services.agent.adapters.models import GrpcModels
 from services.agent.calls.failures import failure_of, refuses_history
@@ -58,7 +59,9 @@ class Channel:
 
 
 async def generated(*events: Event) -> list[PartDelta | Reply]:
-    return [part async for part in GrpcModels(Channel(*events)).generate(request())]  # type: ignore[arg-type]
+    channel: Any = Channel(*events)
+    models = GrpcModels(channel, GrpcModelCatalogue(channel))
+    return [part async for part in models.generate(request())]
 
 
 async def test_events_of_a_newer_release_are_passed_over() -> None:
