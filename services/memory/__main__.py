@@ -9,7 +9,7 @@ from services.common.engine import make_engine
 from services.common.migrate import migrate
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
-from services.memory.adapters.embedder import GatewayEmbedder
+from services.memory.adapters.archival.embedder import GatewayEmbedder
 from services.memory.bootstrap import AUDIENCE, build, open_memory_pool, postgres_stores
 from services.memory.retention import forget_forever
 from services.memory.settings import Settings, read_database

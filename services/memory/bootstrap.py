@@ -15,22 +15,22 @@ from services.common.context import Verifier
 from services.common.counter import StatementCounter
 from services.common.database import open_pool
 from services.common.server import Server, make_server
-from services.memory.adapters import vectors
 from services.memory.adapters.agents import PostgresAgents
+from services.memory.adapters.archival import vectors
+from services.memory.adapters.archival.passages import PostgresPassages
 from services.memory.adapters.blocks import PostgresBlocks
 from services.memory.adapters.calls import PostgresCalls
 from services.memory.adapters.copies import PostgresCopies
 from services.memory.adapters.lists import SqlLists
-from services.memory.adapters.passages import PostgresPassages
-from services.memory.archival import Archival
-from services.memory.edits import Conflicts
+from services.memory.archival.archive import Archival
+from services.memory.core.edits import Conflicts
+from services.memory.core.versions import Versions
 from services.memory.ports import AgentStore, BlockStore, CallStore, Embedder, Lists, PassageStore
 from services.memory.ports_copies import CopyStore
 from services.memory.servicer.agents import AgentMemoryServicer
 from services.memory.servicer.blocks import BlockServicer
 from services.memory.servicer.passages import PassageServicer
-from services.memory.tools import Tools
-from services.memory.versions import Versions
+from services.memory.tools.run import Tools
 
 AUDIENCE = "memory"
 # The llm gateway restarts in less; a search that waited longer would have been answered by words meanwhile.

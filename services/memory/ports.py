@@ -10,6 +10,8 @@ from typing import Protocol
 from uuid import UUID
 
 from services.common.paging import Page, PageOf
+from services.memory.archival.passages import PassageFilter
+from services.memory.archival.search import Ranked
 from services.memory.lists import BlockList, PassageList
 from services.memory.model import (
     AgentMemory,
@@ -24,8 +26,6 @@ from services.memory.model import (
     Passage,
     PassageDraft,
 )
-from services.memory.passages import PassageFilter
-from services.memory.search import Ranked
 
 
 class VersionConflict(Exception):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from services.memory.core.patches import Plan
 from services.memory.model import Block, BlockDraft, CallRecord, Origin
-from services.memory.patches import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ from services.memory.adapters import rows
 from services.memory.adapters.blocks import attach_blocks, commit_block, create_blocks
 from services.memory.adapters.calls import RECORD, record_values
 from services.memory.adapters.rows import BLOCK_COLUMNS
-from services.memory.copies import copy_of
+from services.memory.core.copies import copy_of
+from services.memory.core.patches import Plan
 from services.memory.model import Block, BlockDraft, CallRecord, Operation, Origin
-from services.memory.patches import Plan
 from services.memory.ports import CallRepeated
 from services.memory.ports_copies import BlockEdit, RestoreRequest
 

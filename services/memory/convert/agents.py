@@ -6,8 +6,8 @@ from uuid import UUID
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
-from services.memory.blocks import without_nul
 from services.memory.convert import blocks, ids, passages
+from services.memory.core.blocks import without_nul
 from services.memory.model import (
     AgentMemory,
     Origin,

@@ -6,8 +6,8 @@ from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_service_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public, uuid7
-from services.memory.blocks import without_nul
 from services.memory.convert import fields, ids
+from services.memory.core.blocks import without_nul
 from services.memory.lists import BlockList
 from services.memory.model import (
     DEFAULT_LIMIT,

@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public
 from services.common.paging import Page
-from services.memory.blocks import without_nul
+from services.memory.core.blocks import without_nul
 from services.memory.lists import checked_size
 from services.memory.model import (
     JsonObject,

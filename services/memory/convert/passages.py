@@ -3,14 +3,14 @@
 from loci.memory.v1 import passage_pb2
 from loci.memory.v1 import passage_service_pb2 as passage_service_pb
 from services.common.ids import from_public, to_public, uuid7
+from services.memory.archival.passages import PassageFilter, PassageQuery
+from services.memory.archival.search import Hit
 from services.memory.convert import fields
 from services.memory.model import (
     Archive,
     Passage,
     PassageDraft,
 )
-from services.memory.passages import PassageFilter, PassageQuery
-from services.memory.search import Hit
 
 
 def passage_draft(draft: passage_service_pb.PassageDraft) -> PassageDraft:

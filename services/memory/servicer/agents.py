@@ -7,13 +7,13 @@ from loci.memory.v1 import agent_memory_service_pb2_grpc as agent_grpc
 from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
-from services.memory.blocks import checked_draft, without_nul
 from services.memory.convert import agents, blocks, ids
+from services.memory.core.blocks import checked_draft, without_nul
+from services.memory.core.versions import Versions
 from services.memory.ports import AgentStore
 from services.memory.ports_copies import CopyStore
 from services.memory.servicer.refusals import refusals
-from services.memory.tools import Tools
-from services.memory.versions import Versions
+from services.memory.tools.run import Tools
 
 _MOST_AGENTS = _MOST_RUNS = 1_000
 

@@ -6,9 +6,9 @@ from loci.memory.v1 import block_service_pb2 as block_pb
 from loci.memory.v1 import block_service_pb2_grpc as block_grpc
 from services.common.context import current
 from services.common.paging import Page
-from services.memory.blocks import checked_draft
 from services.memory.convert import blocks, fields, ids
-from services.memory.edits import Conflicts, update_block
+from services.memory.core.blocks import checked_draft
+from services.memory.core.edits import Conflicts, update_block
 from services.memory.lists import checked_size
 from services.memory.ports import BlockStore, Lists
 from services.memory.servicer.refusals import refusals

@@ -5,9 +5,9 @@ from typing import Any
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from loci.memory.v1 import passage_service_pb2_grpc as passage_grpc
 from services.common.context import current
-from services.memory.archival import Archival
-from services.memory.blocks import without_nul
+from services.memory.archival.archive import Archival
 from services.memory.convert import fields, ids, passages
+from services.memory.core.blocks import without_nul
 from services.memory.lists import PassageList
 from services.memory.ports import Lists, PassageStore
 from services.memory.servicer.refusals import refusals

@@ -10,13 +10,14 @@ from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import block_pb2, passage_service_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
 from services.common.paging import MOST
-from services.memory import blocks, passages
+from services.memory.archival import passages
 from services.memory.convert.blocks import block_changes
+from services.memory.core import blocks
 from services.memory.model import DEFAULT_LIMIT, Operation
 from services.memory.servicer.agents import AgentMemoryServicer
 from services.memory.servicer.blocks import BlockServicer
 from services.memory.servicer.passages import PassageServicer
-from services.memory.tools import TOOL_NAMES
+from services.memory.tools.run import TOOL_NAMES
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.model import ToolType
 

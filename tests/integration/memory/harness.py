@@ -33,7 +33,7 @@ from services.common.engine import make_engine
 from services.common.errors import LociError, Unavailable, from_rpc
 from services.common.ids import uuid7
 from services.common.server import make_server
-from services.memory.adapters.embedder import GatewayEmbedder
+from services.memory.adapters.archival.embedder import GatewayEmbedder
 from services.memory.bootstrap import build, open_memory_pool, postgres_stores
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
-from services.memory.search import frequency_thresholds, tsquery
+from services.memory.archival.search import frequency_thresholds, tsquery
 from tests.integration.memory.harness import Memory
 
 # A tenant with one agent, whose archive has the agent's id; a block per passage, attached to an agent of its

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from services.memory.arguments import Arguments
 from services.memory.model import Refused
+from services.memory.tools.arguments import Arguments
 
 BERLIN = timezone(timedelta(hours=1))
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory import blocks
-from services.memory.blocks import Edit
+from services.memory.core import blocks
+from services.memory.core.blocks import Edit
 from services.memory.model import Block, BlockDraft, Operation, Refused
 
 BLOCK = Block(

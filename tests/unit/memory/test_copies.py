@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from services.memory.copies import copy_of, id_of_copy, to_copy
+from services.memory.core.copies import copy_of, id_of_copy, to_copy
 from services.memory.model import Block
 from tests.unit.memory.test_blocks import BLOCK
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.diffs import patch
+from services.memory.core.diffs import patch
 from services.memory.model import Operation, Refused
 
 TEXT = "one\ntwo\nthree\ntwo\nfour"

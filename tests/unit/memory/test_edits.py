@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from services.common.errors import Aborted
-from services.memory.edits import Conflicts
+from services.memory.core.edits import Conflicts
 from services.memory.ports import VersionConflict
 
 BLOCK = UUID(int=1)

@@ -6,8 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.memory.model import PassageDraft, Refused
-from services.memory.passages import (
+from services.memory.archival.passages import (
     PassageFilter,
     PassageQuery,
     checked_drafts,
@@ -17,6 +16,7 @@ from services.memory.passages import (
     to_embed,
     unit_vector,
 )
+from services.memory.model import PassageDraft, Refused
 
 DRAFT = PassageDraft(id=UUID(int=1), text="x")
 

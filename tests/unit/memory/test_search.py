@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.search import (
+from services.memory.archival.search import (
     Ranked,
     archive_lexeme,
     depth,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory import words
+from services.memory.archival import words
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ CREATE TABLE memory.passages (
     text text NOT NULL,
     tags text[] NOT NULL DEFAULT '{}',
     metadata jsonb NOT NULL DEFAULT '{}',
-    -- Stems with positions, and the archive's own lexeme (services/memory/search.py).
+    -- Stems with positions, and the archive's own lexeme (services/memory/archival/search.py).
     words tsvector NOT NULL,
     word_count integer NOT NULL,
     created_by_id uuid NOT NULL,

@@ -7,7 +7,7 @@ removed lines stand, and these must be found exactly once.
 from dataclasses import dataclass
 from itertools import pairwise
 
-from services.memory.blocks import Edit, refuse_line_numbers, without_nul
+from services.memory.core.blocks import Edit, refuse_line_numbers, without_nul
 from services.memory.model import Operation, Refused
 
 _SHOWN = 200

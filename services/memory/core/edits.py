@@ -8,7 +8,7 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 from services.common.errors import Aborted
-from services.memory.blocks import patched
+from services.memory.core.blocks import patched
 from services.memory.model import Block, BlockChanges, Operation, Origin
 from services.memory.ports import BlockKey, BlockStore, VersionConflict
 

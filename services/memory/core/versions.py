@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from uuid import UUID
 
-from services.memory.copies import copy_of, id_of_copy, to_copy
+from services.memory.core.copies import copy_of, id_of_copy, to_copy
 from services.memory.model import Block, CallRecord
 from services.memory.ports import AgentStore, CallRepeated, CallStore
 from services.memory.ports_copies import CopyRequest, CopyStore, RestoreRequest
-from services.memory.tools import refuse_another
+from services.memory.tools.run import refuse_another
 
 
 class Versions:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Literal
 from uuid import UUID
 
-from services.memory import blocks, diffs
+from services.memory.core import blocks, diffs
 from services.memory.model import AgentMemory, Block, BlockDraft, Refused
 
 _HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) Block: *(.*\S)\s*$")

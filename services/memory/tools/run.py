@@ -11,17 +11,17 @@ from hashlib import sha256
 
 from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, LociError, NotFound
 from services.common.ids import uuid7
-from services.memory import blocks, diffs, patches
-from services.memory.archival import Archival
-from services.memory.arguments import Arguments
-from services.memory.blocks import Edit
-from services.memory.edits import Conflicts
+from services.memory.archival.archive import Archival
+from services.memory.archival.passages import PassageFilter, PassageQuery, id_of_call
+from services.memory.core import blocks, diffs, patches
+from services.memory.core.blocks import Edit
+from services.memory.core.edits import Conflicts
+from services.memory.core.patches import Part
 from services.memory.model import Block, BlockDraft, CallRecord, PassageDraft, Refused, ToolCall, ToolResult
-from services.memory.passages import PassageFilter, PassageQuery, id_of_call
-from services.memory.patches import Part
 from services.memory.ports import AgentStore, BlockStore, CallRepeated, CallStore, VersionConflict
 from services.memory.ports_copies import CopyStore
-from services.memory.telling import told_of, zone_of
+from services.memory.tools.arguments import Arguments
+from services.memory.tools.telling import told_of, zone_of
 
 Operation = Callable[[str], Edit]
 

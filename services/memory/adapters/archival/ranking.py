@@ -6,11 +6,11 @@ from uuid import UUID
 
 import asyncpg
 
-from services.memory import words
-from services.memory.adapters.vectors import encode
+from services.memory.adapters.archival.vectors import encode
+from services.memory.archival import words
+from services.memory.archival.passages import PassageFilter
+from services.memory.archival.search import BM25_B, BM25_K1, Ranked, frequency_thresholds, lexeme_queries, tsquery
 from services.memory.model import Archive, EmbeddingModel
-from services.memory.passages import PassageFilter
-from services.memory.search import BM25_B, BM25_K1, Ranked, frequency_thresholds, lexeme_queries, tsquery
 
 # English stop words are left out of a query that has others: they match every passage and tell nothing.
 _LEXEMES = """

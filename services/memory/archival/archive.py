@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from services.common.errors import Aborted, FailedPrecondition, LociError
-from services.memory import words
-from services.memory.model import Archive, CallRecord, EmbeddingModel, Passage, PassageDraft
-from services.memory.passages import (
+from services.memory.archival import words
+from services.memory.archival.passages import (
     PassageQuery,
     checked_drafts,
     checked_query,
@@ -18,8 +17,9 @@ from services.memory.passages import (
     to_embed,
     unit_vector,
 )
+from services.memory.archival.search import Hit, Ranked, depth, fuse
+from services.memory.model import Archive, CallRecord, EmbeddingModel, Passage, PassageDraft
 from services.memory.ports import ArchiveChanged, Embedder, NewPassages, PassageStore
-from services.memory.search import Hit, Ranked, depth, fuse
 
 logger = logging.getLogger(__name__)
 

@@ -8,13 +8,13 @@ import asyncpg
 
 from services.common.errors import NotFound
 from services.memory.adapters import rows
+from services.memory.adapters.archival.ranking import Ranking
+from services.memory.adapters.archival.vectors import encode
 from services.memory.adapters.calls import RECORD, record_values
-from services.memory.adapters.ranking import Ranking
 from services.memory.adapters.rows import ARCHIVE_COLUMNS
-from services.memory.adapters.vectors import encode
+from services.memory.archival.search import archive_lexeme
 from services.memory.model import Archive, CallRecord, EmbeddingModel, Passage, PassageDraft
 from services.memory.ports import ArchiveChanged, CallRepeated, NewPassages, PassageKey
-from services.memory.search import archive_lexeme
 
 _ARCHIVES = f"""
 SELECT {ARCHIVE_COLUMNS}

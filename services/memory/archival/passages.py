@@ -6,7 +6,7 @@ from datetime import datetime
 from math import hypot, isfinite
 from uuid import UUID, uuid5
 
-from services.memory.blocks import json_without_nul, unique_tags, without_nul
+from services.memory.core.blocks import json_without_nul, unique_tags, without_nul
 from services.memory.model import PassageDraft, Refused
 
 LONGEST_TEXT = 1_000_000

@@ -1,0 +1,1 @@
+"""Archives and passages on Postgres; embeddings from the llm gateway."""

@@ -1,0 +1,1 @@
+"""Archives of passages: what may be stored, how it is embedded and found again."""

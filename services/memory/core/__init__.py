@@ -1,0 +1,1 @@
+"""Blocks: what may be stored, how edits change them, their versions."""

@@ -1,0 +1,1 @@
+"""Folders of files: parsed, cut into passages, viewed and searched."""

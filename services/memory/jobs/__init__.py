@@ -1,0 +1,1 @@
+"""Work in the background: claimed, leased, done again after a crash."""
