@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Secrets in the user's environment, and the processes that may know them.
 PRIVATE = {
     "LETTA_SERVER_PASSWORD": {"gateway", "agent"},
-    "LOCI_CONTEXT_SIGNING_KEY": {"gateway", "agent"},
+    "LOCI_CONTEXT_SIGNING_KEY": {"gateway", "agent", "memory"},
     "LOCI_ENCRYPTION_KEY": {"agent", "llm_gateway", "tool_runner"},
     "LOCI_WEBHOOK_SECRET": {"agent"},
     "OPENAI_API_KEY": {"llm_gateway"},

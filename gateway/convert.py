@@ -104,7 +104,6 @@ def whole_second(timestamp: Any) -> str:
 
 
 # The reference's fields that Loci has no use for are there and null.
-_BLOCK_NULLS = dict.fromkeys(("template_id", "base_template_id", "deployment_id", "entity_id", "preserve_on_migration"))
 _NOT_IN_RUNS = frozenset({"started_at", "fence", "view"})
 _STEP_NULLS = dict.fromkeys(("model_endpoint", "origin", "provider_id", "request_id", "tid"))
 _PASSAGE_NULLS = dict.fromkeys(("embedding", "source_id", "file_id", "file_name", "last_updated_by_id"))
@@ -112,7 +111,7 @@ _PASSAGE_NULLS = dict.fromkeys(("embedding", "source_id", "file_id", "file_name"
 
 def block(message: block_pb2.Block) -> Rest:
     """The reference's Block: 19 fields."""
-    rest = to_rest(message) | _BLOCK_NULLS
+    rest = to_rest(message)
     rest["metadata"] = rest["metadata"] or {}
     for name in ("created_at", "updated_at", "version"):
         del rest[name]

@@ -21,6 +21,11 @@ _PLAIN = (
     "project_id",
     "template_name",
     "is_template",
+    "template_id",
+    "base_template_id",
+    "deployment_id",
+    "entity_id",
+    "preserve_on_migration",
 )
 
 

@@ -52,7 +52,7 @@ class CallContext:
 
 
 class Signer:
-    """Makes tokens that are good for 5 minutes. Held by edges and by the agent's worker, by nobody else."""
+    """Makes tokens that are good for 5 minutes. Held by edges and by the workers of agent and memory."""
 
     def __init__(self, private_key: Ed25519PrivateKey, key_id: str) -> None:
         self._private_key = private_key

@@ -10,7 +10,7 @@ from services.common.migrate import migrate
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
 from services.memory.adapters.archival.embedder import GatewayEmbedder
-from services.memory.bootstrap import AUDIENCE, build, open_memory_pool, postgres_stores
+from services.memory.bootstrap import AUDIENCE, build, make_worker, open_memory_pool, postgres_stores
 from services.memory.retention import forget_forever
 from services.memory.settings import Settings, read_database
 
@@ -25,15 +25,12 @@ async def serve(env: Env) -> None:
     engine = make_engine(database.url, pgbouncer=database.pgbouncer)
     channel = make_channel(settings.llm_gateway_address)
     stores = postgres_stores(pool, engine)
-    server = build(
-        listen=settings.listen,
-        verifier=settings.verifier,
-        stores=stores,
-        embedder=GatewayEmbedder(channel),
-    )
+    embedder = GatewayEmbedder(channel)
+    server = build(listen=settings.listen, verifier=settings.verifier, stores=stores, embedder=embedder)
+    worker = make_worker(stores, embedder, settings.signer)
     await serve_until_signal(
         server,
-        background=(partial(forget_forever, stores.calls),),
+        background=(partial(forget_forever, stores.calls), worker.run_forever),
         on_stop=(channel.close, engine.dispose, pool.close),
     )
 

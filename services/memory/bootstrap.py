@@ -11,21 +11,25 @@ from loci.memory.v1 import passage_service_pb2 as passage_pb
 from loci.memory.v1.agent_memory_service_pb2_grpc import add_AgentMemoryServiceServicer_to_server
 from loci.memory.v1.block_service_pb2_grpc import add_BlockServiceServicer_to_server
 from loci.memory.v1.passage_service_pb2_grpc import add_PassageServiceServicer_to_server
-from services.common.context import Verifier
+from services.common.context import Signer, Verifier
 from services.common.counter import StatementCounter
 from services.common.database import open_pool
+from services.common.ids import uuid7
 from services.common.server import Server, make_server
 from services.memory.adapters.agents import PostgresAgents
 from services.memory.adapters.archival import vectors
 from services.memory.adapters.archival.passages import PostgresPassages
+from services.memory.adapters.archival.rankings import PostgresRankings
 from services.memory.adapters.blocks import PostgresBlocks
 from services.memory.adapters.calls import PostgresCalls
 from services.memory.adapters.copies import PostgresCopies
+from services.memory.adapters.jobs import PostgresJobs
 from services.memory.adapters.lists import SqlLists
 from services.memory.archival.archive import Archival
 from services.memory.core.edits import Conflicts
 from services.memory.core.versions import Versions
-from services.memory.ports import AgentStore, BlockStore, CallStore, Embedder, Lists, PassageStore
+from services.memory.jobs.queue import Handler, JobStore, Worker
+from services.memory.ports import AgentStore, BlockStore, CallStore, Embedder, Lists, PassageStore, Rankings
 from services.memory.ports_copies import CopyStore
 from services.memory.servicer.agents import AgentMemoryServicer
 from services.memory.servicer.blocks import BlockServicer
@@ -47,6 +51,8 @@ class Stores:
     passages: PassageStore
     lists: Lists
     copies: CopyStore
+    rankings: Rankings
+    jobs: JobStore
 
 
 async def open_memory_pool(
@@ -65,6 +71,8 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
         passages=PostgresPassages(pool),
         lists=SqlLists(engine),
         copies=PostgresCopies(pool),
+        rankings=PostgresRankings(pool),
+        jobs=PostgresJobs(pool),
     )
 
 
@@ -78,7 +86,7 @@ def build(
 ) -> Server:
     """The server, bound to `listen` and not started. Raises SettingsError."""
     conflicts = Conflicts()
-    archival = Archival(stores.passages, embedder, search_seconds=search_seconds)
+    archival = Archival(stores.passages, stores.rankings, embedder, search_seconds=search_seconds)
     tools = Tools(stores.blocks, stores.agents, stores.copies, stores.calls, archival, conflicts)
     versions = Versions(stores.copies, stores.calls, stores.agents)
     return make_server(
@@ -102,3 +110,9 @@ def build(
         audience=AUDIENCE,
         verifier=verifier,
     )
+
+
+def make_worker(stores: Stores, embedder: Embedder, signer: Signer) -> Worker:
+    """What works in the background of a replica; see jobs/queue.py."""
+    handlers: dict[str, Handler] = {}
+    return Worker(stores.jobs, handlers, signer, uuid7())

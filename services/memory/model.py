@@ -50,6 +50,11 @@ class BlockChanges(TypedDict, total=False):
     project_id: str | None
     template_name: str | None
     is_template: bool
+    template_id: str | None
+    base_template_id: str | None
+    deployment_id: str | None
+    entity_id: str | None
+    preserve_on_migration: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +73,11 @@ class BlockDraft:
     project_id: str | None = None
     template_name: str | None = None
     is_template: bool = False
+    template_id: str | None = None
+    base_template_id: str | None = None
+    deployment_id: str | None = None
+    entity_id: str | None = None
+    preserve_on_migration: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +101,11 @@ class Block:
     created_at: datetime
     updated_at: datetime
     version: int
+    template_id: str | None = None
+    base_template_id: str | None = None
+    deployment_id: str | None = None
+    entity_id: str | None = None
+    preserve_on_migration: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

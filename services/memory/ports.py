@@ -11,7 +11,7 @@ from uuid import UUID
 
 from services.common.paging import Page, PageOf
 from services.memory.archival.passages import PassageFilter
-from services.memory.archival.search import Ranked
+from services.memory.archival.search import Part, Ranked, Scope
 from services.memory.lists import BlockList, PassageList
 from services.memory.model import (
     AgentMemory,
@@ -203,26 +203,25 @@ class PassageStore(Protocol):
     async def by_keys(self, organization_id: UUID, keys: Sequence[PassageKey]) -> dict[PassageKey, Passage]:
         """Those that still exist."""
 
-    async def rank_by_words(
-        self,
-        organization_id: UUID,
-        archives: Sequence[Archive],
-        query: str,
-        wanted: PassageFilter,
-        limit: int,
-    ) -> list[Ranked]:
-        """BM25 over all these archives, best first."""
 
-    async def rank_by_vector(
+class Rankings(Protocol):
+    """Passages in the order in which they answer a question; the best `limit` of those that are wanted."""
+
+    async def by_words(
+        self, organization_id: UUID, scope: Scope, query: str, wanted: PassageFilter, limit: int
+    ) -> list[Ranked]:
+        """BM25, with document frequencies of the scope."""
+
+    async def by_vector(
         self,
         organization_id: UUID,
-        archive_ids: Sequence[UUID],
+        part: Part,
         model: EmbeddingModel,
         vector: Sequence[float],
         wanted: PassageFilter,
         limit: int,
     ) -> list[Ranked]:
-        """Cosine similarity, best first."""
+        """Cosine similarity; the part is that of the scope which has vectors of this model."""
 
 
 class Lists(Protocol):

@@ -2,20 +2,21 @@
 
 from dataclasses import dataclass
 
-from services.common.context import Verifier
+from services.common.context import Signer, Verifier
 from services.common.database_settings import DatabaseSettings
-from services.common.keys import verifier_from
+from services.common.keys import signer_from, verifier_from
 from services.common.settings import Env
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """listen: the address to serve on; llm_gateway_address: who embeds texts."""
+    """listen: the address to serve on; llm_gateway_address: who embeds texts; signer: vouches for jobs there."""
 
     listen: str
     database: DatabaseSettings
     llm_gateway_address: str
     verifier: Verifier
+    signer: Signer
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -29,6 +30,7 @@ class Settings:
                 example="unix:///run/loci/llm_gateway.sock",
             ),
             verifier=verifier_from(env),
+            signer=signer_from(env),
         )
 
 

@@ -25,12 +25,15 @@ _CREATE = f"""
 WITH made AS (
     INSERT INTO memory.blocks (
         organization_id, id, label, value, char_limit, description, read_only, hidden, metadata, tags,
-        project_id, template_name, is_template, created_by_id, last_updated_by_id)
+        project_id, template_name, is_template, created_by_id, last_updated_by_id, template_id, base_template_id,
+        deployment_id, entity_id, preserve_on_migration)
     SELECT $1, d.id, d.label, d.value, d.limit, d.description, d.read_only, d.hidden, d.metadata, d.tags,
-        d.project_id, d.template_name, d.is_template, $2, $2
+        d.project_id, d.template_name, d.is_template, $2, $2, d.template_id, d.base_template_id,
+        d.deployment_id, d.entity_id, d.preserve_on_migration
     FROM jsonb_to_recordset($3) AS d (
         id uuid, label text, value text, "limit" bigint, description text, read_only boolean, hidden boolean,
-        metadata jsonb, tags text[], project_id text, template_name text, is_template boolean)
+        metadata jsonb, tags text[], project_id text, template_name text, is_template boolean,
+        template_id text, base_template_id text, deployment_id text, entity_id text, preserve_on_migration boolean)
     ON CONFLICT (organization_id, id) DO NOTHING
     RETURNING *
 ), recorded AS (
@@ -55,7 +58,8 @@ WITH edited AS (
     UPDATE memory.blocks SET
         label = $4, value = $5, char_limit = $6, description = $7, read_only = $8, hidden = $9,
         metadata = $10, tags = $11, project_id = $12, template_name = $13, is_template = $14,
-        last_updated_by_id = $16, updated_at = now(), version = version + 1
+        last_updated_by_id = $16, updated_at = now(), version = version + 1,
+        template_id = $26, base_template_id = $27, deployment_id = $28, entity_id = $29, preserve_on_migration = $30
     WHERE organization_id = $1 AND id = $2 AND version = $3
     RETURNING *
 ), recorded AS (
@@ -196,6 +200,11 @@ async def commit_block(
             origin.step_id,
             origin.call_key,
             *answer,
+            after.template_id,
+            after.base_template_id,
+            after.deployment_id,
+            after.entity_id,
+            after.preserve_on_migration,
         )
     except asyncpg.UniqueViolationError as error:
         if error.constraint_name in ("agent_blocks_label_key", "conversation_blocks_pkey"):

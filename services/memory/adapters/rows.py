@@ -27,6 +27,11 @@ BLOCK_COLUMNS = ", ".join(
         "created_at",
         "updated_at",
         "version",
+        "template_id",
+        "base_template_id",
+        "deployment_id",
+        "entity_id",
+        "preserve_on_migration",
     )
 )
 ARCHIVE_COLUMNS = (
@@ -61,6 +66,11 @@ def block(row: Row) -> Block:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         version=row["version"],
+        template_id=row["template_id"],
+        base_template_id=row["base_template_id"],
+        deployment_id=row["deployment_id"],
+        entity_id=row["entity_id"],
+        preserve_on_migration=row["preserve_on_migration"],
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from pgvector.sqlalchemy import HALFVEC
 from sqlalchemy import (
+    REAL,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -75,10 +76,16 @@ blocks = Table(
     _time("created_at"),
     _time("updated_at"),
     Column("version", BigInteger, nullable=False, server_default=text("1")),
+    Column("template_id", Text),
+    Column("base_template_id", Text),
+    Column("deployment_id", Text),
+    Column("entity_id", Text),
+    _flag("preserve_on_migration"),
     PrimaryKeyConstraint("organization_id", "id"),
     UniqueConstraint("organization_id", "id", "label", name="blocks_label_key"),
     CheckConstraint("char_length(value) <= char_limit", name="blocks_within_limit"),
     Index("blocks_by_creation", "organization_id", "created_at", "id"),
+    Index("blocks_by_tag", "tags", postgresql_using="gin"),
 )
 
 block_history = Table(
@@ -99,6 +106,8 @@ block_history = Table(
     _id("step_id", nullable=True),
     Column("call_key", Text),
     _time("created_at"),
+    Column("restored_version", BigInteger),
+    Column("redo_version", BigInteger),
     PrimaryKeyConstraint("organization_id", "block_id", "version"),
     ForeignKeyConstraint(
         ["organization_id", "block_id"],
@@ -107,6 +116,7 @@ block_history = Table(
         ondelete="CASCADE",
     ),
     Index("block_history_by_run", "organization_id", "run_id", postgresql_where=text("run_id IS NOT NULL")),
+    Index("block_history_by_time", "organization_id", "block_id", "created_at", "version"),
 )
 
 agent_blocks = Table(
@@ -177,8 +187,11 @@ archives = Table(
     _id("last_updated_by_id"),
     _time("created_at"),
     _time("updated_at"),
+    Column("embedding", Text),
+    Column("kind", SmallInteger, nullable=False, server_default=text("1")),
     PrimaryKeyConstraint("organization_id", "id"),
     Index("archives_by_creation", "organization_id", "created_at", "id"),
+    Index("archives_by_name", "organization_id", "name"),
 )
 
 agent_archives = Table(
@@ -221,6 +234,10 @@ passages = Table(
     _id("last_updated_by_id"),
     _time("created_at"),
     _time("updated_at"),
+    _id("file_id", nullable=True),
+    Column("place", Integer),
+    Column("first_line", Integer),
+    Column("last_line", Integer),
     PrimaryKeyConstraint("organization_id", "archive_id", "id"),
     ForeignKeyConstraint(
         ["organization_id", "archive_id"],
@@ -230,6 +247,14 @@ passages = Table(
     ),
     Index("passages_by_creation", "organization_id", "archive_id", "created_at", "id"),
     Index("passages_by_words", "words", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
+    Index(
+        "passages_by_file",
+        "organization_id",
+        "archive_id",
+        "file_id",
+        "place",
+        postgresql_where=text("file_id IS NOT NULL"),
+    ),
 )
 
 _PASSAGE = ["memory.passages.organization_id", "memory.passages.archive_id", "memory.passages.id"]
@@ -266,6 +291,79 @@ passage_vectors = Table(
         name="passage_vectors_passage_fkey",
         ondelete="CASCADE",
     ),
+)
+
+embedding_changes = Table(
+    "embedding_changes",
+    metadata,
+    _id("organization_id"),
+    _id("archive_id"),
+    _id("id"),
+    Column("from_embedding", Text),
+    Column("from_model_id", Integer),
+    Column("to_embedding", Text),
+    Column("to_model_id", Integer),
+    Column("state", SmallInteger, nullable=False, server_default=text("1")),
+    _flag("rolling_back"),
+    Column("error", Text),
+    _id("created_by_id"),
+    _time("created_at"),
+    _time("updated_at"),
+    Column("completed_at", DateTime(timezone=True)),
+    PrimaryKeyConstraint("organization_id", "archive_id", "id"),
+    ForeignKeyConstraint(
+        ["organization_id", "archive_id"],
+        ["memory.archives.organization_id", "memory.archives.id"],
+        name="embedding_changes_archive_fkey",
+        ondelete="CASCADE",
+    ),
+    Index(
+        "embedding_changes_one_runs",
+        "organization_id",
+        "archive_id",
+        unique=True,
+        postgresql_where=text("state = 1"),
+    ),
+)
+
+word_counts = Table(
+    "word_counts",
+    metadata,
+    _id("organization_id"),
+    _id("scope_id"),
+    Column("lexeme", Text(collation="C"), nullable=False),
+    Column("share", REAL, nullable=False),
+    PrimaryKeyConstraint("organization_id", "scope_id", "lexeme"),
+)
+
+word_samples = Table(
+    "word_samples",
+    metadata,
+    _id("organization_id"),
+    _id("scope_id"),
+    Column("passages", BigInteger, nullable=False),
+    Column("sampled", BigInteger, nullable=False),
+    _time("taken_at"),
+    PrimaryKeyConstraint("organization_id", "scope_id"),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    _id("id"),
+    _id("organization_id"),
+    Column("kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    _time("not_before"),
+    Column("failures", Integer, nullable=False, server_default=text("0")),
+    _id("worker_id", nullable=True),
+    Column("leased_until", DateTime(timezone=True)),
+    _flag("again"),
+    _time("created_at"),
+    PrimaryKeyConstraint("id"),
+    UniqueConstraint("organization_id", "kind", "subject", name="jobs_one_per_subject"),
+    Index("jobs_by_time", "not_before"),
+    comment="reference: work is claimed before its tenant is known; small, and empty when idle",
 )
 
 applied_calls = Table(

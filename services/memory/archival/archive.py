@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -17,9 +16,9 @@ from services.memory.archival.passages import (
     to_embed,
     unit_vector,
 )
-from services.memory.archival.search import Hit, Ranked, depth, fuse
+from services.memory.archival.search import Hit, Part, Ranked, depth, fuse, scope_of
 from services.memory.model import Archive, CallRecord, EmbeddingModel, Passage, PassageDraft
-from services.memory.ports import ArchiveChanged, Embedder, NewPassages, PassageStore
+from services.memory.ports import ArchiveChanged, Embedder, NewPassages, PassageStore, Rankings
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +38,9 @@ class Found:
 class Archival:
     """Insertion and search. `search_seconds`: how long a search waits for the embedding of its query."""
 
-    def __init__(self, store: PassageStore, embedder: Embedder, *, search_seconds: float) -> None:
+    def __init__(self, store: PassageStore, rankings: Rankings, embedder: Embedder, *, search_seconds: float) -> None:
         self._store = store
+        self._rankings = rankings
         self._embedder = embedder
         self._search_seconds = search_seconds
 
@@ -85,18 +85,15 @@ class Archival:
         Raises Refused.
         """
         query = checked_query(query)
-        archives = await self._store.archives(organization_id, agent_id)
-        archives = [archive for archive in archives if archive.passage_count]
-        if not archives:
+        scope = scope_of(await self._store.archives(organization_id, agent_id))
+        if not scope.whole.passages:
             return Found([])
         limit = depth(query.top_k)
         async with asyncio.TaskGroup() as tasks:
-            texts = tasks.create_task(
-                self._store.rank_by_words(organization_id, archives, query.text, query.filter, limit)
-            )
+            texts = tasks.create_task(self._rankings.by_words(organization_id, scope, query.text, query.filter, limit))
             vectors = {
-                model: tasks.create_task(self._by_vector(organization_id, model, archive_ids, query, limit))
-                for model, archive_ids in _by_model(archives).items()
+                model: tasks.create_task(self._by_vector(organization_id, model, part, query, limit))
+                for model, part in scope.by_model.items()
             }
         answers = {model: task.result() for model, task in vectors.items()}
         fused = fuse([ranking for ranking in answers.values() if ranking is not None], texts.result(), query.top_k)
@@ -132,7 +129,7 @@ class Archival:
         self,
         organization_id: UUID,
         model: EmbeddingModel,
-        archive_ids: Sequence[UUID],
+        part: Part,
         query: PassageQuery,
         limit: int,
     ) -> list[Ranked] | None:
@@ -147,19 +144,11 @@ class Archival:
             return None
         if vector is None:
             return []
-        return await self._store.rank_by_vector(organization_id, archive_ids, model, vector, query.filter, limit)
+        return await self._rankings.by_vector(organization_id, part, model, vector, query.filter, limit)
 
 
 def _search_words(drafts: Sequence[PassageDraft]) -> list[list[str]]:
     return [words.to_index(draft.text) for draft in drafts]
-
-
-def _by_model(archives: Sequence[Archive]) -> dict[EmbeddingModel, list[UUID]]:
-    by_model: dict[EmbeddingModel, list[UUID]] = defaultdict(list)
-    for archive in archives:
-        if archive.model is not None:
-            by_model[archive.model].append(archive.id)
-    return by_model
 
 
 def _unit(handle: str, values: Sequence[float]) -> list[float] | None:

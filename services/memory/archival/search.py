@@ -6,19 +6,36 @@ fusion (Cormack, Clarke and Buettcher, SIGIR 2009) adds 1 / (60 + rank) over the
 stands.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import pi
 from uuid import UUID
 
-from services.memory.model import Passage
+from services.memory.model import Archive, EmbeddingModel, Passage
 
 RRF_K = 60
 BM25_K1 = 1.2
 BM25_B = 0.75
 _LEAST_DEPTH = 50
 _MOST_FREQUENCY = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Archives: those of `archive_ids`, or with None all of the tenant that are not a folder's; and their passages."""
+
+    archive_ids: tuple[UUID, ...] | None
+    passages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where to search, with what ranking has to know of it. `by_model`: the part with vectors of each model."""
+
+    whole: Part
+    words: int
+    by_model: Mapping[EmbeddingModel, Part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +66,24 @@ class Hit:
     score: float
     vector_score: float | None
     text_score: float | None
+
+
+def scope_of(archives: Sequence[Archive]) -> Scope:
+    """The scope of some archives; those without passages are left out."""
+    archives = [archive for archive in archives if archive.passage_count]
+    by_model: dict[EmbeddingModel, list[Archive]] = {}
+    for archive in archives:
+        if archive.model is not None:
+            by_model.setdefault(archive.model, []).append(archive)
+    return Scope(
+        _part(archives),
+        sum(archive.word_count for archive in archives),
+        {model: _part(members) for model, members in by_model.items()},
+    )
+
+
+def _part(archives: Sequence[Archive]) -> Part:
+    return Part(tuple(archive.id for archive in archives), sum(archive.passage_count for archive in archives))
 
 
 def depth(top_k: int) -> int:
@@ -83,11 +118,23 @@ def archive_lexeme(archive_id: UUID) -> str:
     return f"@{archive_id.hex}"
 
 
-def tsquery(archive_ids: Iterable[UUID], lexemes: Iterable[str]) -> str:
-    """Passages of these archives with any of these lexemes, in tsquery's notation."""
-    archives = " | ".join(_quoted(archive_lexeme(archive_id)) for archive_id in archive_ids)
-    words = " | ".join(_quoted(lexeme) for lexeme in lexemes)
-    return f"({archives}) & ({words})"
+def tenant_lexeme(organization_id: UUID) -> str:
+    """The lexeme that every passage of a tenant's archives carries; pieces of files have that of their folder alone."""
+    return f"@@{organization_id.hex}"
+
+
+def scope_lexemes(organization_id: UUID, archive_ids: Iterable[UUID] | None) -> list[str]:
+    """Of which a passage in these archives carries one; None: in any archive of the tenant."""
+    if archive_ids is None:
+        return [tenant_lexeme(organization_id)]
+    return [archive_lexeme(archive_id) for archive_id in archive_ids]
+
+
+def tsquery(scope: Iterable[str], lexemes: Iterable[str]) -> str:
+    """Passages with one of the scope's lexemes and any of the others, in tsquery's notation."""
+    within = " | ".join(map(_quoted, scope))
+    words = " | ".join(map(_quoted, lexemes))
+    return f"({within}) & ({words})"
 
 
 def lexeme_queries(lexemes: Iterable[str]) -> list[str]:

@@ -49,9 +49,17 @@ def block_changes(draft: block_service_pb.BlockDraft, mask: Sequence[str]) -> Bl
                 changes["tags"] = tuple(draft.tags)
             case "limit":
                 changes["limit"] = draft.limit if draft.HasField("limit") else DEFAULT_LIMIT
-            case "description" | "project_id" | "template_name":
+            case (
+                "description"
+                | "project_id"
+                | "template_name"
+                | "template_id"
+                | "base_template_id"
+                | "deployment_id"
+                | "entity_id"
+            ):
                 changes[name] = getattr(draft, name) if draft.HasField(name) else None
-            case "label" | "value" | "read_only" | "hidden" | "is_template":
+            case "label" | "value" | "read_only" | "hidden" | "is_template" | "preserve_on_migration":
                 changes[name] = getattr(draft, name)
             case _:
                 raise InvalidArgument(f"a block has no field {name!r} to update", reason="UPDATE_MASK_INVALID")
@@ -92,6 +100,11 @@ def block_message(block: Block) -> block_pb2.Block:
         project_id=block.project_id,
         template_name=block.template_name,
         is_template=block.is_template,
+        template_id=block.template_id,
+        base_template_id=block.base_template_id,
+        deployment_id=block.deployment_id,
+        entity_id=block.entity_id,
+        preserve_on_migration=block.preserve_on_migration,
     )
 
 

@@ -76,6 +76,10 @@ def checked_draft(draft: BlockDraft) -> BlockDraft:
         tags=unique_tags(draft.tags, "BLOCK_INVALID"),
         project_id=_optional(draft.project_id),
         template_name=_optional(draft.template_name),
+        template_id=_optional(draft.template_id),
+        base_template_id=_optional(draft.base_template_id),
+        deployment_id=_optional(draft.deployment_id),
+        entity_id=_optional(draft.entity_id),
     )
     _check(draft.label, draft.value, draft.limit)
     return draft
@@ -93,6 +97,10 @@ def patched(block: Block, changes: BlockChanges) -> Block:
         tags=unique_tags(changed.tags, "BLOCK_INVALID"),
         project_id=_optional(changed.project_id),
         template_name=_optional(changed.template_name),
+        template_id=_optional(changed.template_id),
+        base_template_id=_optional(changed.base_template_id),
+        deployment_id=_optional(changed.deployment_id),
+        entity_id=_optional(changed.entity_id),
     )
     _check(changed.label, changed.value, changed.limit)
     return changed

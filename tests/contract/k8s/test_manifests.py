@@ -170,12 +170,12 @@ def test_what_pods_refer_to_is_made_by_make_secrets(documents: list[Document]) -
         assert set(references(container)) <= made, container["name"]
 
 
-def test_only_edges_sign_and_know_the_password(documents: list[Document]) -> None:
+def test_only_edges_know_the_password_and_they_and_memory_sign(documents: list[Document]) -> None:
     holders: dict[str, set[str]] = {}
     for workload, container in containers(documents):
         for _, name, _ in references(container):
             holders.setdefault(name, set()).add(workload["metadata"]["name"])
-    assert holders["loci-signing-key"] == EDGES
+    assert holders["loci-signing-key"] == EDGES | {"memory"}
     assert holders["loci-password"] == EDGES
     assert holders["loci-encryption-key"] == {"llm-gateway", "tool-runner"}
     assert holders["loci-public-keys"] == SERVICES | {"gateway"}

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
-from services.memory.archival.search import frequency_thresholds, tsquery
+from services.memory.archival.search import archive_lexeme, frequency_thresholds, tsquery
 from tests.integration.memory.harness import Memory
 
 # A tenant with one agent, whose archive has the agent's id; a block per passage, attached to an agent of its
@@ -118,7 +118,7 @@ async def test_searching(memory: Memory, memory_url: str, agent: UUID, tags: lis
     tenant = f"'{memory.caller.organization_id}', ARRAY['{agent}']::uuid[]"
     filters = ", ARRAY['tag7'], 1" if tags else ""
     [statement] = [text for text in memory.counter.texts if "ts_rank" in text]
-    query = tsquery([agent], ["word7", "word8"]).replace("'", "''")
+    query = tsquery([archive_lexeme(agent)], ["word7", "word8"]).replace("'", "''")
     values = f"{tenant}, '{query}', ARRAY['word7', 'word8'], ARRAY{frequency_thresholds()}, 1000, 2, 50{filters}"
     found = await plan(memory_url, statement, "uuid, uuid[]", values, mode="force_custom_plan")
     assert "Bitmap Index Scan on passages_by_words" in found, found

@@ -39,6 +39,7 @@ def environment(service: str, url: str, folder: Path, **changes: str) -> dict[st
         "LOCI_DATABASE_URL": url,
         "LOCI_LLM_GATEWAY_ADDR": f"unix://{folder}/llm_gateway.sock",
         "LOCI_CONTEXT_PUBLIC_KEYS": public_keys_of(KEY),
+        "LOCI_CONTEXT_SIGNING_KEY": KEY,
         **changes,
     }
 

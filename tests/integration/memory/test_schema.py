@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 
 from services.common.engine import make_engine
 from services.common.migrate import migrate
-from services.memory.adapters.schema import metadata
+from services.memory.adapters.schema_files import metadata
 from tests.conftest import DatabaseUrl
 from tests.integration.catalogue import assert_keys_begin_with_tenant
 

@@ -37,7 +37,7 @@ def told(name: str) -> dict[str, str]:
     ("variable", "who"),
     [
         ("LETTA_SERVER_PASSWORD", {"gateway", "agent"}),
-        ("LOCI_CONTEXT_SIGNING_KEY", {"gateway", "agent"}),
+        ("LOCI_CONTEXT_SIGNING_KEY", {"gateway", "agent", "memory"}),
         ("OPENAI_API_KEY", {"llm_gateway"}),
         ("ANTHROPIC_API_KEY", {"llm_gateway"}),
         ("LOCI_DATABASE_URL", set(SERVICES)),

@@ -13,6 +13,7 @@ from services.memory.archival.search import (
     frequency_thresholds,
     fuse,
     lexeme_queries,
+    scope_lexemes,
     tsquery,
 )
 
@@ -57,7 +58,8 @@ def test_depth_leaves_room_for_fusion() -> None:
 def test_queries_quote_what_tsquery_would_read() -> None:
     assert lexeme_queries(["a", "o'b", "c\\d"]) == ["'a'", "'o''b'", "'c\\\\d'"]
     assert archive_lexeme(ARCHIVE) == "@00000000000000000000000000000001"
-    query = tsquery([ARCHIVE, UUID(int=2)], ["a", "b"])
+    assert scope_lexemes(UUID(int=9), None) == ["@@00000000000000000000000000000009"]
+    query = tsquery(scope_lexemes(UUID(int=9), [ARCHIVE, UUID(int=2)]), ["a", "b"])
     assert query == f"('@{ARCHIVE.hex}' | '@{UUID(int=2).hex}') & ('a' | 'b')"
 
 

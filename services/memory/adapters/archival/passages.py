@@ -1,4 +1,4 @@
-"""Archives and passages on Postgres: writing and reading. Ranking is in `ranking.py`."""
+"""Archives and passages on Postgres: writing and reading."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,11 +8,10 @@ import asyncpg
 
 from services.common.errors import NotFound
 from services.memory.adapters import rows
-from services.memory.adapters.archival.ranking import Ranking
 from services.memory.adapters.archival.vectors import encode
 from services.memory.adapters.calls import RECORD, record_values
 from services.memory.adapters.rows import ARCHIVE_COLUMNS
-from services.memory.archival.search import archive_lexeme
+from services.memory.archival.search import archive_lexeme, tenant_lexeme
 from services.memory.model import Archive, CallRecord, EmbeddingModel, Passage, PassageDraft
 from services.memory.ports import ArchiveChanged, CallRepeated, NewPassages, PassageKey
 
@@ -30,8 +29,8 @@ _NEW_MODEL = "INSERT INTO memory.embedding_models (handle, dimensions) VALUES ($
 
 _NEW_ARCHIVE = """
 WITH made AS (
-    INSERT INTO memory.archives (organization_id, id, name, model_id, created_by_id, last_updated_by_id)
-    VALUES ($1, $3, $4, $5, $6, $6)
+    INSERT INTO memory.archives (organization_id, id, name, model_id, embedding, created_by_id, last_updated_by_id)
+    VALUES ($1, $3, $4, $5, (SELECT handle FROM memory.embedding_models WHERE id = $5), $6, $6)
     ON CONFLICT DO NOTHING
 )
 INSERT INTO memory.agent_archives (organization_id, agent_id, archive_id, is_default)
@@ -45,7 +44,7 @@ WITH added AS (
         organization_id, archive_id, id, text, tags, metadata, words, word_count, created_by_id,
         last_updated_by_id, created_at)
     SELECT $1, $2, d.id, d.text, d.tags, d.metadata,
-        to_tsvector('memory.words', d.words) || array_to_tsvector(ARRAY[$5::text]), d.word_count, $3, $3,
+        to_tsvector('memory.words', d.words) || array_to_tsvector($5::text[]), d.word_count, $3, $3,
         coalesce(d.created_at, now())
     FROM jsonb_to_recordset($4) AS d (
         id uuid, text text, tags text[], metadata jsonb, words text, word_count integer,
@@ -91,11 +90,11 @@ LEFT JOIN memory.embedding_models e ON e.id = v.model_id
 """
 
 
-class PostgresPassages(Ranking):
+class PostgresPassages:
     """`ports.PassageStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        super().__init__(pool)
+        self._pool = pool
         # Rows of this table never change.
         self._models: dict[tuple[str, int], EmbeddingModel] = {}
 
@@ -167,7 +166,7 @@ def _insert_values(organization_id: UUID, user_id: UUID, new: NewPassages) -> tu
         new.archive_id,
         user_id,
         drafts,
-        archive_lexeme(new.archive_id),
+        [archive_lexeme(new.archive_id), tenant_lexeme(organization_id)],
         None if new.model is None else new.model.id,
         list(vectors),
         [encode(vector) for vector in vectors.values()],

@@ -1,0 +1,14 @@
+"""`ports.Rankings` on Postgres."""
+
+import asyncpg
+
+from services.memory.adapters.archival.ranking_vectors import VectorRanking
+from services.memory.adapters.archival.ranking_words import WordRanking
+
+
+class PostgresRankings(WordRanking, VectorRanking):
+    """Both halves on one pool."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        WordRanking.__init__(self, pool)
+        VectorRanking.__init__(self, pool)

@@ -1,0 +1,158 @@
+"""The tables of folders and files, for SQLAlchemy."""
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from services.memory.adapters.schema import metadata as metadata
+
+
+def _id(name: str) -> Column[Any]:
+    return Column(name, Uuid, nullable=False)
+
+
+def _time(name: str) -> Column[Any]:
+    return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now())
+
+
+def _number(name: str, default: int) -> Column[Any]:
+    return Column(name, Integer, nullable=False, server_default=text(str(default)))
+
+
+def _file_key(name: str) -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        ["organization_id", "file_id"],
+        ["memory.files.organization_id", "memory.files.id"],
+        name=name,
+        ondelete="CASCADE",
+    )
+
+
+def _folder_key(name: str) -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        ["organization_id", "folder_id"],
+        ["memory.folders.organization_id", "memory.folders.id"],
+        name=name,
+        ondelete="CASCADE",
+    )
+
+
+folders = Table(
+    "folders",
+    metadata,
+    _id("organization_id"),
+    _id("id"),
+    Column("name", Text, nullable=False),
+    Column("description", Text),
+    Column("instructions", Text),
+    Column("metadata", JSONB, nullable=False, server_default=text("'{}'")),
+    _id("created_by_id"),
+    _id("last_updated_by_id"),
+    _time("created_at"),
+    _time("updated_at"),
+    PrimaryKeyConstraint("organization_id", "id"),
+    UniqueConstraint("organization_id", "name", name="folders_name_key"),
+    ForeignKeyConstraint(
+        ["organization_id", "id"],
+        ["memory.archives.organization_id", "memory.archives.id"],
+        name="folders_archive_fkey",
+        ondelete="CASCADE",
+    ),
+    Index("folders_by_creation", "organization_id", "created_at", "id"),
+)
+
+files = Table(
+    "files",
+    metadata,
+    _id("organization_id"),
+    _id("id"),
+    _id("folder_id"),
+    Column("name", Text, nullable=False),
+    Column("original_name", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("sha256", LargeBinary, nullable=False),
+    Column("status", SmallInteger, nullable=False, server_default=text("1")),
+    Column("error", Text),
+    _number("chunk_count", 0),
+    _number("embedded_count", 0),
+    _number("line_count", 0),
+    Column("char_count", BigInteger, nullable=False, server_default=text("0")),
+    _id("created_by_id"),
+    _time("created_at"),
+    _time("updated_at"),
+    PrimaryKeyConstraint("organization_id", "id"),
+    UniqueConstraint("organization_id", "folder_id", "name", name="files_name_key"),
+    _folder_key("files_folder_fkey"),
+    Index("files_by_creation", "organization_id", "folder_id", "created_at", "id"),
+)
+
+file_uploads = Table(
+    "file_uploads",
+    metadata,
+    _id("organization_id"),
+    _id("file_id"),
+    Column("part", Integer, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("organization_id", "file_id", "part"),
+    _file_key("file_uploads_file_fkey"),
+)
+
+file_pages = Table(
+    "file_pages",
+    metadata,
+    _id("organization_id"),
+    _id("file_id"),
+    Column("page", Integer, nullable=False),
+    Column("first_line", Integer, nullable=False),
+    Column("last_line", Integer, nullable=False),
+    Column("text", Text, nullable=False),
+    PrimaryKeyConstraint("organization_id", "file_id", "page"),
+    _file_key("file_pages_file_fkey"),
+)
+
+agent_folders = Table(
+    "agent_folders",
+    metadata,
+    _id("organization_id"),
+    _id("agent_id"),
+    _id("folder_id"),
+    _time("attached_at"),
+    PrimaryKeyConstraint("organization_id", "agent_id", "folder_id"),
+    _folder_key("agent_folders_folder_fkey"),
+    Index("agent_folders_by_folder", "organization_id", "folder_id", "attached_at"),
+)
+
+agent_files = Table(
+    "agent_files",
+    metadata,
+    _id("organization_id"),
+    _id("agent_id"),
+    _id("file_id"),
+    Column("is_open", Boolean, nullable=False),
+    Column("first_line", Integer, nullable=False),
+    Column("last_line", Integer),
+    Column("char_limit", Integer, nullable=False),
+    _time("accessed_at"),
+    PrimaryKeyConstraint("organization_id", "agent_id", "file_id"),
+    _file_key("agent_files_file_fkey"),
+    Index("agent_files_by_file", "organization_id", "file_id"),
+)

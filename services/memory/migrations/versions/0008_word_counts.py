@@ -1,0 +1,40 @@
+"""In how many passages of a large archive a common word stands, estimated from a sample."""
+
+from alembic import op
+
+revision = "0008"
+down_revision = "0007"
+branch_labels = None
+depends_on = None
+
+_UP = """
+-- Words that are not here are rare. Rebuilt when the archive has grown; a scope is an archive, or the whole tenant.
+CREATE TABLE memory.word_counts (
+    organization_id uuid NOT NULL,
+    scope_id uuid NOT NULL,
+    lexeme text COLLATE "C" NOT NULL,
+    -- Share of the sampled passages that have it.
+    share real NOT NULL,
+    CONSTRAINT word_counts_pkey PRIMARY KEY (organization_id, scope_id, lexeme)
+);
+CREATE TABLE memory.word_samples (
+    organization_id uuid NOT NULL,
+    scope_id uuid NOT NULL,
+    -- Passages of the scope when the sample was taken, and how many of them were in it.
+    passages bigint NOT NULL,
+    sampled bigint NOT NULL,
+    taken_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT word_samples_pkey PRIMARY KEY (organization_id, scope_id)
+)
+"""
+
+
+def upgrade() -> None:
+    """Makes the tables."""
+    for statement in _UP.split(";\n"):
+        op.execute(statement)
+
+
+def downgrade() -> None:
+    """Removes them."""
+    op.execute("DROP TABLE memory.word_counts, memory.word_samples")
