@@ -11,13 +11,13 @@ from loci.memory.v1 import passage_service_pb2 as passage_pb
 from loci.memory.v1.agent_memory_service_pb2_grpc import add_AgentMemoryServiceServicer_to_server
 from loci.memory.v1.block_service_pb2_grpc import add_BlockServiceServicer_to_server
 from loci.memory.v1.passage_service_pb2_grpc import add_PassageServiceServicer_to_server
+from services.common import vectors
 from services.common.context import Signer, Verifier
 from services.common.counter import StatementCounter
 from services.common.database import open_pool
 from services.common.ids import uuid7
 from services.common.server import Server, make_server
 from services.memory.adapters.agents import PostgresAgents
-from services.memory.adapters.archival import vectors
 from services.memory.adapters.archival.passages import PostgresPassages
 from services.memory.adapters.archival.rankings import PostgresRankings
 from services.memory.adapters.blocks import PostgresBlocks

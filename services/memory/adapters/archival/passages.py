@@ -7,8 +7,8 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import NotFound
+from services.common.vectors import encode
 from services.memory.adapters import rows
-from services.memory.adapters.archival.vectors import encode
 from services.memory.adapters.calls import RECORD, record_values
 from services.memory.adapters.rows import ARCHIVE_COLUMNS
 from services.memory.archival.search import archive_lexeme, tenant_lexeme

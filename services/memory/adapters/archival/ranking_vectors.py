@@ -5,8 +5,8 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.vectors import encode
 from services.memory.adapters.archival.filters import ask, condition, within
-from services.memory.adapters.archival.vectors import encode
 from services.memory.archival.passages import PassageFilter
 from services.memory.archival.search import Part, Ranked
 from services.memory.model import EmbeddingModel

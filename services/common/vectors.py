@@ -21,7 +21,7 @@ async def register(connection: Any) -> None:
     """
     schema = await connection.fetchval(_SCHEMA)
     if schema is None:
-        raise SettingsError("the database has no extension pgvector; run: python -m services.memory migrate")
+        raise SettingsError("the database has no extension pgvector; as its owner run: CREATE EXTENSION vector")
     await connection.set_type_codec("halfvec", schema=schema, encoder=bytes, decoder=bytes, format="binary")
 
 
