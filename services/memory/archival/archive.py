@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from services.common import words
 from services.common.errors import Aborted, FailedPrecondition, LociError
-from services.memory.archival import words
 from services.memory.archival.passages import (
     PassageQuery,
     checked_drafts,

@@ -1,24 +1,17 @@
 """Hybrid search: how the answers of several searches become one. Pure.
 
-Text is ranked by BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009) in SQL, over
-the archives searched; vectors by cosine. Their scores cannot be compared, so ranks are: reciprocal rank
-fusion (Cormack, Clarke and Buettcher, SIGIR 2009) adds 1 / (60 + rank) over the lists in which a passage
-stands.
+Text is ranked by BM25 over the archives searched, vectors by cosine, and the ranks are fused
+(`services/common/ranking.py`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from math import pi
 from uuid import UUID
 
+from services.common.ranking import any_of, reciprocal_ranks
 from services.memory.model import Archive, EmbeddingModel, Passage
 
-RRF_K = 60
-BM25_K1 = 1.2
-BM25_B = 0.75
 _LEAST_DEPTH = 50
-_MOST_FREQUENCY = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +86,8 @@ def depth(top_k: int) -> int:
 
 def fuse(vector_lists: Sequence[Sequence[Ranked]], text_list: Sequence[Ranked], top_k: int) -> list[Fused]:
     """The best `top_k` over all lists; one vector list per embedding model. Ties go to the better vector."""
-    scores: dict[tuple[UUID, UUID], float] = {}
-    for ranking in (*vector_lists, text_list):
-        for rank, found in enumerate(ranking, 1):
-            key = (found.archive_id, found.passage_id)
-            scores[key] = scores.get(key, 0.0) + 1 / (RRF_K + rank)
+    rankings = (*vector_lists, text_list)
+    scores = reciprocal_ranks([(one.archive_id, one.passage_id) for one in ranking] for ranking in rankings)
     vectors = _scores(found for ranking in vector_lists for found in ranking)
     texts = _scores(text_list)
     fused = [Fused(*key, score, vectors.get(key), texts.get(key)) for key, score in scores.items()]
@@ -132,27 +122,4 @@ def scope_lexemes(organization_id: UUID, archive_ids: Iterable[UUID] | None) -> 
 
 def tsquery(scope: Iterable[str], lexemes: Iterable[str]) -> str:
     """Passages with one of the scope's lexemes and any of the others, in tsquery's notation."""
-    within = " | ".join(map(_quoted, scope))
-    words = " | ".join(map(_quoted, lexemes))
-    return f"({within}) & ({words})"
-
-
-def lexeme_queries(lexemes: Iterable[str]) -> list[str]:
-    """A query for each lexeme alone."""
-    return [_quoted(lexeme) for lexeme in lexemes]
-
-
-def _quoted(lexeme: str) -> str:
-    escaped = lexeme.replace("\\", "\\\\").replace("'", "''")
-    return f"'{escaped}'"
-
-
-def frequency_thresholds() -> list[float]:
-    """Bounds between the values that ts_rank gives for a word occurring 1, 2, ... 32 times.
-
-    With all weights 1 and one word, ts_rank is the sum of 1/j^2 for j up to the number of occurrences, over
-    pi^2/6: strictly rising, so `width_bucket(rank, thresholds) + 1` is that number. It is the only cheap
-    way to it in SQL.
-    """
-    ranks = [total * 6 / pi**2 for total in accumulate(1 / j**2 for j in range(1, _MOST_FREQUENCY + 1))]
-    return [(low + high) / 2 for low, high in pairwise(ranks)]
+    return f"{any_of(scope)} & {any_of(lexemes)}"

@@ -9,7 +9,8 @@ import asyncpg
 import pytest
 
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
-from services.memory.archival.search import archive_lexeme, frequency_thresholds, tsquery
+from services.common.ranking import frequency_thresholds
+from services.memory.archival.search import archive_lexeme, tsquery
 from tests.integration.memory.harness import Memory
 
 # A tenant with one agent, whose archive has the agent's id; a block per passage, attached to an agent of its

@@ -1,4 +1,4 @@
-"""Fusion by rank, and what BM25 in SQL needs."""
+"""Fusion by rank, and where a search looks."""
 
 from uuid import UUID
 
@@ -10,9 +10,7 @@ from services.memory.archival.search import (
     Ranked,
     archive_lexeme,
     depth,
-    frequency_thresholds,
     fuse,
-    lexeme_queries,
     scope_lexemes,
     tsquery,
 )
@@ -55,18 +53,8 @@ def test_depth_leaves_room_for_fusion() -> None:
     assert (depth(1), depth(5), depth(100)) == (50, 50, 200)
 
 
-def test_queries_quote_what_tsquery_would_read() -> None:
-    assert lexeme_queries(["a", "o'b", "c\\d"]) == ["'a'", "'o''b'", "'c\\\\d'"]
+def test_a_query_looks_within_its_scope() -> None:
     assert archive_lexeme(ARCHIVE) == "@00000000000000000000000000000001"
     assert scope_lexemes(UUID(int=9), None) == ["@@00000000000000000000000000000009"]
     query = tsquery(scope_lexemes(UUID(int=9), [ARCHIVE, UUID(int=2)]), ["a", "b"])
     assert query == f"('@{ARCHIVE.hex}' | '@{UUID(int=2).hex}') & ('a' | 'b')"
-
-
-def test_thresholds_part_the_ranks_of_one_two_three_occurrences() -> None:
-    """The ranks are those that Postgres 18 gives for `repeat('cat ', n)` with all weights 1."""
-    thresholds = frequency_thresholds()
-    for occurrences, rank in ((1, 0.60792708), (2, 0.75990885), (3, 0.82745635), (20, 0.97035092)):
-        assert sum(threshold <= rank for threshold in thresholds) + 1 == occurrences
-    assert thresholds == sorted(thresholds)
-    assert len(thresholds) == 31

@@ -5,19 +5,11 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common import words
+from services.common.ranking import BM25_B, BM25_K1, frequency_thresholds, quoted
 from services.memory.adapters.archival.filters import ask, condition, within
-from services.memory.archival import words
 from services.memory.archival.passages import PassageFilter
-from services.memory.archival.search import (
-    BM25_B,
-    BM25_K1,
-    Ranked,
-    Scope,
-    frequency_thresholds,
-    lexeme_queries,
-    scope_lexemes,
-    tsquery,
-)
+from services.memory.archival.search import Ranked, Scope, scope_lexemes, tsquery
 
 # English stop words are left out of a query that has others: they match every passage and tell nothing.
 _LEXEMES = """
@@ -25,7 +17,7 @@ SELECT tsvector_to_array(to_tsvector('pg_catalog.english', $1)) AS telling,
     tsvector_to_array(to_tsvector('memory.words', $1)) AS every
 """
 
-# BM25. How often a word stands in a passage comes out of ts_rank (see search.frequency_thresholds), in how many
+# BM25. How often a word stands in a passage comes out of ts_rank (see ranking.frequency_thresholds), in how many
 # passages out of the match. What is needed by every row is an array or a hashed set: the planner cannot know how
 # many rows match, and joins would be nested loops.
 _BY_WORDS = f"""
@@ -78,7 +70,7 @@ class WordRanking:
             organization_id,
             part.archive_ids,
             tsquery(scope_lexemes(organization_id, part.archive_ids), lexemes),
-            lexeme_queries(lexemes),
+            [quoted(lexeme) for lexeme in lexemes],
             self._thresholds,
             part.passages,
             max(1.0, scope.words / part.passages),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.archival import words
+from services.common import words
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The words of a text, as full-text search sees them, in any language.
 
 Postgres' own parser would split by the database's locale and keep accents. So the text is cut into words
-here, and the configuration `memory.words` (English stems, no stop words) only stems them. Scripts written
+here, and a text search configuration of English stems without stop words only stems them. Scripts written
 without spaces become single characters and pairs of neighbours, the usual form for them.
 """
 
