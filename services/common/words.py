@@ -7,20 +7,28 @@ without spaces become single characters and pairs of neighbours, the usual form 
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from itertools import accumulate, islice, zip_longest
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice, zip_longest
 
-# A tsvector holds at most 1 MiB; the worst text of this many bytes stays below it.
-_MOST_BYTES = 350_000
-# A character gives at most three characters of words, of four bytes each, and three separators.
-_SURELY_SHORT = _MOST_BYTES // 15
-# Longer runs are keys and encoded data, which nobody looks up by a part.
+# A tsvector's words and positions fill at most 1 MiB; some of it is kept for what the caller adds.
+_MOST_BYTES = 1_000_000
+# Before and after a word: alignment and the number of its positions. A position: two bytes, of at most 255.
+_WORD_BYTES = 3
+_POSITION_BYTES = 2
+_MOST_POSITIONS = 255
+# A character gives at most three characters of words, of four bytes each, in three words with a position.
+_SURELY_SHORT = _MOST_BYTES // (3 * (4 + _WORD_BYTES + _POSITION_BYTES))
+# Nothing else in the process runs while a regular expression does: this many characters take it a few milliseconds.
+_PIECE = 16_384
+# Longer runs are keys and encoded data, which nobody looks up by their end.
 _LONGEST_WORD = 100
 # A query of more words says nothing more about what is meant.
 _MOST_QUERY_WORDS = 64
 
 _MARKS = "".join(chr(code) for code in range(0x370, 0x2000) if unicodedata.category(chr(code)).startswith("M"))
 _WORD = re.compile(f"[^\\W_]+(?:[{_MARKS}]+[^\\W_]*)*")
+_SPACE = re.compile(r"\s")
 _LATIN_ACCENTS = re.compile("[\u0300-\u036f]")
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
@@ -29,11 +37,9 @@ _UNSPACED = re.compile(
 
 def to_index(text: str) -> list[str]:
     """The words by which a text is found, in order, without case and accents; as many as a tsvector holds."""
-    words = _words(_normal(text))
     if len(text) < _SURELY_SHORT:
-        return words
-    sizes = accumulate(len(word.encode()) + 1 for word in words)
-    return [word for word, size in zip(words, sizes, strict=True) if size <= _MOST_BYTES]
+        return [word for piece in _pieces(text) for word in _words(_normal(piece))]
+    return list(_as_many_as_fit(word for piece in _pieces(text) for word in _words(_normal(piece))))
 
 
 def to_find(text: str) -> list[str]:
@@ -43,6 +49,31 @@ def to_find(text: str) -> list[str]:
     singles = {character for run in _UNSPACED.findall(normal) if len(run) > 1 for character in run}
     words = (word for word in _words(normal) if word not in singles)
     return list(islice(dict.fromkeys(words), _MOST_QUERY_WORDS))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text cut between words; a run of words without spaces that is longer than a piece is cut anywhere."""
+    start = 0
+    while len(text) - start > 2 * _PIECE:
+        space = _SPACE.search(text, start + _PIECE, start + 2 * _PIECE)
+        end = space.start() if space else start + 2 * _PIECE
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _as_many_as_fit(words: Iterable[str]) -> Iterator[str]:
+    seen: Counter[str] = Counter()
+    room = _MOST_BYTES
+    for word in words:
+        seen[word] += 1
+        if seen[word] == 1:
+            room -= len(word.encode()) + _WORD_BYTES
+        if seen[word] <= _MOST_POSITIONS:
+            room -= _POSITION_BYTES
+        if room < 0:
+            return
+        yield word
 
 
 def _normal(text: str) -> str:
@@ -55,8 +86,8 @@ def _normal(text: str) -> str:
 def _words(normal: str) -> list[str]:
     words = _WORD.findall(normal)
     if normal.isascii() or not _UNSPACED.search(normal):
-        return [word for word in words if len(word) <= _LONGEST_WORD]
-    return [part for word in words for part in _parts(word) if len(part) <= _LONGEST_WORD]
+        return [word[:_LONGEST_WORD] for word in words]
+    return [part[:_LONGEST_WORD] for word in words for part in _parts(word)]
 
 
 def _parts(word: str) -> Iterator[str]:
