@@ -47,6 +47,10 @@ format: setup ## Format Python, and the protos where buf is installed.
 bench: setup protos ## Measure turns against a fake provider (ARGS=prefix: cached input, ARGS=history: long lives); prints a table.
 	@$(BIN)/python -m bench $(ARGS)
 
+.PHONY: bench-memory
+bench-memory: setup protos ## Score what memory finds again, per search mode, beside a BM25 library (ARGS="--seed 1"); no model needed.
+	@$(BIN)/python -m bench.memory_score $(ARGS)
+
 .PHONY: setup
 setup: $(VENV)/.ready ## Make .venv from the lock (needs Python 3.11 to 3.14, nothing else).
 	@:

@@ -1,0 +1,29 @@
+"""The memory score, small, as a gate: `make bench-memory` measures the same at length."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.memory_score.history import Size
+from bench.memory_score.score import BASELINE, score
+
+SMALL = Size(tenants=2, people=30, sessions=14, facts=12, talk=12, questions=48)
+POINT = 0.01
+
+
+async def test_what_was_said_is_found_and_what_was_taken_back_is_not(memory_url: str, tmp_path: Path) -> None:
+    columns = await score(memory_url, tmp_path, 1, SMALL)
+    text, hybrid = columns["text"], columns["hybrid, concepts"]
+    for figure in ("recall@5", "recall@10"):
+        assert text[figure] >= columns[BASELINE][figure], figure
+        assert hybrid[figure] > max(text[figure], columns["vector, concepts"][figure]), figure
+        assert columns["hybrid, loci/hash"][figure] >= text[figure] - POINT, figure
+    for title, column in columns.items():
+        assert column["deleted or corrected texts"] == 0, title
+        assert column["other tenants' notes"] == 0, title
+    assert hybrid["as-of correctness"] >= 0.95
+
+
+async def test_the_same_seed_gives_the_same_figures(memory_url: str, tmp_path: Path) -> None:
+    tiny = Size(tenants=1, people=8, sessions=4, facts=6, talk=4, questions=12)
+    assert await score(memory_url, tmp_path, 7, tiny) == await score(memory_url, tmp_path, 7, tiny)
