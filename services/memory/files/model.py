@@ -100,15 +100,20 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPage:
-    """Some whole lines of a file's text, joined by newlines without one at the end; pages are numbered from 0.
+    """Some whole lines of a file's text, joined by newlines, without one at the end; see files/pages.py.
 
-    Lines count from 1. No line and no page is longer than files.pages allows.
+    Pages are numbered from 0, lines from 1. continued: a line too long to be kept as one ends here in its middle, and
+    the next page goes on with it, as a line of its own. cuts: where its pieces begin and end; first_place: the place in
+    the file of the first of them.
     """
 
     page: int
     first_line: int
     last_line: int
     text: str
+    continued: bool = False
+    first_place: int = 0
+    cuts: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

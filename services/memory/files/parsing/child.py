@@ -1,0 +1,88 @@
+"""The limited child in which a file is parsed: it holds nothing, may use little, and a crash ends it alone.
+
+Stdin: a line of JSON (`format`, `cutting`), then the file's bytes. Stdout, lines of JSON: one per page, the fields of
+`model.TextPage`; then one with `lines`, `characters` and `chunks`, or one with `error`, a sentence.
+"""
+
+import contextlib
+import importlib
+import json
+import resource
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from services.memory.files.kinds import Cutting, Format
+from services.memory.files.pages import LONGEST_TEXT, pages_of, storable
+from services.memory.files.parsing.cutting import cuts
+from services.memory.files.parsing.unreadable import Unreadable
+
+CPU_SECONDS = 60
+MEMORY_BYTES = 768 * 1024 * 1024
+
+
+def _limit() -> None:
+    for what, value in (
+        (resource.RLIMIT_CPU, CPU_SECONDS),
+        (resource.RLIMIT_AS, MEMORY_BYTES),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, 64),
+    ):
+        with contextlib.suppress(ValueError, OSError):  # not every system has every limit
+            resource.setrlimit(what, (value, value))
+
+
+def text_of(kind: Format, data: bytes) -> str:
+    """The whole text of a file. Raises Unreadable, and whatever a library makes of a file that is broken."""
+    parts, size = [], 0
+    # Each library is large; a child needs one.
+    for part in importlib.import_module(f"services.memory.files.parsing.{kind}").read(data):
+        parts.append(part)
+        size += len(part)
+        if size > LONGEST_TEXT:
+            raise Unreadable(f"it has more than {LONGEST_TEXT:,} characters of text; split it")
+    return storable("".join(parts))
+
+
+def answer(kind: Format, cutting: Cutting, data: bytes) -> Iterator[dict[str, Any]]:
+    """The lines of the answer."""
+    text = text_of(kind, data)
+    line, place = 0, 0
+    for page in pages_of(text):
+        pieces = cuts(page.text, cutting)
+        yield {
+            "page": page.page,
+            "first_line": page.first_line,
+            "last_line": page.last_line,
+            "continued": page.continued,
+            "first_place": place,
+            "cuts": pieces,
+            "text": page.text,
+        }
+        line, place = page.last_line, place + len(pieces)
+    yield {"lines": line, "characters": len(text), "chunks": place}
+
+
+def main() -> None:
+    """Read, answer."""
+    _limit()
+    asked = json.loads(sys.stdin.buffer.readline())
+    kind, cutting = Format(asked["format"]), Cutting(asked["cutting"])
+    try:
+        for line in answer(kind, cutting, sys.stdin.buffer.read()):
+            sys.stdout.write(json.dumps(line) + "\n")
+    except Unreadable as error:
+        _fail(str(error))
+    except MemoryError:
+        _fail("it needs too much memory to be read")
+    except Exception as error:  # noqa: BLE001 - a supervisor: libraries raise anything over a broken file
+        _fail(f"it is damaged, or not a {kind.upper()} file ({type(error).__name__})")
+
+
+def _fail(sentence: str) -> None:
+    sys.stdout.write(json.dumps({"error": sentence}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

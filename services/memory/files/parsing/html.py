@@ -1,0 +1,35 @@
+"""HTML as Markdown."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from bs4 import BeautifulSoup
+from markdownify import MarkdownConverter
+
+from services.memory.files.parsing.text import decoded
+from services.memory.files.parsing.unreadable import Unreadable
+
+_NOT_SHOWN = ("script", "style", "noscript", "template", "svg", "iframe", "head")
+
+
+def read(data: bytes) -> Iterator[str]:
+    """What a reader of the page sees. Raises Unreadable."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        # A page may name its encoding; where it names none, it is guessed as that of any text.
+        named = BeautifulSoup(data[:4_096], "html.parser").original_encoding
+        text = data.decode(named, errors="replace") if named else decoded(data)
+    yield markdown(text)
+
+
+def markdown(html: str) -> str:
+    """Raises Unreadable for what is nested too deeply."""
+    soup = BeautifulSoup(html, "html.parser")
+    for tag in soup(_NOT_SHOWN):
+        tag.decompose()
+    try:
+        converted: Any = MarkdownConverter(heading_style="ATX", bullets="-", strip=["img"]).convert_soup(soup)
+    except RecursionError:
+        raise Unreadable("it is nested too deeply to be read") from None
+    return "\n".join(line.rstrip() for line in str(converted).splitlines()).strip()
