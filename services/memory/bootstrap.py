@@ -20,6 +20,7 @@ from services.common.server import Server, make_server
 from services.memory.adapters.agents import PostgresAgents
 from services.memory.adapters.archival.passages import PostgresPassages
 from services.memory.adapters.archival.rankings import PostgresRankings
+from services.memory.adapters.block_history import PostgresHistory
 from services.memory.adapters.blocks import PostgresBlocks
 from services.memory.adapters.calls import PostgresCalls
 from services.memory.adapters.copies import PostgresCopies
@@ -27,10 +28,12 @@ from services.memory.adapters.jobs import PostgresJobs
 from services.memory.adapters.lists import SqlLists
 from services.memory.archival.archive import Archival
 from services.memory.core.edits import Conflicts
+from services.memory.core.history import BlockHistory
 from services.memory.core.versions import Versions
 from services.memory.jobs.queue import Handler, JobStore, Worker
 from services.memory.ports import AgentStore, BlockStore, CallStore, Embedder, Lists, PassageStore, Rankings
 from services.memory.ports_copies import CopyStore
+from services.memory.ports_history import HistoryStore
 from services.memory.servicer.agents import AgentMemoryServicer
 from services.memory.servicer.blocks import BlockServicer
 from services.memory.servicer.passages import PassageServicer
@@ -51,6 +54,7 @@ class Stores:
     passages: PassageStore
     lists: Lists
     copies: CopyStore
+    history: HistoryStore
     rankings: Rankings
     jobs: JobStore
 
@@ -71,6 +75,7 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
         passages=PostgresPassages(pool),
         lists=SqlLists(engine),
         copies=PostgresCopies(pool),
+        history=PostgresHistory(pool),
         rankings=PostgresRankings(pool),
         jobs=PostgresJobs(pool),
     )
@@ -89,10 +94,11 @@ def build(
     archival = Archival(stores.passages, stores.rankings, embedder, search_seconds=search_seconds)
     tools = Tools(stores.blocks, stores.agents, stores.copies, stores.calls, archival, conflicts)
     versions = Versions(stores.copies, stores.calls, stores.agents)
+    history = BlockHistory(stores.blocks, stores.history, conflicts)
     return make_server(
         listen,
         servicers=[
-            (add_BlockServiceServicer_to_server, BlockServicer(stores.blocks, stores.lists, conflicts)),
+            (add_BlockServiceServicer_to_server, BlockServicer(stores.blocks, stores.lists, conflicts, history)),
             (
                 add_AgentMemoryServiceServicer_to_server,
                 AgentMemoryServicer(stores.agents, tools, stores.copies, versions),

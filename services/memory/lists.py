@@ -19,8 +19,48 @@ class BlockList:
     value_search: str | None = None
     description_search: str | None = None
     tags: tuple[str, ...] = ()
+    match_any_tag: bool = False
     show_hidden: bool = False
     is_template: bool | None = None
+    template_name: str | None = None
+    project_id: str | None = None
+    more_agents_than: int | None = None
+    fewer_agents_than: int | None = None
+    agent_counts: tuple[int, ...] = ()
+
+    @property
+    def counts_agents(self) -> bool:
+        """Whether it matters how many agents a block is attached to."""
+        return self.more_agents_than is not None or self.fewer_agents_than is not None or bool(self.agent_counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionPage:
+    """Which versions of a block: between two numbers in the chosen order, or going on from a token.
+
+    With `before` alone the page holds the nearest ones before it, as a Page does.
+    """
+
+    size: int
+    token: str = ""
+    after: int | None = None
+    before: int | None = None
+    ascending: bool = False
+
+    @property
+    def backwards(self) -> bool:
+        """Whether the page is taken from its end."""
+        return self.before is not None and self.after is None
+
+    @property
+    def scan_ascending(self) -> bool:
+        """Whether versions are looked at in ascending order, from where the page begins to be taken."""
+        return self.ascending != self.backwards
+
+    def bounds(self) -> tuple[int | None, int | None]:
+        """Where the scan begins and where it ends, neither included. Raises Refused (PAGE_TOKEN_INVALID)."""
+        start, end = (self.before, None) if self.backwards else (self.after, self.before)
+        return version_of(self.token) if self.token else start, end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

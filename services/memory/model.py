@@ -34,6 +34,8 @@ class Operation(IntEnum):
     RESTORE = 6
     REWRITE = 7
     PATCH = 8
+    UNDO = 9
+    REDO = 10
 
 
 class BlockChanges(TypedDict, total=False):
@@ -110,11 +112,19 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockVersion:
-    """One row of a block's history; the ids of agent, run, step and call are None for a change by the API."""
+    """One row of a block's history; the ids of agent, run, step and call are None for a change by the API.
+
+    restored_version: whose value this one brought back, None for all but RESTORE, UNDO and REDO.
+    redo_version: see core/undo.py.
+    """
 
     block_id: UUID
     version: int
+    label: str
     value: str
+    limit: int
+    description: str | None
+    metadata: JsonObject
     operation: Operation
     actor_id: UUID
     agent_id: UUID | None
@@ -122,6 +132,16 @@ class BlockVersion:
     step_id: UUID | None
     call_key: str | None
     created_at: datetime
+    restored_version: int | None = None
+    redo_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What history says of a version that brings an earlier value back; see BlockVersion."""
+
+    version: int
+    redo_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

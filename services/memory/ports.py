@@ -12,7 +12,7 @@ from uuid import UUID
 from services.common.paging import Page, PageOf
 from services.memory.archival.passages import PassageFilter
 from services.memory.archival.search import Part, Ranked, Scope
-from services.memory.lists import BlockList, PassageList
+from services.memory.lists import BlockList, PassageList, VersionPage
 from services.memory.model import (
     AgentMemory,
     Archive,
@@ -25,6 +25,7 @@ from services.memory.model import (
     Origin,
     Passage,
     PassageDraft,
+    Restored,
 )
 
 
@@ -113,6 +114,7 @@ class BlockStore(Protocol):
         operation: Operation,
         origin: Origin,
         record: CallRecord | None = None,
+        restored: Restored | None = None,
     ) -> Block:
         """Stores a new version with its row of history and, if given, the call's result: all or nothing.
 
@@ -230,8 +232,11 @@ class Lists(Protocol):
     async def blocks(self, organization_id: UUID, wanted: BlockList, page: Page) -> PageOf[Block]:
         """Raises NotFound (BLOCK_NOT_FOUND) for a cursor that does not exist."""
 
-    async def versions(self, organization_id: UUID, block_id: UUID, page: Page) -> PageOf[BlockVersion]:
-        """Newest first. Raises NotFound (BLOCK_NOT_FOUND)."""
+    async def count_blocks(self, organization_id: UUID) -> int:
+        """Hidden ones too."""
+
+    async def versions(self, organization_id: UUID, block_id: UUID, page: VersionPage) -> PageOf[BlockVersion]:
+        """Raises NotFound (BLOCK_NOT_FOUND)."""
 
     async def passages(self, organization_id: UUID, wanted: PassageList, page: Page) -> PageOf[Passage]:
         """Raises NotFound (PASSAGE_NOT_FOUND) for a cursor that does not exist."""

@@ -10,7 +10,7 @@ import asyncpg
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.memory.adapters import rows
 from services.memory.adapters.rows import BLOCK_COLUMNS
-from services.memory.model import Block, BlockDraft, CallRecord, Operation, Origin
+from services.memory.model import Block, BlockDraft, CallRecord, Operation, Origin, Restored
 from services.memory.ports import BlockById, BlockByLabel, BlockKey, VersionConflict
 
 _BY_ID = f"SELECT {BLOCK_COLUMNS} FROM memory.blocks b WHERE b.organization_id = $1 AND b.id = $2"
@@ -53,21 +53,23 @@ SELECT label, value, char_limit, description, metadata FROM memory.block_history
 WHERE organization_id = $1 AND block_id = $2 AND version = 1
 """
 
+# Time goes on from version to version, whatever the clock of the server does: values are read as of a time.
 _COMMIT = f"""
 WITH edited AS (
     UPDATE memory.blocks SET
         label = $4, value = $5, char_limit = $6, description = $7, read_only = $8, hidden = $9,
         metadata = $10, tags = $11, project_id = $12, template_name = $13, is_template = $14,
-        last_updated_by_id = $16, updated_at = now(), version = version + 1,
+        last_updated_by_id = $16, version = version + 1,
+        updated_at = greatest(clock_timestamp(), updated_at + interval '1 microsecond'),
         template_id = $26, base_template_id = $27, deployment_id = $28, entity_id = $29, preserve_on_migration = $30
     WHERE organization_id = $1 AND id = $2 AND version = $3
     RETURNING *
 ), recorded AS (
     INSERT INTO memory.block_history (
         organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
-        actor_id, agent_id, run_id, step_id, call_key)
+        actor_id, agent_id, run_id, step_id, call_key, created_at, restored_version, redo_version)
     SELECT organization_id, id, version, label, value, char_limit, description, metadata,
-        $15, $16, $17, $18, $19, $20
+        $15, $16, $17, $18, $19, $20, updated_at, $31, $32
     FROM edited
 ), answered AS (
     INSERT INTO memory.applied_calls (
@@ -124,8 +126,9 @@ class PostgresBlocks:
         operation: Operation,
         origin: Origin,
         record: CallRecord | None = None,
+        restored: Restored | None = None,
     ) -> Block:
-        return await commit_block(self._pool, organization_id, after, operation, origin, record)
+        return await commit_block(self._pool, organization_id, after, operation, origin, record, restored)
 
     async def delete(self, organization_id: UUID, block_id: UUID) -> None:
         gone = await self._pool.fetchrow(
@@ -171,6 +174,7 @@ async def commit_block(
     operation: Operation,
     origin: Origin,
     record: CallRecord | None = None,
+    restored: Restored | None = None,
 ) -> Block:
     """See `BlockStore.commit`; on a pool or within a transaction."""
     answer: tuple[object, ...] = (None,) * 5
@@ -205,6 +209,8 @@ async def commit_block(
             after.deployment_id,
             after.entity_id,
             after.preserve_on_migration,
+            None if restored is None else restored.version,
+            None if restored is None else restored.redo_version,
         )
     except asyncpg.UniqueViolationError as error:
         if error.constraint_name in ("agent_blocks_label_key", "conversation_blocks_pkey"):

@@ -16,7 +16,8 @@ from services.memory.adapters.calls import RECORD, record_values
 from services.memory.adapters.rows import BLOCK_COLUMNS
 from services.memory.core.copies import copy_of
 from services.memory.core.patches import Plan
-from services.memory.model import Block, BlockDraft, CallRecord, Operation, Origin
+from services.memory.core.undo import brought_back
+from services.memory.model import Block, BlockDraft, CallRecord, Operation, Origin, Restored
 from services.memory.ports import CallRepeated
 from services.memory.ports_copies import BlockEdit, RestoreRequest
 
@@ -58,8 +59,8 @@ DELETE FROM memory.conversation_blocks WHERE organization_id = $1 AND agent_id =
 """
 
 # Locked in one order, so that restorations do not wait for one another in a ring.
-_OWNED = """
-SELECT b.id FROM memory.blocks b
+_OWNED = f"""
+SELECT {BLOCK_COLUMNS} FROM memory.blocks b
 WHERE b.organization_id = $1 AND b.id = ANY($4) AND (
     EXISTS (
         SELECT FROM memory.agent_blocks k
@@ -68,26 +69,6 @@ WHERE b.organization_id = $1 AND b.id = ANY($4) AND (
         SELECT FROM memory.conversation_blocks c
         WHERE c.organization_id = $1 AND c.agent_id = $2 AND c.conversation_id = $3 AND c.block_id = b.id))
 ORDER BY b.id FOR NO KEY UPDATE OF b
-"""
-# A value that is longer than its block's limit of today brings back the limit of its time.
-_RESTORE = f"""
-WITH restored AS (
-    UPDATE memory.blocks b SET
-        value = h.value,
-        char_limit = CASE WHEN char_length(h.value) > b.char_limit THEN h.char_limit ELSE b.char_limit END,
-        last_updated_by_id = $4, updated_at = now(), version = b.version + 1
-    FROM unnest($2::uuid[], $3::bigint[]) AS wanted (id, version)
-    JOIN memory.block_history h
-        ON h.organization_id = $1 AND h.block_id = wanted.id AND h.version = wanted.version
-    WHERE b.organization_id = $1 AND b.id = wanted.id AND b.value <> h.value
-    RETURNING b.*
-)
-INSERT INTO memory.block_history (
-    organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
-    actor_id, agent_id, run_id, step_id, call_key)
-SELECT organization_id, id, version, label, value, char_limit, description, metadata,
-    {Operation.RESTORE:d}, $4, $5, $6, $7, $8
-FROM restored
 """
 _THEN = f"""
 SELECT {BLOCK_COLUMNS}, wanted.version AS wanted, h.version AS found, h.label AS then_label, h.value AS then_value,
@@ -174,8 +155,9 @@ class PostgresCopies:
             owned = await connection.fetch(
                 _OWNED, organization_id, request.agent_id, request.conversation_id, list(request.versions)
             )
-            wanted = {row["id"]: request.versions[row["id"]] for row in owned}
-            await _then(connection, organization_id, wanted)
+            blocks = [rows.block(row) for row in owned]
+            wanted = {block.id: request.versions[block.id] for block in blocks}
+            then = await _then(connection, organization_id, wanted)
             record = CallRecord(
                 call_key=request.request_id,
                 agent_id=request.agent_id,
@@ -186,17 +168,11 @@ class PostgresCopies:
                 changed_block_ids=tuple(wanted),
             )
             await _keep(connection, organization_id, record)
-            await connection.execute(
-                _RESTORE,
-                organization_id,
-                list(wanted),
-                list(wanted.values()),
-                origin.actor_id,
-                origin.agent_id,
-                origin.run_id,
-                origin.step_id,
-                origin.call_key,
-            )
+            for block in blocks:
+                after = brought_back(block, then[block.id].value, then[block.id].limit)
+                if after.value != block.value:
+                    restored = Restored(version=wanted[block.id])
+                    await commit_block(connection, organization_id, after, Operation.RESTORE, origin, restored=restored)
         return record
 
     async def as_they_were(self, organization_id: UUID, versions: Mapping[UUID, int]) -> dict[UUID, Block]:

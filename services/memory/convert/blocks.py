@@ -8,7 +8,8 @@ from services.common.errors import InvalidArgument
 from services.common.ids import to_public, uuid7
 from services.memory.convert import fields, ids
 from services.memory.core.blocks import without_nul
-from services.memory.lists import BlockList
+from services.memory.core.history import Which
+from services.memory.lists import BlockList, VersionPage, checked_size
 from services.memory.model import (
     DEFAULT_LIMIT,
     Block,
@@ -75,9 +76,49 @@ def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
         value_search=fields.text(request, "value_search"),
         description_search=fields.text(request, "description_search"),
         tags=tuple(without_nul(tag) for tag in request.tags),
+        match_any_tag=request.match_any_tag,
         show_hidden=request.show_hidden,
         is_template=request.is_template if request.HasField("is_template") else None,
+        template_name=fields.text(request, "template_name"),
+        project_id=fields.text(request, "project_id"),
+        more_agents_than=request.more_agents_than if request.HasField("more_agents_than") else None,
+        fewer_agents_than=request.fewer_agents_than if request.HasField("fewer_agents_than") else None,
+        agent_counts=tuple(request.agent_counts),
     )
+
+
+def version_page(request: block_service_pb.ListBlockVersionsRequest, default: int) -> VersionPage:
+    """Which versions are asked for. Raises Refused (PAGE_SIZE_INVALID)."""
+    return VersionPage(
+        size=checked_size(request.page_size, default),
+        token=request.page_token,
+        after=request.after if request.HasField("after") else None,
+        before=request.before if request.HasField("before") else None,
+        ascending=request.ascending,
+    )
+
+
+def which_version(request: block_service_pb.GetBlockVersionRequest | block_service_pb.RestoreBlockRequest) -> Which:
+    """A version's number or a time. Raises InvalidArgument (BLOCK_INVALID, TIME_INVALID)."""
+    match request.WhichOneof("which"):
+        case "version":
+            return request.version
+        case "as_of":
+            time = fields.moment(request, "as_of")
+            assert time is not None
+            return time
+        case _:
+            raise InvalidArgument("which version is meant? set version or as_of", reason="BLOCK_INVALID")
+
+
+def expected_version(
+    request: block_service_pb.UpdateBlockRequest
+    | block_service_pb.RestoreBlockRequest
+    | block_service_pb.UndoBlockRequest
+    | block_service_pb.RedoBlockRequest,
+) -> int | None:
+    """The version that the caller has seen, if it says so."""
+    return request.expected_version if request.HasField("expected_version") else None
 
 
 def block_message(block: Block) -> block_pb2.Block:
@@ -121,4 +162,9 @@ def version_message(version: BlockVersion) -> block_pb2.BlockVersion:
         step_id=ids.optional_id("step", version.step_id),
         call_key=version.call_key or "",
         created_at=fields.timestamp(version.created_at),
+        label=version.label,
+        limit=version.limit,
+        description=version.description,
+        metadata_json=fields.json_text(version.metadata),
+        restored_version=version.restored_version or 0,
     )

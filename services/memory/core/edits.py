@@ -47,6 +47,16 @@ class Conflicts:
         raise Aborted(f"block block-{block_id} is changed by too many at once", reason="BLOCK_VERSION_CONFLICT")
 
 
+def check_version(block: Block, expected: int | None) -> None:
+    """Raises Aborted (BLOCK_VERSION_CONFLICT) where a version is expected that the block is not at."""
+    if expected not in (None, block.version):
+        raise Aborted(
+            f"block block-{block.id} is at version {block.version}, not {expected}; read it again",
+            reason="BLOCK_VERSION_CONFLICT",
+            metadata={"version": str(block.version)},
+        )
+
+
 async def update_block(
     store: BlockStore,
     conflicts: Conflicts,
@@ -63,12 +73,7 @@ async def update_block(
 
     async def once() -> Block:
         before = await store.get(organization_id, key)
-        if expected_version not in (None, before.version):
-            raise Aborted(
-                f"block block-{before.id} is at version {before.version}, not {expected_version}; read it again",
-                reason="BLOCK_VERSION_CONFLICT",
-                metadata={"version": str(before.version)},
-            )
+        check_version(before, expected_version)
         after = patched(before, changes)
         if after == before:
             return before

@@ -5,11 +5,10 @@ from typing import Any
 from loci.memory.v1 import block_service_pb2 as block_pb
 from loci.memory.v1 import block_service_pb2_grpc as block_grpc
 from services.common.context import current
-from services.common.paging import Page
 from services.memory.convert import blocks, fields, ids
 from services.memory.core.blocks import checked_draft
 from services.memory.core.edits import Conflicts, update_block
-from services.memory.lists import checked_size
+from services.memory.core.history import BlockHistory
 from services.memory.ports import BlockStore, Lists
 from services.memory.servicer.refusals import refusals
 
@@ -19,10 +18,11 @@ _BLOCKS_PER_PAGE = 50
 class BlockServicer(block_grpc.BlockServiceServicer):
     """loci.memory.v1.BlockService."""
 
-    def __init__(self, store: BlockStore, lists: Lists, conflicts: Conflicts) -> None:
+    def __init__(self, store: BlockStore, lists: Lists, conflicts: Conflicts, history: BlockHistory) -> None:
         self._store = store
         self._lists = lists
         self._conflicts = conflicts
+        self._history = history
 
     async def GetBlock(self, request: block_pb.GetBlockRequest, context: Any) -> block_pb.GetBlockResponse:
         block = await self._store.get(current().organization_id, blocks.block_key(request.key))
@@ -35,6 +35,9 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         return block_pb.ListBlocksResponse(
             blocks=[blocks.block_message(block) for block in found.items], next_page_token=found.next_token
         )
+
+    async def CountBlocks(self, request: block_pb.CountBlocksRequest, context: Any) -> block_pb.CountBlocksResponse:
+        return block_pb.CountBlocksResponse(blocks=await self._lists.count_blocks(current().organization_id))
 
     async def CreateBlock(self, request: block_pb.CreateBlockRequest, context: Any) -> block_pb.CreateBlockResponse:
         caller = current()
@@ -53,7 +56,7 @@ class BlockServicer(block_grpc.BlockServiceServicer):
                 caller.user_id,
                 blocks.block_key(request.key),
                 blocks.block_changes(request.block, request.update_mask.paths),
-                request.expected_version if request.HasField("expected_version") else None,
+                blocks.expected_version(request),
             )
         return block_pb.UpdateBlockResponse(block=blocks.block_message(block))
 
@@ -81,9 +84,45 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         self, request: block_pb.ListBlockVersionsRequest, context: Any
     ) -> block_pb.ListBlockVersionsResponse:
         with refusals():
-            page = Page(size=checked_size(request.page_size, _BLOCKS_PER_PAGE), token=request.page_token)
+            page = blocks.version_page(request, _BLOCKS_PER_PAGE)
             found = await self._lists.versions(current().organization_id, ids.block_id(request.block_id), page)
         return block_pb.ListBlockVersionsResponse(
             versions=[blocks.version_message(version) for version in found.items],
             next_page_token=found.next_token,
         )
+
+    async def GetBlockVersion(
+        self, request: block_pb.GetBlockVersionRequest, context: Any
+    ) -> block_pb.GetBlockVersionResponse:
+        version = await self._history.version(
+            current().organization_id, blocks.block_key(request.key), blocks.which_version(request)
+        )
+        return block_pb.GetBlockVersionResponse(version=blocks.version_message(version))
+
+    async def DiffBlockVersions(
+        self, request: block_pb.DiffBlockVersionsRequest, context: Any
+    ) -> block_pb.DiffBlockVersionsResponse:
+        found = await self._history.diff(
+            current().organization_id, blocks.block_key(request.key), request.from_version, request.to_version
+        )
+        return block_pb.DiffBlockVersionsResponse(
+            diff=found.diff, added_lines=found.added_lines, removed_lines=found.removed_lines
+        )
+
+    async def RestoreBlock(self, request: block_pb.RestoreBlockRequest, context: Any) -> block_pb.RestoreBlockResponse:
+        caller, key = current(), blocks.block_key(request.key)
+        which, expected = blocks.which_version(request), blocks.expected_version(request)
+        block = await self._history.restore(caller.organization_id, caller.user_id, key, which, expected)
+        return block_pb.RestoreBlockResponse(block=blocks.block_message(block))
+
+    async def UndoBlock(self, request: block_pb.UndoBlockRequest, context: Any) -> block_pb.UndoBlockResponse:
+        caller, key = current(), blocks.block_key(request.key)
+        expected = blocks.expected_version(request)
+        block = await self._history.undo(caller.organization_id, caller.user_id, key, expected)
+        return block_pb.UndoBlockResponse(block=blocks.block_message(block))
+
+    async def RedoBlock(self, request: block_pb.RedoBlockRequest, context: Any) -> block_pb.RedoBlockResponse:
+        caller, key = current(), blocks.block_key(request.key)
+        expected = blocks.expected_version(request)
+        block = await self._history.redo(caller.organization_id, caller.user_id, key, expected)
+        return block_pb.RedoBlockResponse(block=blocks.block_message(block))
