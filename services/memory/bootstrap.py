@@ -6,9 +6,11 @@ import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
+from loci.memory.v1 import archive_service_pb2 as archive_pb
 from loci.memory.v1 import block_service_pb2 as block_pb
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from loci.memory.v1.agent_memory_service_pb2_grpc import add_AgentMemoryServiceServicer_to_server
+from loci.memory.v1.archive_service_pb2_grpc import add_ArchiveServiceServicer_to_server
 from loci.memory.v1.block_service_pb2_grpc import add_BlockServiceServicer_to_server
 from loci.memory.v1.passage_service_pb2_grpc import add_PassageServiceServicer_to_server
 from services.common import vectors
@@ -18,6 +20,8 @@ from services.common.database import open_pool
 from services.common.ids import uuid7
 from services.common.server import Server, make_server
 from services.memory.adapters.agents import PostgresAgents
+from services.memory.adapters.archival.embedding_changes import JOB_KIND as EMBEDDING_CHANGE
+from services.memory.adapters.archival.embedding_changes import PostgresChanges
 from services.memory.adapters.archival.passages import PostgresPassages
 from services.memory.adapters.archival.rankings import PostgresRankings
 from services.memory.adapters.block_history import PostgresHistory
@@ -27,6 +31,10 @@ from services.memory.adapters.copies import PostgresCopies
 from services.memory.adapters.jobs import PostgresJobs
 from services.memory.adapters.lists import SqlLists
 from services.memory.archival.archive import Archival
+from services.memory.archival.embedding_calls import EmbeddingCalls
+from services.memory.archival.embedding_changes import EmbeddingChanges
+from services.memory.archival.embedding_move import EmbeddingMove
+from services.memory.archival.embedding_ports import ChangeStore
 from services.memory.core.edits import Conflicts
 from services.memory.core.history import BlockHistory
 from services.memory.core.versions import Versions
@@ -35,6 +43,7 @@ from services.memory.ports import AgentStore, BlockStore, CallStore, Embedder, L
 from services.memory.ports_copies import CopyStore
 from services.memory.ports_history import HistoryStore
 from services.memory.servicer.agents import AgentMemoryServicer
+from services.memory.servicer.archives import ArchiveServicer
 from services.memory.servicer.blocks import BlockServicer
 from services.memory.servicer.passages import PassageServicer
 from services.memory.tools.run import Tools
@@ -57,6 +66,7 @@ class Stores:
     history: HistoryStore
     rankings: Rankings
     jobs: JobStore
+    changes: ChangeStore
 
 
 async def open_memory_pool(
@@ -78,6 +88,7 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
         history=PostgresHistory(pool),
         rankings=PostgresRankings(pool),
         jobs=PostgresJobs(pool),
+        changes=PostgresChanges(pool),
     )
 
 
@@ -93,6 +104,7 @@ def build(
     conflicts = Conflicts()
     archival = Archival(stores.passages, stores.rankings, embedder, search_seconds=search_seconds)
     tools = Tools(stores.blocks, stores.agents, stores.copies, stores.calls, archival, conflicts)
+    changes = EmbeddingChanges(stores.changes, EmbeddingCalls(embedder, stores.passages))
     versions = Versions(stores.copies, stores.calls, stores.agents)
     history = BlockHistory(stores.blocks, stores.history, conflicts)
     return make_server(
@@ -107,11 +119,13 @@ def build(
                 add_PassageServiceServicer_to_server,
                 PassageServicer(stores.passages, archival, stores.lists),
             ),
+            (add_ArchiveServiceServicer_to_server, ArchiveServicer(changes)),
         ],
         service_names=[
             block_pb.DESCRIPTOR.services_by_name["BlockService"].full_name,
             agent_pb.DESCRIPTOR.services_by_name["AgentMemoryService"].full_name,
             passage_pb.DESCRIPTOR.services_by_name["PassageService"].full_name,
+            archive_pb.DESCRIPTOR.services_by_name["ArchiveService"].full_name,
         ],
         audience=AUDIENCE,
         verifier=verifier,
@@ -120,5 +134,7 @@ def build(
 
 def make_worker(stores: Stores, embedder: Embedder, signer: Signer) -> Worker:
     """What works in the background of a replica; see jobs/queue.py."""
-    handlers: dict[str, Handler] = {}
+    handlers: dict[str, Handler] = {
+        EMBEDDING_CHANGE: EmbeddingMove(stores.changes, EmbeddingCalls(embedder, stores.passages)),
+    }
     return Worker(stores.jobs, handlers, signer, uuid7())

@@ -202,6 +202,7 @@ agent_archives = Table(
     _id("archive_id"),
     _flag("is_default"),
     _time("attached_at"),
+    _flag("created_with_agent"),
     PrimaryKeyConstraint("organization_id", "agent_id", "archive_id"),
     ForeignKeyConstraint(
         ["organization_id", "archive_id"],
@@ -246,6 +247,7 @@ passages = Table(
         ondelete="CASCADE",
     ),
     Index("passages_by_creation", "organization_id", "archive_id", "created_at", "id"),
+    Index("passages_by_id", "organization_id", "id"),
     Index("passages_by_words", "words", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
     Index(
         "passages_by_file",
@@ -306,6 +308,8 @@ embedding_changes = Table(
     Column("state", SmallInteger, nullable=False, server_default=text("1")),
     _flag("rolling_back"),
     Column("error", Text),
+    Column("reached_at", DateTime(timezone=True)),
+    _id("reached_id", nullable=True),
     _id("created_by_id"),
     _time("created_at"),
     _time("updated_at"),
@@ -323,6 +327,23 @@ embedding_changes = Table(
         "archive_id",
         unique=True,
         postgresql_where=text("state = 1"),
+    ),
+)
+
+embedding_blanks = Table(
+    "embedding_blanks",
+    metadata,
+    _id("organization_id"),
+    _id("archive_id"),
+    _id("passage_id"),
+    Column("model_id", Integer, nullable=False),
+    Column("text_hash", Text, nullable=False),
+    PrimaryKeyConstraint("organization_id", "archive_id", "passage_id", "model_id"),
+    ForeignKeyConstraint(
+        ["organization_id", "archive_id", "passage_id"],
+        _PASSAGE,
+        name="embedding_blanks_passage_fkey",
+        ondelete="CASCADE",
     ),
 )
 

@@ -23,6 +23,9 @@ CREATE TABLE memory.embedding_changes (
     -- A rollback that still waits for vectors of the model before: its roles are exchanged.
     rolling_back boolean NOT NULL DEFAULT false,
     error text,
+    -- Where to look for passages without a vector: before it there were none. Null: from the start.
+    reached_at timestamptz,
+    reached_id uuid,
     created_by_id uuid NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
@@ -32,16 +35,28 @@ CREATE TABLE memory.embedding_changes (
         REFERENCES memory.archives (organization_id, id) ON DELETE CASCADE
 ) WITH (fillfactor = 80);
 CREATE UNIQUE INDEX embedding_changes_one_runs ON memory.embedding_changes (organization_id, archive_id)
-    WHERE state = 1
+    WHERE state = 1;
+-- Passages whose text, of this hash, a model has no vector for: its vector is zero, or the model refuses the text.
+CREATE TABLE memory.embedding_blanks (
+    organization_id uuid NOT NULL,
+    archive_id uuid NOT NULL,
+    passage_id uuid NOT NULL,
+    model_id integer NOT NULL,
+    text_hash text NOT NULL,
+    CONSTRAINT embedding_blanks_pkey PRIMARY KEY (organization_id, archive_id, passage_id, model_id),
+    CONSTRAINT embedding_blanks_passage_fkey FOREIGN KEY (organization_id, archive_id, passage_id)
+        REFERENCES memory.passages (organization_id, archive_id, id) ON DELETE CASCADE
+)
 """
 
 
 def upgrade() -> None:
-    """Makes the table."""
+    """Makes the tables."""
     for statement in _UP.split(";\n"):
         op.execute(statement)
 
 
 def downgrade() -> None:
-    """Removes it; vectors of other models stay where they are."""
+    """Removes them; vectors of other models stay where they are."""
+    op.execute("DROP TABLE memory.embedding_blanks")
     op.execute("DROP TABLE memory.embedding_changes")
