@@ -24,20 +24,23 @@ from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from loci.memory.v1.agent_memory_service_pb2_grpc import AgentMemoryServiceStub
+from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
 from loci.memory.v1.passage_service_pb2_grpc import PassageServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, current, use_context
 from services.common.counter import StatementCounter
 from services.common.engine import make_engine
-from services.common.errors import LociError, Unavailable, from_rpc
+from services.common.errors import InvalidArgument, LociError, Unavailable, from_rpc
 from services.common.ids import uuid7
 from services.common.server import make_server
 from services.memory.adapters.archival.embedder import GatewayEmbedder
-from services.memory.bootstrap import build, open_memory_pool, postgres_stores
+from services.memory.bootstrap import Stores, build, make_worker, open_memory_pool, postgres_stores
+from services.memory.jobs.queue import Worker
 
 if TYPE_CHECKING:
     from loci.memory.v1.agent_memory_service_pb2_grpc import AgentMemoryServiceAsyncStub
+    from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceAsyncStub
     from loci.memory.v1.block_service_pb2_grpc import BlockServiceAsyncStub
     from loci.memory.v1.passage_service_pb2_grpc import PassageServiceAsyncStub
 
@@ -62,23 +65,38 @@ def concept_vector(text: str) -> list[float]:
     return [sum(word.strip(".,?!s") in concept for word in words) for concept in CONCEPTS] + [0.1]
 
 
+def sized(vector: list[float], size: int) -> list[float]:
+    """Cut, or filled with zeros."""
+    return (vector + [0.0] * size)[:size]
+
+
 @dataclass
 class ConceptModels(ModelServiceServicer):
-    """`failure` is raised instead of answering; `callers` are the contexts of the calls."""
+    """`failure` is raised instead of answering; `callers` are the contexts of the calls, `texts` how many each had.
+
+    sizes: dimensions of handles that differ; five leave a text without any concept a zero vector. failures: of single
+    handles. refused: texts that contain this are.
+    """
 
     failure: LociError | None = None
     dimensions: int = len(CONCEPTS) + 1
     callers: list[CallContext] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, LociError] = field(default_factory=dict)
+    refused: str = ""
+    texts: list[int] = field(default_factory=list)
 
     async def Embed(self, request: llm_pb.EmbedRequest, context: Any) -> llm_pb.EmbedResponse:
         """One vector per text."""
         self.callers.append(current())
-        if self.failure is not None:
-            raise self.failure
-        vectors = [concept_vector(text)[: self.dimensions] for text in request.texts]
-        return llm_pb.EmbedResponse(
-            vectors=[llm_pb.Vector(values=vector) for vector in vectors], dimensions=self.dimensions
-        )
+        if (failure := self.failure or self.failures.get(request.handle)) is not None:
+            raise failure
+        if self.refused and any(self.refused in text for text in request.texts):
+            raise InvalidArgument("the provider refuses a text", reason="LLM_BAD_REQUEST")
+        self.texts.append(len(request.texts))
+        size = self.sizes.get(request.handle, self.dimensions)
+        vectors = [sized(concept_vector(text), size) for text in request.texts]
+        return llm_pb.EmbedResponse(vectors=[llm_pb.Vector(values=vector) for vector in vectors], dimensions=size)
 
 
 @dataclass
@@ -92,6 +110,9 @@ class Memory:
     pool: asyncpg.Pool
     models: ConceptModels
     caller: CallContext
+    archives: ArchiveServiceAsyncStub
+    stores: Stores
+    embedder: GatewayEmbedder
 
     @contextmanager
     def of(self, organization_id: UUID) -> Iterator[None]:
@@ -175,6 +196,10 @@ class Memory:
         request = passage_pb.SearchPassagesRequest(agent_id=agent_id, query=query, **options)
         return list((await self.passages.SearchPassages(request)).hits)
 
+    def worker(self) -> Worker:
+        """A replica's worker, with its own id; not running."""
+        return make_worker(self.stores, self.embedder, SIGNER)
+
     async def counted(self) -> tuple[int, int]:
         """Statements and transactions since the last reset, once the loop has delivered them."""
         await asyncio.sleep(0.01)
@@ -223,11 +248,12 @@ async def memory_service(
     engine = make_engine(url, counter=counter)
     address = f"unix://{folder}/m{next(_numbers)}.sock"
     async with await open_memory_pool(url, counter=counter) as pool:
+        stores, embedder = postgres_stores(pool, engine), GatewayEmbedder(llm_channel)
         server = build(
             listen=address,
             verifier=VERIFIER,
-            stores=postgres_stores(pool, engine),
-            embedder=GatewayEmbedder(llm_channel),
+            stores=stores,
+            embedder=embedder,
             search_seconds=1.0,
         )
         await server.start()
@@ -235,6 +261,6 @@ async def memory_service(
         async with make_channel(address) as channel:
             stubs = BlockServiceStub(channel), AgentMemoryServiceStub(channel), PassageServiceStub(channel)
             with use_context(caller):
-                yield Memory(*stubs, counter, pool, models, caller)
+                yield Memory(*stubs, counter, pool, models, caller, ArchiveServiceStub(channel), stores, embedder)
         await server.stop(0)
     await engine.dispose()
