@@ -286,6 +286,7 @@ passage_vectors = Table(
     _id("passage_id"),
     Column("model_id", Integer, nullable=False),
     Column("embedding", HALFVEC, nullable=False),
+    Column("waiting", Boolean, nullable=False, server_default=text("true")),
     PrimaryKeyConstraint("organization_id", "archive_id", "passage_id", "model_id"),
     ForeignKeyConstraint(
         ["organization_id", "archive_id", "passage_id"],
@@ -293,6 +294,7 @@ passage_vectors = Table(
         name="passage_vectors_passage_fkey",
         ondelete="CASCADE",
     ),
+    Index("passage_vectors_waiting", "model_id", "organization_id", "archive_id", postgresql_where=text("waiting")),
 )
 
 embedding_changes = Table(
