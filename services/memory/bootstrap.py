@@ -8,10 +8,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import archive_service_pb2 as archive_pb
 from loci.memory.v1 import block_service_pb2 as block_pb
+from loci.memory.v1 import folder_service_pb2 as folder_pb
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from loci.memory.v1.agent_memory_service_pb2_grpc import add_AgentMemoryServiceServicer_to_server
 from loci.memory.v1.archive_service_pb2_grpc import add_ArchiveServiceServicer_to_server
 from loci.memory.v1.block_service_pb2_grpc import add_BlockServiceServicer_to_server
+from loci.memory.v1.folder_service_pb2_grpc import add_FolderServiceServicer_to_server
 from loci.memory.v1.passage_service_pb2_grpc import add_PassageServiceServicer_to_server
 from services.common import vectors
 from services.common.context import Signer, Verifier
@@ -20,14 +22,17 @@ from services.common.database import open_pool
 from services.common.ids import uuid7
 from services.common.server import Server, make_server
 from services.memory.adapters.agents import PostgresAgents
+from services.memory.adapters.archival.archives import ERASE_JOB, PostgresArchives
 from services.memory.adapters.archival.embedding_changes import JOB_KIND as EMBEDDING_CHANGE
 from services.memory.adapters.archival.embedding_changes import PostgresChanges
+from services.memory.adapters.archival.lists import SqlArchivalLists
 from services.memory.adapters.archival.passages import PostgresPassages
 from services.memory.adapters.archival.rankings import PostgresRankings
 from services.memory.adapters.block_history import PostgresHistory
 from services.memory.adapters.blocks import PostgresBlocks
 from services.memory.adapters.calls import PostgresCalls
 from services.memory.adapters.copies import PostgresCopies
+from services.memory.adapters.files.agent_files import PostgresAgentFiles
 from services.memory.adapters.jobs import PostgresJobs
 from services.memory.adapters.lists import SqlLists
 from services.memory.archival.archive import Archival
@@ -35,17 +40,23 @@ from services.memory.archival.embedding_calls import EmbeddingCalls
 from services.memory.archival.embedding_changes import EmbeddingChanges
 from services.memory.archival.embedding_move import EmbeddingMove
 from services.memory.archival.embedding_ports import ChangeStore
+from services.memory.archival.ports import ArchivalLists, ArchiveStore, PassageStore
 from services.memory.core.edits import Conflicts
 from services.memory.core.history import BlockHistory
+from services.memory.core.lines import Lines
 from services.memory.core.versions import Versions
+from services.memory.files.ports_agents import AgentFileStore
+from services.memory.jobs.erasing import Eraser
 from services.memory.jobs.queue import Handler, JobStore, Worker
-from services.memory.ports import AgentStore, BlockStore, CallStore, Embedder, Lists, PassageStore, Rankings
+from services.memory.ports import AgentStore, BlockStore, CallStore, Embedder, Lists, Rankings
 from services.memory.ports_copies import CopyStore
 from services.memory.ports_history import HistoryStore
+from services.memory.servicer.agent_files import AgentFileServicer
 from services.memory.servicer.agents import AgentMemoryServicer
 from services.memory.servicer.archives import ArchiveServicer
 from services.memory.servicer.blocks import BlockServicer
 from services.memory.servicer.passages import PassageServicer
+from services.memory.tools.file_tools import FileTools
 from services.memory.tools.run import Tools
 
 AUDIENCE = "memory"
@@ -61,11 +72,14 @@ class Stores:
     agents: AgentStore
     calls: CallStore
     passages: PassageStore
+    archives: ArchiveStore
+    archival_lists: ArchivalLists
     lists: Lists
     copies: CopyStore
     history: HistoryStore
     rankings: Rankings
     jobs: JobStore
+    agent_files: AgentFileStore
     changes: ChangeStore
 
 
@@ -83,11 +97,14 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
         agents=PostgresAgents(pool),
         calls=PostgresCalls(pool),
         passages=PostgresPassages(pool),
+        archives=PostgresArchives(pool),
+        archival_lists=SqlArchivalLists(engine),
         lists=SqlLists(engine),
         copies=PostgresCopies(pool),
         history=PostgresHistory(pool),
         rankings=PostgresRankings(pool),
         jobs=PostgresJobs(pool),
+        agent_files=PostgresAgentFiles(pool, engine),
         changes=PostgresChanges(pool),
     )
 
@@ -102,8 +119,9 @@ def build(
 ) -> Server:
     """The server, bound to `listen` and not started. Raises SettingsError."""
     conflicts = Conflicts()
-    archival = Archival(stores.passages, stores.rankings, embedder, search_seconds=search_seconds)
-    tools = Tools(stores.blocks, stores.agents, stores.copies, stores.calls, archival, conflicts)
+    archival = Archival(stores.passages, stores.archives, stores.rankings, embedder, search_seconds=search_seconds)
+    files = FileTools(stores.agent_files, stores.calls, archival)
+    tools = Tools(Lines(stores.blocks), stores.agents, stores.copies, stores.calls, archival, conflicts, files)
     changes = EmbeddingChanges(stores.changes, EmbeddingCalls(embedder, stores.passages))
     versions = Versions(stores.copies, stores.calls, stores.agents)
     history = BlockHistory(stores.blocks, stores.history, conflicts)
@@ -113,15 +131,20 @@ def build(
             (add_BlockServiceServicer_to_server, BlockServicer(stores.blocks, stores.lists, conflicts, history)),
             (
                 add_AgentMemoryServiceServicer_to_server,
-                AgentMemoryServicer(stores.agents, tools, stores.copies, versions),
+                AgentMemoryServicer(stores.agents, tools, stores.copies, versions, stores.agent_files),
             ),
             (
                 add_PassageServiceServicer_to_server,
-                PassageServicer(stores.passages, archival, stores.lists),
+                PassageServicer(stores.passages, archival, stores.archival_lists),
             ),
-            (add_ArchiveServiceServicer_to_server, ArchiveServicer(changes)),
+            (
+                add_ArchiveServiceServicer_to_server,
+                ArchiveServicer(stores.archives, stores.archival_lists, embedder, changes),
+            ),
+            (add_FolderServiceServicer_to_server, AgentFileServicer(stores.agent_files)),
         ],
         service_names=[
+            folder_pb.DESCRIPTOR.services_by_name["FolderService"].full_name,
             block_pb.DESCRIPTOR.services_by_name["BlockService"].full_name,
             agent_pb.DESCRIPTOR.services_by_name["AgentMemoryService"].full_name,
             passage_pb.DESCRIPTOR.services_by_name["PassageService"].full_name,
@@ -136,5 +159,6 @@ def make_worker(stores: Stores, embedder: Embedder, signer: Signer) -> Worker:
     """What works in the background of a replica; see jobs/queue.py."""
     handlers: dict[str, Handler] = {
         EMBEDDING_CHANGE: EmbeddingMove(stores.changes, EmbeddingCalls(embedder, stores.passages)),
+        ERASE_JOB: Eraser(stores.archives).erase,
     }
     return Worker(stores.jobs, handlers, signer, uuid7())

@@ -2,10 +2,12 @@
 
 import base64
 import binascii
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from services.common.paging import MOST, Moment, moment_from
+from services.memory.archival.passages import PassageFilter
+from services.memory.archival.places import Place
 from services.memory.model import Refused
 
 
@@ -65,10 +67,19 @@ class VersionPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageList:
-    """Filters of a list of passages."""
+    """Filters of a list of passages; see loci.memory.v1.ListPassagesRequest."""
 
-    agent_id: UUID
+    place: Place
     search: str | None = None
+    filter: PassageFilter = field(default_factory=PassageFilter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveList:
+    """Filters of a list of archives."""
+
+    name: str | None = None
+    agent_id: UUID | None = None
 
 
 def checked_size(size: int, default: int) -> int:

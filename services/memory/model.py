@@ -166,18 +166,72 @@ class EmbeddingModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """An archive as stored, with the counts that ranking needs. `model` is None without vectors."""
+    """An archive as stored, with the counts that ranking needs.
+
+    embedding: the handle it was made for; None: text alone. model: that of its vectors, None before the first.
+    """
 
     id: UUID
     name: str
     description: str | None
+    embedding: str | None
     model: EmbeddingModel | None
     metadata: JsonObject
     passage_count: int
     word_count: int
     created_by_id: UUID
+    last_updated_by_id: UUID
     created_at: datetime
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveDraft:
+    """An archive to create, with its id minted. embedding: a handle, or empty."""
+
+    id: UUID
+    name: str
+    description: str | None = None
+    embedding: str = ""
+    metadata: JsonObject = field(default_factory=dict)
+
+
+class ArchiveChanges(TypedDict, total=False):
+    """New values of those fields of an archive that a client may change."""
+
+    name: str
+    description: str | None
+    metadata: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryFile:
+    """A file as the prompt shows it. `status` as in files.model.FileStatus; `visible_content` is empty unless open."""
+
+    file_id: UUID
+    name: str
+    status: int
+    is_open: bool
+    visible_content: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A folder as the prompt shows it: its open files, and the others by name as far as they are listed."""
+
+    name: str
+    description: str
+    instructions: str
+    files: tuple[DirectoryFile, ...]
+    file_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """What an agent may have in view: so many files, so many characters of each."""
+
+    most_open: int = 5
+    view_chars: int = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +247,7 @@ class AgentMemory:
     passage_count: int = 0
     passage_tags: tuple[str, ...] = ()
     isolated_block_ids: tuple[UUID, ...] = ()
+    directories: tuple[Directory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,9 +261,32 @@ class PassageDraft:
     created_at: datetime | None = None
 
 
+class PassageChanges(TypedDict, total=False):
+    """New values of those fields of a passage that a client may change."""
+
+    text: str
+    tags: tuple[str, ...]
+    metadata: JsonObject
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePiece:
+    """Where in a file a passage is from; see loci.memory.v1.FilePiece. `file_name` is `folder/name`."""
+
+    file_id: UUID
+    file_name: str
+    place: int
+    first_line: int
+    last_line: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A passage as stored; `embedding` is the handle of the model whose vector it has, None without one."""
+    """A passage as stored; `embedding` is the handle of the model whose vector it has, None without one.
+
+    file: set for a piece of a file, whose archive has the id of the folder.
+    """
 
     id: UUID
     archive_id: UUID
@@ -217,8 +295,10 @@ class Passage:
     metadata: JsonObject
     embedding: str | None
     created_by_id: UUID
+    last_updated_by_id: UUID
     created_at: datetime
     updated_at: datetime
+    file: FilePiece | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +322,7 @@ class ToolCall:
     timezone: str = "UTC"
     conversation_id: UUID | None = None
     create_missing_block: bool = False
+    limits: FileLimits = FileLimits()
 
     @property
     def origin(self) -> Origin:
@@ -266,6 +347,16 @@ class CallRecord:
     tool_return: str
     is_error: bool
     changed_block_ids: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueEdit:
+    """A new value that a tool call made of a block, and the call's result."""
+
+    value: str
+    operation: Operation
+    origin: Origin
+    record: CallRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

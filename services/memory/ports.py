@@ -12,10 +12,9 @@ from uuid import UUID
 from services.common.paging import Page, PageOf
 from services.memory.archival.passages import PassageFilter
 from services.memory.archival.search import Part, Ranked, Scope
-from services.memory.lists import BlockList, PassageList, VersionPage
+from services.memory.lists import BlockList, VersionPage
 from services.memory.model import (
     AgentMemory,
-    Archive,
     Block,
     BlockDraft,
     BlockVersion,
@@ -23,9 +22,8 @@ from services.memory.model import (
     EmbeddingModel,
     Operation,
     Origin,
-    Passage,
-    PassageDraft,
     Restored,
+    ValueEdit,
 )
 
 
@@ -35,10 +33,6 @@ class VersionConflict(Exception):
     def __init__(self, block_id: UUID) -> None:
         super().__init__(f"block {block_id} changed meanwhile")
         self.block_id = block_id
-
-
-class ArchiveChanged(Exception):
-    """The agent's default archive is not what the vectors were made for; begin again. Stays in the service."""
 
 
 class CallRepeated(Exception):
@@ -60,8 +54,6 @@ class BlockByLabel:
     label: str
 
 
-# Archive and passage.
-PassageKey = tuple[UUID, UUID]
 BlockKey = BlockById | BlockByLabel
 
 
@@ -74,28 +66,14 @@ class EditView:
     block: Block | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewPassages:
-    """Passages with their words and vectors, for the default archive of an agent.
-
-    archive_name: of the archive when it must be made, else None. model: of the vectors, None where there are
-    none; a vector may be None also with a model. search_words: see `words.to_index`.
-    """
-
-    agent_id: UUID
-    archive_id: UUID
-    archive_name: str | None
-    model: EmbeddingModel | None
-    drafts: Sequence[PassageDraft]
-    search_words: Sequence[Sequence[str]]
-    vectors: Sequence[Sequence[float] | None]
-
-
 class Embedder(Protocol):
     """Turns texts into vectors."""
 
     async def embed(self, handle: str, texts: Sequence[str], seconds: float) -> list[list[float]]:
         """One vector per text, all of one length, by that model. Raises LociError, also after `seconds`."""
+
+    async def check(self, handle: str, seconds: float) -> None:
+        """Raises NotFound (MODEL_NOT_FOUND) for a handle that is not configured."""
 
 
 class BlockStore(Protocol):
@@ -120,6 +98,13 @@ class BlockStore(Protocol):
 
         `after` carries the version that was read. Raises VersionConflict when that, or the call key, is
         stale.
+        """
+
+    async def commit_values(self, organization_id: UUID, before: Block, edits: Sequence[ValueEdit]) -> list[Block]:
+        """Stores a version with its row of history and the call's result for each edit: all or nothing.
+
+        `before` is the block that the first edit was made of, the others were made one of another. Raises
+        VersionConflict when it, or the key of a call, is stale.
         """
 
     async def delete(self, organization_id: UUID, block_id: UUID) -> None:
@@ -179,33 +164,6 @@ class CallStore(Protocol):
         """Deletes at most `limit` of the oldest results, of all tenants; returns how many."""
 
 
-class PassageStore(Protocol):
-    """Archives and their passages."""
-
-    async def archives(self, organization_id: UUID, agent_id: UUID) -> list[Archive]:
-        """Of an agent, the default one first."""
-
-    async def default_archive(self, organization_id: UUID, agent_id: UUID) -> Archive | None:
-        """The archive that new passages go into."""
-
-    async def embedding_model(self, handle: str, dimensions: int) -> EmbeddingModel:
-        """Known from now on, if it was not."""
-
-    async def insert(
-        self, organization_id: UUID, user_id: UUID, new: NewPassages, record: CallRecord | None = None
-    ) -> list[Passage]:
-        """Stores passages, tags, vectors, the archive if it is missing, the call's result: all or nothing.
-
-        Ids that are there already are left as they are. Raises ArchiveChanged, CallRepeated.
-        """
-
-    async def delete(self, organization_id: UUID, agent_id: UUID, passage_id: UUID) -> None:
-        """From an archive of the agent. Raises NotFound (PASSAGE_NOT_FOUND)."""
-
-    async def by_keys(self, organization_id: UUID, keys: Sequence[PassageKey]) -> dict[PassageKey, Passage]:
-        """Those that still exist."""
-
-
 class Rankings(Protocol):
     """Passages in the order in which they answer a question; the best `limit` of those that are wanted."""
 
@@ -237,6 +195,3 @@ class Lists(Protocol):
 
     async def versions(self, organization_id: UUID, block_id: UUID, page: VersionPage) -> PageOf[BlockVersion]:
         """Raises NotFound (BLOCK_NOT_FOUND)."""
-
-    async def passages(self, organization_id: UUID, wanted: PassageList, page: Page) -> PageOf[Passage]:
-        """Raises NotFound (PASSAGE_NOT_FOUND) for a cursor that does not exist."""

@@ -9,6 +9,7 @@ import asyncpg
 
 from services.memory.adapters import rows
 from services.memory.adapters.blocks import attach_blocks, create_blocks
+from services.memory.adapters.files.views import DIRECTORIES, directories_of
 from services.memory.adapters.rows import ARCHIVE_COLUMNS, BLOCK_COLUMNS
 from services.memory.model import AgentMemory, Archive, BlockDraft, Origin
 
@@ -19,7 +20,8 @@ LEFT JOIN memory.embedding_models e ON e.id = a.model_id
 WHERE m.organization_id = $1"""
 
 # One row per block, or one row of nulls. What belongs to the archives is computed once and stands in every
-# row; the tags are read by leaps over the index, one per tag, not one per passage.
+# row; the tags are read by leaps over the index, one per tag, not one per passage. Directories are long, and stand in
+# the first row alone.
 _MEMORY = f"""
 WITH RECURSIVE archive AS MATERIALIZED (
     SELECT {ARCHIVE_COLUMNS}, m.is_default, m.attached_at
@@ -36,6 +38,7 @@ WITH RECURSIVE archive AS MATERIALIZED (
     FROM tag WHERE tag IS NOT NULL AND place < 100
 )
 SELECT {BLOCK_COLUMNS}, i.block_id IS NOT NULL AS isolated,
+    CASE WHEN row_number() OVER (ORDER BY k.position, b.id) = 1 THEN ({DIRECTORIES}) END AS directories,
     (SELECT jsonb_agg(to_jsonb(archive) ORDER BY is_default DESC, attached_at, id) FROM archive) AS archives,
     ARRAY(SELECT DISTINCT tag FROM tag WHERE tag IS NOT NULL ORDER BY tag LIMIT 100) AS passage_tags
 FROM (SELECT $1::uuid AS organization_id) o
@@ -88,6 +91,8 @@ _FORGET = (
     "DELETE FROM memory.agent_blocks WHERE organization_id = $1 AND agent_id = $2",
     "DELETE FROM memory.conversation_blocks WHERE organization_id = $1 AND agent_id = $2",
     "DELETE FROM memory.agent_archives WHERE organization_id = $1 AND agent_id = $2",
+    "DELETE FROM memory.agent_files WHERE organization_id = $1 AND agent_id = $2",
+    "DELETE FROM memory.agent_folders WHERE organization_id = $1 AND agent_id = $2",
     "DELETE FROM memory.applied_calls WHERE organization_id = $1 AND agent_id = $2",
 )
 
@@ -108,6 +113,7 @@ class PostgresAgents:
             passage_count=sum(archive.passage_count for archive in archives),
             passage_tags=tuple(found[0]["passage_tags"]),
             isolated_block_ids=tuple(row["id"] for row in found if row["isolated"]),
+            directories=directories_of(found[0]["directories"]),
         )
 
     async def memories(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> list[AgentMemory]:
@@ -147,4 +153,5 @@ class PostgresAgents:
 
 def _archive_of_json(value: dict[str, Any]) -> Archive:
     """An archive from the JSON of a row: ids and times are texts there."""
-    return rows.archive(rows.from_json(value, ids=("id", "created_by_id"), times=("created_at", "updated_at")))
+    ids, times = ("id", "created_by_id", "last_updated_by_id"), ("created_at", "updated_at")
+    return rows.archive(rows.from_json(value, ids=ids, times=times))

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from services.memory.model import Archive, Block, CallRecord, EmbeddingModel, Passage
+from services.memory.model import Archive, Block, CallRecord, EmbeddingModel, FilePiece, Passage
 
 BLOCK_COLUMNS = ", ".join(
     f"b.{name}"
@@ -35,9 +35,22 @@ BLOCK_COLUMNS = ", ".join(
     )
 )
 ARCHIVE_COLUMNS = (
-    "a.id, a.name, a.description, a.model_id, e.handle, e.dimensions, a.metadata, a.passage_count, "
-    "a.word_count, a.created_by_id, a.created_at, a.updated_at"
+    "a.id, a.name, a.description, a.embedding, a.model_id, e.handle, e.dimensions, a.metadata, a.passage_count, "
+    "a.word_count, a.created_by_id, a.last_updated_by_id, a.created_at, a.updated_at"
 )
+# Of passages `p`, and of what PASSAGE_JOINS adds.
+PASSAGE_COLUMNS = (
+    "p.id, p.archive_id, p.text, p.tags, p.metadata, p.created_by_id, p.last_updated_by_id, p.created_at, "
+    "p.updated_at, p.file_id, p.place, p.first_line, p.last_line, e.handle, f.name AS file, d.name AS folder"
+)
+PASSAGE_JOINS = """
+JOIN memory.archives a ON a.organization_id = p.organization_id AND a.id = p.archive_id
+LEFT JOIN memory.passage_vectors v ON v.organization_id = p.organization_id AND v.archive_id = p.archive_id
+    AND v.passage_id = p.id AND v.model_id = a.model_id
+LEFT JOIN memory.embedding_models e ON e.id = v.model_id
+LEFT JOIN memory.files f ON f.organization_id = p.organization_id AND f.id = p.file_id
+LEFT JOIN memory.folders d ON d.organization_id = p.organization_id AND d.id = f.folder_id
+"""
 RECORD_COLUMNS = (
     "c.call_key, c.agent_id AS call_agent_id, c.tool_name, c.arguments_hash, c.tool_return, c.is_error, "
     "c.changed_block_ids"
@@ -83,18 +96,20 @@ def archive(row: Row) -> Archive:
         id=row["id"],
         name=row["name"],
         description=row["description"],
+        embedding=row["embedding"],
         model=model,
         metadata=row["metadata"],
         passage_count=row["passage_count"],
         word_count=row["word_count"],
         created_by_id=row["created_by_id"],
+        last_updated_by_id=row["last_updated_by_id"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
     )
 
 
 def passage(row: Row) -> Passage:
-    """A row with the columns of passages, and `handle`: of the model whose vector it has."""
+    """A row with PASSAGE_COLUMNS."""
     return Passage(
         id=row["id"],
         archive_id=row["archive_id"],
@@ -103,8 +118,20 @@ def passage(row: Row) -> Passage:
         metadata=row["metadata"],
         embedding=row["handle"],
         created_by_id=row["created_by_id"],
+        last_updated_by_id=row["last_updated_by_id"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
+        file=None if row["file_id"] is None else _piece(row),
+    )
+
+
+def _piece(row: Row) -> FilePiece:
+    return FilePiece(
+        file_id=row["file_id"],
+        file_name=f"{row['folder']}/{row['file']}",
+        place=row["place"],
+        first_line=row["first_line"],
+        last_line=row["last_line"],
     )
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import IntEnum
 from math import hypot, isfinite
 from uuid import UUID, uuid5
 
 from services.memory.core.blocks import json_without_nul, unique_tags, without_nul
-from services.memory.model import PassageDraft, Refused
+from services.memory.model import PassageChanges, PassageDraft, Refused
 
 LONGEST_TEXT = 1_000_000
 LONGEST_QUERY = 10_000
@@ -29,12 +30,21 @@ class PassageFilter:
     end: datetime | None = None
 
 
+class SearchMode(IntEnum):
+    """How to search; the numbers are those of the proto."""
+
+    HYBRID = 1
+    VECTOR = 2
+    TEXT = 3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageQuery:
-    """What to look for, and how many passages at most."""
+    """What to look for and how, and how many passages at most."""
 
     text: str
     top_k: int = 5
+    mode: SearchMode = SearchMode.HYBRID
     filter: PassageFilter = field(default_factory=PassageFilter)
 
 
@@ -48,17 +58,33 @@ def checked_drafts(drafts: Sequence[PassageDraft]) -> list[PassageDraft]:
 
 
 def _checked(draft: PassageDraft) -> PassageDraft:
-    text = without_nul(draft.text)
+    return replace(
+        draft,
+        text=_checked_text(draft.text),
+        tags=unique_tags(draft.tags, "PASSAGE_INVALID"),
+        metadata=json_without_nul(draft.metadata),
+    )
+
+
+def _checked_text(text: str) -> str:
+    text = without_nul(text)
     if not 1 <= len(text) <= LONGEST_TEXT:
         raise Refused("PASSAGE_INVALID", f"a passage has 1 to {LONGEST_TEXT} characters, this one {len(text)}")
     if not text.strip():
         raise Refused("PASSAGE_INVALID", "a passage is more than blanks")
-    return replace(
-        draft,
-        text=text,
-        tags=unique_tags(draft.tags, "PASSAGE_INVALID"),
-        metadata=json_without_nul(draft.metadata),
-    )
+    return text
+
+
+def checked_changes(changes: PassageChanges) -> PassageChanges:
+    """The changes as they will be stored. Raises Refused (PASSAGE_INVALID)."""
+    checked = changes.copy()
+    if "text" in changes:
+        checked["text"] = _checked_text(changes["text"])
+    if "tags" in changes:
+        checked["tags"] = unique_tags(changes["tags"], "PASSAGE_INVALID")
+    if "metadata" in changes:
+        checked["metadata"] = json_without_nul(changes["metadata"])
+    return checked
 
 
 def checked_query(query: PassageQuery) -> PassageQuery:
@@ -92,8 +118,3 @@ def unit_vector(values: Vector) -> list[float] | None:
 def id_of_call(organization_id: UUID, call_key: str) -> UUID:
     """The id of the passage that a tool call stores: derived from its key (UUID version 5)."""
     return uuid5(organization_id, f"passage {call_key}")
-
-
-def id_of_default_archive(agent_id: UUID) -> UUID:
-    """The id of an agent's own archive, so that two first insertions make one archive (UUID version 5)."""
-    return uuid5(agent_id, "default archive")

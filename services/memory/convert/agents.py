@@ -1,13 +1,14 @@
 """An agent's memory as a whole and its tools: protobuf to plain values and back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
-from services.memory.convert import blocks, ids, passages
+from services.memory.convert import agent_files, archives, blocks, ids
 from services.memory.core.blocks import without_nul
+from services.memory.files.model import Folder
 from services.memory.model import (
     AgentMemory,
     Origin,
@@ -34,6 +35,7 @@ def tool_call(request: agent_pb.ApplyToolRequest, organization_id: UUID, user_id
         timezone=request.timezone or "UTC",
         conversation_id=ids.conversation_id(request.conversation_id),
         create_missing_block=request.create_missing_block,
+        limits=agent_files.file_limits(request),
     )
 
 
@@ -64,15 +66,17 @@ def copy_request(request: agent_pb.CopyBlocksRequest, organization_id: UUID, use
     )
 
 
-def memory_message(memory: AgentMemory) -> agent_pb.AgentMemory:
-    """An agent's memory on the wire."""
+def memory_message(memory: AgentMemory, folders: Sequence[Folder] = ()) -> agent_pb.AgentMemory:
+    """An agent's memory on the wire, in a batch with its folders."""
     return agent_pb.AgentMemory(
         agent_id=to_public("agent", memory.agent_id),
         blocks=[blocks.block_message(block) for block in memory.blocks],
-        archives=[passages.archive_message(archive) for archive in memory.archives],
+        archives=[archives.archive_message(archive) for archive in memory.archives],
         passage_count=memory.passage_count,
         passage_tags=memory.passage_tags,
         isolated_block_ids=[to_public("block", one) for one in memory.isolated_block_ids],
+        directories=map(agent_files.directory_message, memory.directories),
+        folders=map(agent_files.folder_message, folders),
     )
 
 

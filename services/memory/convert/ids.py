@@ -15,6 +15,11 @@ def block_id(text: str) -> UUID:
     return from_public("block", text)
 
 
+def archive_id(text: str) -> UUID:
+    """Of `archive-<uuid>`."""
+    return from_public("archive", text)
+
+
 def passage_id(text: str) -> UUID:
     """Of `passage-<uuid>`."""
     return from_public("passage", text)

@@ -13,14 +13,17 @@ from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, L
 from services.common.ids import uuid7
 from services.memory.archival.archive import Archival
 from services.memory.archival.passages import PassageFilter, PassageQuery, id_of_call
+from services.memory.archival.places import OfAgent
 from services.memory.core import blocks, diffs, patches
 from services.memory.core.blocks import Edit
-from services.memory.core.edits import Conflicts
+from services.memory.core.edits import Conflicts, persist
+from services.memory.core.lines import Lines
 from services.memory.core.patches import Part
-from services.memory.model import Block, BlockDraft, CallRecord, PassageDraft, Refused, ToolCall, ToolResult
-from services.memory.ports import AgentStore, BlockStore, CallRepeated, CallStore, VersionConflict
+from services.memory.model import Block, BlockDraft, CallRecord, PassageDraft, Refused, ToolCall, ToolResult, ValueEdit
+from services.memory.ports import AgentStore, CallRepeated, CallStore, VersionConflict
 from services.memory.ports_copies import CopyStore
 from services.memory.tools.arguments import Arguments
+from services.memory.tools.file_tools import FILE_TOOLS, FileTools
 from services.memory.tools.telling import told_of, zone_of
 
 Operation = Callable[[str], Edit]
@@ -54,7 +57,7 @@ _ENDS = {
     "memory_finish_edits": "Your memory edits are complete.",
     "finish_rethinking_memory": "Your rethinking of memory is complete.",
 }
-TOOL_NAMES = (*_EDITS, *_ENDS, _INSERT, _SEARCH)
+TOOL_NAMES = (*_EDITS, *_ENDS, _INSERT, _SEARCH, *FILE_TOOLS)
 _SUMMARY_DESCRIPTION = "Summary of earlier messages"
 
 
@@ -63,19 +66,21 @@ class Tools:
 
     def __init__(
         self,
-        block_store: BlockStore,
+        lines: Lines,
         agents: AgentStore,
         copies: CopyStore,
         calls: CallStore,
         archival: Archival,
         conflicts: Conflicts,
+        files: FileTools,
     ) -> None:
-        self._blocks = block_store
+        self._lines = lines
         self._agents = agents
         self._copies = copies
         self._calls = calls
         self._archival = archival
         self._conflicts = conflicts
+        self._files = files
 
     async def apply(self, call: ToolCall) -> ToolResult:
         """Applies the call, or returns the result of the time it was applied.
@@ -98,6 +103,8 @@ class Tools:
                 return await self._insert(call, given)
             if call.tool_name == _SEARCH:
                 return await self._search(call, given)
+            if call.tool_name in FILE_TOOLS:
+                return await self._with_files(call, given)
         except Refused as refused:
             return await self._answer(call, refused.message, is_error=True)
         except CallRepeated:
@@ -115,15 +122,17 @@ class Tools:
                 if _may_create(call):
                     return await self._create(call, label, operation)
                 raise blocks.unknown_label(label, view.labels)
-            after, edit = blocks.edited(view.block, operation)
-            told = blocks.report(after, edit)
-            if after == view.block:
-                return await self._answer(call, told, is_error=False)
-            record = _record(call, told, is_error=False)
-            stored = await self._blocks.commit(call.organization_id, after, edit.operation, call.origin, record)
-            return ToolResult(tool_return=told, is_error=False, changed_blocks=(stored,))
+            edit, stored = await self._lines.join(call.organization_id, view.block, make)
+            if stored is None:
+                return await self._answer(call, edit.record.tool_return, is_error=False)
+            return ToolResult(tool_return=edit.record.tool_return, is_error=False, changed_blocks=(stored,))
 
-        return await self._conflicts.settle(once)
+        def make(block: Block) -> ValueEdit:
+            after, edit = blocks.edited(block, operation)
+            record = _record(call, blocks.report(after, edit), is_error=False)
+            return ValueEdit(value=after.value, operation=edit.operation, origin=call.origin, record=record)
+
+        return await persist(once)
 
     async def _patch(self, call: ToolCall, parts: list[Part]) -> ToolResult:
         """A patch on several blocks: all of it or nothing."""
@@ -168,7 +177,7 @@ class Tools:
         record = _record(call, told, is_error=False)
         try:
             await self._archival.insert(
-                call.organization_id, call.user_id, call.agent_id, [draft], call.embedding, record
+                call.organization_id, call.user_id, OfAgent(call.agent_id), [draft], call.embedding, record
             )
         except Aborted:
             raise
@@ -195,8 +204,14 @@ class Tools:
                 end=given.time("end_datetime", zone, end=True),
             ),
         )
-        found = await self._archival.search(call.organization_id, call.agent_id, query)
+        found = await self._archival.search(call.organization_id, OfAgent(call.agent_id), query)
         return await self._answer(call, told_of(found, zone), is_error=False)
+
+    async def _with_files(self, call: ToolCall, given: Arguments) -> ToolResult:
+        kept = await self._calls.find(call.organization_id, call.call_key)
+        if kept is None:
+            kept = await self._files.apply(call, given, partial(_record, call, is_error=False))
+        return await self._repeat(call, kept)
 
     async def _answer(self, call: ToolCall, told: str, *, is_error: bool) -> ToolResult:
         """Keeps a result that changes nothing, unless there is one already, which then is the answer."""

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from services.memory.archival.archive import Found
+from services.memory.archival.retrieval import Found
 
 
 def zone_of(name: str) -> tzinfo:

@@ -12,7 +12,6 @@ from services.memory.archival.passages import (
     checked_drafts,
     checked_query,
     id_of_call,
-    id_of_default_archive,
     to_embed,
     unit_vector,
 )
@@ -75,4 +74,4 @@ def test_ids_derive_from_the_tenant_and_the_key() -> None:
     organization, other = UUID(int=1), UUID(int=2)
     assert id_of_call(organization, "k") == id_of_call(organization, "k")
     ids = {id_of_call(organization, "k"), id_of_call(organization, "l"), id_of_call(other, "k")}
-    assert len(ids | {id_of_default_archive(organization)}) == 4
+    assert len(ids) == 3

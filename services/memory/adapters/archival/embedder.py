@@ -24,6 +24,13 @@ class GatewayEmbedder:
             raise Internal(f"{handle} answered with vectors that do not fit the texts", reason="EMBEDDING_INVALID")
         return vectors
 
+    async def check(self, handle: str, seconds: float) -> None:
+        request = model_service_pb2.GetEmbeddingModelRequest(handle=handle)
+        try:
+            await self._models.GetEmbeddingModel(request, timeout=seconds, wait_for_ready=True)
+        except grpc.RpcError as error:
+            raise from_rpc(error) from None
+
     async def _ask(self, request: model_service_pb2.EmbedRequest, seconds: float) -> model_service_pb2.EmbedResponse:
         """Waits for the gateway to be there, and asks again where the connection broke, not where it failed.
 

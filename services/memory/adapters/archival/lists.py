@@ -1,0 +1,152 @@
+"""Pages of archives and passages, with SQLAlchemy: `ports.ArchivalLists`."""
+
+from typing import Any, assert_never
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, FromClause, Select, Subquery, and_, func, select, true
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common.paging import Page, PageOf
+from services.memory.adapters import rows
+from services.memory.adapters.archival.places import refuse_missing
+from services.memory.adapters.pages import bounds, cut_rows, ordered, page_of
+from services.memory.adapters.schema import (
+    agent_archives,
+    archives,
+    embedding_models,
+    passage_tags,
+    passage_vectors,
+    passages,
+)
+from services.memory.adapters.schema_files import agent_folders, files, folders
+from services.memory.archival.passages import PassageFilter
+from services.memory.archival.places import FoldersOfAgent, InArchive, InFolder, OfAgent, OfTenant, Place
+from services.memory.lists import ArchiveList, PassageList
+from services.memory.model import Archive, Passage
+
+
+class SqlArchivalLists:
+    """`ports.ArchivalLists`."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def passages(self, organization_id: UUID, wanted: PassageList, page: Page) -> PageOf[Passage]:
+        within = passages.c.archive_id.in_(_archive_ids(organization_id, wanted.place))
+        async with self._engine.connect() as connection:
+            limits = await bounds(connection, passages, organization_id, page, "PASSAGE", within)
+            query = _passages(organization_id, wanted, page, limits)
+            found = cut_rows((await connection.execute(query)).all(), page)
+            if not found.items and not await _exists(connection, organization_id, wanted.place):
+                refuse_missing(wanted.place)
+        return PageOf(tuple(rows.passage(row._asdict()) for row in found.items), found.next_token)
+
+    async def archives(self, organization_id: UUID, wanted: ArchiveList, page: Page) -> PageOf[Archive]:
+        query = (
+            select(archives, embedding_models.c.handle, embedding_models.c.dimensions)
+            .outerjoin(embedding_models, embedding_models.c.id == archives.c.model_id)
+            .where(archives.c.organization_id == organization_id, archives.c.kind == 1)
+        )
+        if wanted.name is not None:
+            query = query.where(archives.c.name == wanted.name)
+        if wanted.agent_id is not None:
+            query = query.where(archives.c.id.in_(_archive_ids(organization_id, OfAgent(wanted.agent_id))))
+        async with self._engine.connect() as connection:
+            found = await page_of(connection, query, archives, organization_id, page, "ARCHIVE")
+        return PageOf(tuple(rows.archive(row._asdict()) for row in found.items), found.next_token)
+
+
+def _archive_ids(organization_id: UUID, place: Place) -> Select[tuple[UUID]]:
+    """See `places.archive_ids`."""
+    match place:
+        case OfAgent():
+            return select(agent_archives.c.archive_id.label("id")).where(
+                agent_archives.c.organization_id == organization_id, agent_archives.c.agent_id == place.agent_id
+            )
+        case FoldersOfAgent():
+            return select(agent_folders.c.folder_id.label("id")).where(
+                agent_folders.c.organization_id == organization_id, agent_folders.c.agent_id == place.agent_id
+            )
+        case InArchive():
+            return _of_kind(organization_id, 1).where(archives.c.id == place.archive_id)
+        case InFolder():
+            return _of_kind(organization_id, 2).where(archives.c.id == place.folder_id)
+        case OfTenant():
+            return _of_kind(organization_id, 1)
+        case _:
+            assert_never(place)
+
+
+def _of_kind(organization_id: UUID, kind: int) -> Select[tuple[UUID]]:
+    return select(archives.c.id).where(archives.c.organization_id == organization_id, archives.c.kind == kind)
+
+
+def _passages(organization_id: UUID, wanted: PassageList, page: Page, limits: list[ColumnElement[bool]]) -> Select[Any]:
+    """The page's rows (see rows.PASSAGE_COLUMNS). Of each archive its own first ones are read, in its index's order."""
+    of = _archive_ids(organization_id, wanted.place).subquery("of")
+    first = (
+        select(*(column for column in passages.c if column.name != "words"))
+        .where(
+            passages.c.organization_id == organization_id,
+            passages.c.archive_id == of.c.id,
+            *limits,
+            *_filters(of, organization_id, wanted.filter),
+        )
+        .correlate(of)
+    )
+    if wanted.search:
+        first = first.where(passages.c.text.icontains(wanted.search, autoescape=True))
+    p = ordered(first, passages, page).lateral("p")
+    query = select(p, embedding_models.c.handle, files.c.name.label("file"), folders.c.name.label("folder"))
+    return ordered(_joined(query.select_from(of.join(p, true())), p), p, page)
+
+
+def _joined(query: Select[Any], p: FromClause) -> Select[Any]:
+    """With the model whose vector each has, and the names of its file."""
+    tenant, archive = p.c.organization_id, p.c.archive_id
+    vectors, models = passage_vectors.c, embedding_models.c
+    with_vector = and_(
+        vectors.organization_id == tenant,
+        vectors.archive_id == archive,
+        vectors.passage_id == p.c.id,
+        vectors.model_id == archives.c.model_id,
+    )
+    return (
+        query.join(archives, and_(archives.c.organization_id == tenant, archives.c.id == archive))
+        .outerjoin(passage_vectors, with_vector)
+        .outerjoin(embedding_models, models.id == vectors.model_id)
+        .outerjoin(files, and_(files.c.organization_id == tenant, files.c.id == p.c.file_id))
+        .outerjoin(folders, and_(folders.c.organization_id == tenant, folders.c.id == files.c.folder_id))
+    )
+
+
+def _filters(of: Subquery, organization_id: UUID, wanted: PassageFilter) -> list[ColumnElement[bool]]:
+    filters: list[ColumnElement[bool]] = []
+    if wanted.tags:
+        filters.append(passages.c.id.in_(_tagged(of, organization_id, wanted)))
+    if wanted.start is not None:
+        filters.append(passages.c.created_at >= wanted.start)
+    if wanted.end is not None:
+        filters.append(passages.c.created_at <= wanted.end)
+    return filters
+
+
+def _tagged(of: Subquery, organization_id: UUID, wanted: PassageFilter) -> Select[tuple[UUID]]:
+    """Ids of the passages of the archive `of` that have any, or all, of the tags."""
+    tagged = (
+        select(passage_tags.c.passage_id)
+        .where(
+            passage_tags.c.organization_id == organization_id,
+            passage_tags.c.archive_id == of.c.id,
+            passage_tags.c.tag.in_(wanted.tags),
+        )
+        .correlate(of)
+    )
+    if wanted.match_all_tags:
+        tagged = tagged.group_by(passage_tags.c.passage_id).having(func.count() == len(wanted.tags))
+    return tagged
+
+
+async def _exists(connection: AsyncConnection, organization_id: UUID, place: Place) -> bool:
+    query = _archive_ids(organization_id, place).limit(1)
+    return (await connection.execute(query)).first() is not None
