@@ -32,6 +32,9 @@ SET worker_id = NULL, leased_until = NULL, again = false, failures = CASE WHEN $
     not_before = CASE WHEN again THEN now() ELSE now() + make_interval(secs => $3) END
 WHERE id = $1 AND worker_id = $2
 """
+_WITHDRAW = """
+DELETE FROM memory.jobs WHERE organization_id = $1 AND kind = $2 AND subject = $3 AND worker_id IS NULL RETURNING true
+"""
 
 
 class PostgresJobs:
@@ -63,3 +66,8 @@ async def add_job(
 ) -> None:
     """Asks for work within the caller's transaction; see `JobStore.add`."""
     await executor.execute(_ADD, uuid7(), organization_id, kind, subject, seconds)
+
+
+async def withdraw_job(connection: asyncpg.Connection, organization_id: UUID, kind: str, subject: str) -> bool:
+    """Takes work back within the caller's transaction; False where it is not asked for, or somebody has it."""
+    return await connection.fetchval(_WITHDRAW, organization_id, kind, subject) is not None

@@ -20,7 +20,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from services.memory.adapters.schema import metadata as metadata
 
@@ -90,6 +90,7 @@ files = Table(
     Column("media_type", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("sha256", LargeBinary, nullable=False),
+    Column("upload_id", Uuid),
     Column("status", SmallInteger, nullable=False, server_default=text("1")),
     Column("error", Text),
     _number("chunk_count", 0),
@@ -101,7 +102,6 @@ files = Table(
     _time("updated_at"),
     PrimaryKeyConstraint("organization_id", "id"),
     UniqueConstraint("organization_id", "folder_id", "name", name="files_name_key"),
-    _folder_key("files_folder_fkey"),
     Index("files_by_creation", "organization_id", "folder_id", "created_at", "id"),
 )
 
@@ -109,11 +109,10 @@ file_uploads = Table(
     "file_uploads",
     metadata,
     _id("organization_id"),
-    _id("file_id"),
+    _id("upload_id"),
     Column("part", Integer, nullable=False),
     Column("data", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("organization_id", "file_id", "part"),
-    _file_key("file_uploads_file_fkey"),
+    PrimaryKeyConstraint("organization_id", "upload_id", "part"),
 )
 
 file_pages = Table(
@@ -125,6 +124,9 @@ file_pages = Table(
     Column("first_line", Integer, nullable=False),
     Column("last_line", Integer, nullable=False),
     Column("text", Text, nullable=False),
+    Column("continued", Boolean, nullable=False, server_default=text("false")),
+    _number("first_place", 0),
+    Column("cuts", ARRAY(Integer), nullable=False, server_default=text("'{}'")),
     PrimaryKeyConstraint("organization_id", "file_id", "page"),
     _file_key("file_pages_file_fkey"),
 )

@@ -53,6 +53,7 @@ class ModelMoved(Exception):
 class Parsed:
     """What follows the pages of a file that was parsed."""
 
+    pages: int
     lines: int
     characters: int
     chunks: int
@@ -63,13 +64,6 @@ class Parser(Protocol):
 
     def parse(self, kind: Kind, data: AsyncIterator[bytes]) -> AsyncIterator[TextPage | Parsed]:
         """The pages in order, then one Parsed. Raises Unparsable."""
-
-
-class EmbeddingModels(Protocol):
-    """The embedding models that are configured."""
-
-    async def check(self, handle: str) -> None:
-        """Raises NotFound (MODEL_NOT_FOUND)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +122,7 @@ class FolderStore(Protocol):
         """The folder at once, what was in it by FOLDER_JOB. Raises NotFound (FOLDER_NOT_FOUND)."""
 
     async def empty(self, organization_id: UUID, folder_id: UUID) -> bool:
-        """Removes a part of what a deleted folder left; False when there is no more."""
+        """Removes some files that a deleted folder left; False when there are none."""
 
     async def count(self, organization_id: UUID) -> tuple[int, int]:
         """Folders and files."""
@@ -151,11 +145,12 @@ class UploadStore(Protocol):
     ) -> tuple[File, bool]:
         """The file, with its job, and whether these bytes were taken: all or nothing.
 
-        Raises NotFound (FOLDER_NOT_FOUND), AlreadyExists (FILE_NAME_TAKEN).
+        Raises NotFound (FOLDER_NOT_FOUND), AlreadyExists (FILE_NAME_TAKEN), Aborted (FILE_INVALID) for an upload that
+        was dropped meanwhile.
         """
 
     async def drop(self, organization_id: UUID, upload_id: UUID) -> None:
-        """Removes the parts of an upload unless a file has them."""
+        """Removes the parts of an upload that became no file."""
 
     def parts(self, organization_id: UUID, upload_id: UUID) -> AsyncIterator[bytes]:
         """The bytes, a part at a time."""

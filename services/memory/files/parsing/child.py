@@ -1,7 +1,7 @@
 """The limited child in which a file is parsed: it holds nothing, may use little, and a crash ends it alone.
 
 Stdin: a line of JSON (`format`, `cutting`), then the file's bytes. Stdout, lines of JSON: one per page, the fields of
-`model.TextPage`; then one with `lines`, `characters` and `chunks`, or one with `error`, a sentence.
+`model.TextPage`; then one, those of `ports.Parsed`, or one with `error`, a sentence.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ def text_of(kind: Format, data: bytes) -> str:
 def answer(kind: Format, cutting: Cutting, data: bytes) -> Iterator[dict[str, Any]]:
     """The lines of the answer."""
     text = text_of(kind, data)
-    line, place = 0, 0
+    pages, line, place = 0, 0, 0
     for page in pages_of(text):
         pieces = cuts(page.text, cutting)
         yield {
@@ -60,8 +60,8 @@ def answer(kind: Format, cutting: Cutting, data: bytes) -> Iterator[dict[str, An
             "cuts": pieces,
             "text": page.text,
         }
-        line, place = page.last_line, place + len(pieces)
-    yield {"lines": line, "characters": len(text), "chunks": place}
+        pages, line, place = pages + 1, page.last_line, place + len(pieces)
+    yield {"pages": pages, "lines": line, "characters": len(text), "chunks": place}
 
 
 def main() -> None:

@@ -37,6 +37,8 @@ CREATE TABLE memory.files (
     media_type text NOT NULL,
     size bigint NOT NULL,
     sha256 bytea NOT NULL,
+    -- Where its bytes are, until they are parsed: whoever parses after a crash begins with them.
+    upload_id uuid,
     status smallint NOT NULL DEFAULT 1,
     error text,
     chunk_count integer NOT NULL DEFAULT 0,
@@ -47,21 +49,18 @@ CREATE TABLE memory.files (
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT files_pkey PRIMARY KEY (organization_id, id),
-    CONSTRAINT files_name_key UNIQUE (organization_id, folder_id, name),
-    CONSTRAINT files_folder_fkey FOREIGN KEY (organization_id, folder_id)
-        REFERENCES memory.folders (organization_id, id) ON DELETE CASCADE
+    -- No key of the folder's: that goes at once, and its files, which nobody finds any more, after it in portions.
+    CONSTRAINT files_name_key UNIQUE (organization_id, folder_id, name)
 ) WITH (fillfactor = 80);
 CREATE INDEX files_by_creation ON memory.files (organization_id, folder_id, created_at, id);
 
--- The bytes as uploaded, until they are parsed: whoever parses after a crash begins with them.
+-- Bytes as they come in, each part a transaction of its own. An upload becomes a file, or is removed.
 CREATE TABLE memory.file_uploads (
     organization_id uuid NOT NULL,
-    file_id uuid NOT NULL,
+    upload_id uuid NOT NULL,
     part integer NOT NULL,
     data bytea NOT NULL,
-    CONSTRAINT file_uploads_pkey PRIMARY KEY (organization_id, file_id, part),
-    CONSTRAINT file_uploads_file_fkey FOREIGN KEY (organization_id, file_id)
-        REFERENCES memory.files (organization_id, id) ON DELETE CASCADE
+    CONSTRAINT file_uploads_pkey PRIMARY KEY (organization_id, upload_id, part)
 );
 ALTER TABLE memory.file_uploads ALTER COLUMN data SET STORAGE EXTERNAL;
 
@@ -74,6 +73,11 @@ CREATE TABLE memory.file_pages (
     first_line integer NOT NULL,
     last_line integer NOT NULL,
     text text NOT NULL,
+    -- The page ends in the middle of a line that is too long for one.
+    continued boolean NOT NULL DEFAULT false,
+    -- Where its pieces begin and end (pairs), and the place in the file of the first of them.
+    first_place integer NOT NULL DEFAULT 0,
+    cuts integer[] NOT NULL DEFAULT '{}',
     CONSTRAINT file_pages_pkey PRIMARY KEY (organization_id, file_id, page),
     CONSTRAINT file_pages_file_fkey FOREIGN KEY (organization_id, file_id)
         REFERENCES memory.files (organization_id, id) ON DELETE CASCADE
