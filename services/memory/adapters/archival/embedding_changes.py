@@ -66,7 +66,7 @@ _UPDATE = """
 UPDATE memory.embedding_changes c
 SET from_embedding = $4, from_model_id = $5, to_embedding = $6, to_model_id = $7, state = $8, rolling_back = $9,
     error = nullif($10, ''), reached_at = $11, reached_id = $12, updated_at = now(),
-    completed_at = CASE WHEN $8 = 2 THEN coalesce(c.completed_at, now()) ELSE c.completed_at END
+    completed_at = CASE WHEN $8 = 2::smallint THEN coalesce(c.completed_at, now()) ELSE c.completed_at END
 WHERE c.organization_id = $1 AND c.archive_id = $2 AND c.id = $3
 """
 _REACHED = """
