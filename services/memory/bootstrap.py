@@ -121,7 +121,9 @@ def build(
     conflicts = Conflicts()
     archival = Archival(stores.passages, stores.archives, stores.rankings, embedder, search_seconds=search_seconds)
     files = FileTools(stores.agent_files, stores.calls, archival)
-    tools = Tools(Lines(stores.blocks), stores.agents, stores.copies, stores.calls, archival, conflicts, files)
+    tools = Tools(
+        Lines(stores.blocks, stores.calls), stores.agents, stores.copies, stores.calls, archival, conflicts, files
+    )
     changes = EmbeddingChanges(stores.changes, EmbeddingCalls(embedder, stores.passages))
     versions = Versions(stores.copies, stores.calls, stores.agents)
     history = BlockHistory(stores.blocks, stores.history, conflicts)

@@ -57,6 +57,16 @@ class BlockByLabel:
 BlockKey = BlockById | BlockByLabel
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What an edit by a tool asks for: whose block of which label, and whether the call was applied."""
+
+    agent_id: UUID
+    call_key: str
+    label: str
+    conversation_id: UUID | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditView:
     """What an edit by a tool has to know: the answer if it was applied, the agent's labels, the block."""
@@ -146,10 +156,8 @@ class AgentStore(Protocol):
 class CallStore(Protocol):
     """Results of tool calls by their key."""
 
-    async def view(
-        self, organization_id: UUID, agent_id: UUID, call_key: str, label: str, conversation_id: UUID | None = None
-    ) -> EditView:
-        """In one statement; the block is the conversation's copy where it has one."""
+    async def views(self, organization_id: UUID, looks: Sequence[Look]) -> list[EditView]:
+        """In one statement, one for each; the block is the conversation's copy where it has one."""
 
     async def find(self, organization_id: UUID, call_key: str) -> CallRecord | None:
         """The call's result, if it was applied."""

@@ -1,7 +1,8 @@
 """Blocks, history and attachments on Postgres: the turn path, with prepared statements."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ import asyncpg
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.memory.adapters import rows
 from services.memory.adapters.rows import BLOCK_COLUMNS
-from services.memory.model import Block, BlockDraft, CallRecord, Operation, Origin, Restored
+from services.memory.model import Block, BlockDraft, CallRecord, Operation, Origin, Restored, ValueEdit
 from services.memory.ports import BlockById, BlockByLabel, BlockKey, VersionConflict
 
 _BY_ID = f"SELECT {BLOCK_COLUMNS} FROM memory.blocks b WHERE b.organization_id = $1 AND b.id = $2"
@@ -80,6 +81,36 @@ WITH edited AS (
 SELECT {BLOCK_COLUMNS} FROM edited b
 """
 
+# As many versions as there are edits, a microsecond apart. What is not the value stays as it is.
+_COMMIT_VALUES = """
+WITH edited AS (
+    UPDATE memory.blocks SET
+        value = $4, version = version + $5::int, last_updated_by_id = $6,
+        updated_at = greatest(clock_timestamp(), updated_at + $5::int * interval '1 microsecond')
+    WHERE organization_id = $1 AND id = $2 AND version = $3
+    RETURNING label, char_limit, description, metadata, updated_at
+), edit AS (
+    SELECT edit.*, edited.*, edited.updated_at - ($5::int - place) * interval '1 microsecond' AS made_at
+    FROM edited, unnest(
+        $7::text[], $8::smallint[], $9::uuid[], $10::uuid[], $11::uuid[], $12::uuid[],
+        $13::text[], $14::text[], $15::bytea[], $16::text[]
+    ) WITH ORDINALITY AS edit (
+        value, operation, actor_id, agent_id, run_id, step_id, call_key, tool_name, arguments_hash, tool_return, place)
+), recorded AS (
+    INSERT INTO memory.block_history (
+        organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
+        actor_id, agent_id, run_id, step_id, call_key, created_at)
+    SELECT $1, $2, $3 + place, label, value, char_limit, description, metadata, operation,
+        actor_id, agent_id, run_id, step_id, call_key, made_at
+    FROM edit
+), answered AS (
+    INSERT INTO memory.applied_calls (
+        organization_id, call_key, agent_id, tool_name, arguments_hash, tool_return, is_error, changed_block_ids)
+    SELECT $1, call_key, agent_id, tool_name, arguments_hash, tool_return, false, ARRAY[$2::uuid] FROM edit
+)
+SELECT updated_at FROM edited
+"""
+
 _ATTACH = """
 INSERT INTO memory.agent_blocks (organization_id, agent_id, block_id, label, position, created_with_agent)
 SELECT $1, $2, b.id, b.label, wanted.place + coalesce(
@@ -130,6 +161,34 @@ class PostgresBlocks:
     ) -> Block:
         return await commit_block(self._pool, organization_id, after, operation, origin, record, restored)
 
+    async def commit_values(self, organization_id: UUID, before: Block, edits: Sequence[ValueEdit]) -> list[Block]:
+        last = edits[-1]
+        try:
+            updated_at: datetime | None = await self._pool.fetchval(
+                _COMMIT_VALUES,
+                organization_id,
+                before.id,
+                before.version,
+                last.value,
+                len(edits),
+                last.origin.actor_id,
+                *zip(*map(_edit_values, edits), strict=True),
+            )
+        except asyncpg.UniqueViolationError:  # of a call's key
+            raise VersionConflict(before.id) from None
+        if updated_at is None:
+            raise VersionConflict(before.id)
+        return [
+            replace(
+                before,
+                value=edit.value,
+                version=before.version + place,
+                last_updated_by_id=edit.origin.actor_id,
+                updated_at=updated_at - timedelta(microseconds=len(edits) - place),
+            )
+            for place, edit in enumerate(edits, start=1)
+        ]
+
     async def delete(self, organization_id: UUID, block_id: UUID) -> None:
         gone = await self._pool.fetchrow(
             "DELETE FROM memory.blocks WHERE organization_id = $1 AND id = $2 RETURNING id",
@@ -165,6 +224,23 @@ class PostgresBlocks:
             block_id,
         )
         return [row["agent_id"] for row in found]
+
+
+def _edit_values(edit: ValueEdit) -> tuple[object, ...]:
+    """What the arrays of _COMMIT_VALUES have of one edit."""
+    origin, record = edit.origin, edit.record
+    return (
+        edit.value,
+        edit.operation,
+        origin.actor_id,
+        origin.agent_id,
+        origin.run_id,
+        origin.step_id,
+        record.call_key,
+        record.tool_name,
+        record.arguments_hash,
+        record.tool_return,
+    )
 
 
 async def commit_block(

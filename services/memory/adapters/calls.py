@@ -9,19 +9,30 @@ import asyncpg
 from services.memory.adapters import rows
 from services.memory.adapters.rows import BLOCK_COLUMNS, RECORD_COLUMNS
 from services.memory.model import Block, CallRecord
-from services.memory.ports import EditView
+from services.memory.ports import EditView, Look
 
-_VIEW = f"""
-SELECT {RECORD_COLUMNS}, {BLOCK_COLUMNS},
+# The inner query stays as it is written, so that each look is a few steps down indexes, however many there are.
+_VIEWS = f"""
+SELECT found.*,
     ARRAY(
-        SELECT label FROM memory.agent_blocks WHERE organization_id = $1 AND agent_id = $2 ORDER BY position
+        SELECT k.label FROM memory.agent_blocks k WHERE k.organization_id = $1 AND k.agent_id = look.agent_id
+        ORDER BY k.position
     ) AS labels
-FROM (SELECT $1::uuid AS organization_id) o
-LEFT JOIN memory.applied_calls c ON c.organization_id = o.organization_id AND c.call_key = $3
-LEFT JOIN memory.agent_blocks a ON a.organization_id = o.organization_id AND a.agent_id = $2 AND a.label = $4
-LEFT JOIN memory.conversation_blocks i
-    ON i.organization_id = a.organization_id AND i.conversation_id = $5 AND i.label = a.label AND i.agent_id = $2
-LEFT JOIN memory.blocks b ON b.organization_id = a.organization_id AND b.id = coalesce(i.block_id, a.block_id)
+FROM unnest($2::uuid[], $3::text[], $4::text[], $5::uuid[]) WITH ORDINALITY
+    AS look (agent_id, call_key, label, conversation_id, place)
+LEFT JOIN LATERAL (
+    SELECT {RECORD_COLUMNS}, {BLOCK_COLUMNS}
+    FROM (SELECT $1::uuid AS organization_id) o
+    LEFT JOIN memory.applied_calls c ON c.organization_id = o.organization_id AND c.call_key = look.call_key
+    LEFT JOIN memory.agent_blocks a
+        ON a.organization_id = o.organization_id AND a.agent_id = look.agent_id AND a.label = look.label
+    LEFT JOIN memory.conversation_blocks i
+        ON i.organization_id = a.organization_id AND i.conversation_id = look.conversation_id AND i.label = a.label
+        AND i.agent_id = look.agent_id
+    LEFT JOIN memory.blocks b ON b.organization_id = a.organization_id AND b.id = coalesce(i.block_id, a.block_id)
+    OFFSET 0
+) found ON true
+ORDER BY look.place
 """
 _FIND = f"SELECT {RECORD_COLUMNS} FROM memory.applied_calls c WHERE c.organization_id = $1 AND c.call_key = $2"
 RECORD = """
@@ -45,15 +56,17 @@ class PostgresCalls:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
-    async def view(
-        self, organization_id: UUID, agent_id: UUID, call_key: str, label: str, conversation_id: UUID | None = None
-    ) -> EditView:
-        row = await self._pool.fetchrow(_VIEW, organization_id, agent_id, call_key, label, conversation_id)
-        return EditView(
-            record=rows.record(row),
-            labels=tuple(row["labels"]),
-            block=None if row["id"] is None else rows.block(row),
-        )
+    async def views(self, organization_id: UUID, looks: Sequence[Look]) -> list[EditView]:
+        asked = zip(*((look.agent_id, look.call_key, look.label, look.conversation_id) for look in looks), strict=True)
+        found = await self._pool.fetch(_VIEWS, organization_id, *asked)
+        return [
+            EditView(
+                record=rows.record(row),
+                labels=tuple(row["labels"]),
+                block=None if row["id"] is None else rows.block(row),
+            )
+            for row in found
+        ]
 
     async def find(self, organization_id: UUID, call_key: str) -> CallRecord | None:
         row = await self._pool.fetchrow(_FIND, organization_id, call_key)

@@ -18,6 +18,20 @@ _ATTEMPTS = 200
 _LONGEST_PAUSE = 0.02
 
 
+async def persist(edit: Callable[[], Awaitable[T]]) -> T:
+    """Awaits `edit`, which reads, changes and commits, until it raises no VersionConflict.
+
+    Raises Aborted (BLOCK_VERSION_CONFLICT) when that takes seconds.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            return await edit()
+        except VersionConflict as conflict:
+            block_id = conflict.block_id
+            await asyncio.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * attempt)))
+    raise Aborted(f"block block-{block_id} is changed by too many at once", reason="BLOCK_VERSION_CONFLICT")
+
+
 class Conflicts:
     """Repeats edits that lost against another.
 
@@ -29,22 +43,14 @@ class Conflicts:
         self._lines: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
 
     async def settle(self, edit: Callable[[], Awaitable[T]]) -> T:
-        """Awaits `edit`, which reads, changes and commits, until it raises no VersionConflict.
-
-        Raises Aborted (BLOCK_VERSION_CONFLICT) when that takes seconds.
-        """
+        """As `persist`."""
         try:
             return await edit()
         except VersionConflict as conflict:
             block_id = conflict.block_id
         line = self._lines.setdefault(block_id, asyncio.Lock())
         async with line:
-            for attempt in range(_ATTEMPTS):
-                try:
-                    return await edit()
-                except VersionConflict:
-                    await asyncio.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * attempt)))
-        raise Aborted(f"block block-{block_id} is changed by too many at once", reason="BLOCK_VERSION_CONFLICT")
+            return await persist(edit)
 
 
 def check_version(block: Block, expected: int | None) -> None:

@@ -20,7 +20,7 @@ from services.memory.core.edits import Conflicts, persist
 from services.memory.core.lines import Lines
 from services.memory.core.patches import Part
 from services.memory.model import Block, BlockDraft, CallRecord, PassageDraft, Refused, ToolCall, ToolResult, ValueEdit
-from services.memory.ports import AgentStore, CallRepeated, CallStore, VersionConflict
+from services.memory.ports import AgentStore, CallRepeated, CallStore, Look, VersionConflict
 from services.memory.ports_copies import CopyStore
 from services.memory.tools.arguments import Arguments
 from services.memory.tools.file_tools import FILE_TOOLS, FileTools
@@ -113,16 +113,15 @@ class Tools:
 
     async def _edit(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
         async def once() -> ToolResult:
-            view = await self._calls.view(
-                call.organization_id, call.agent_id, call.call_key, label, call.conversation_id
-            )
+            look = Look(call.agent_id, call.call_key, label, call.conversation_id)
+            view = await self._lines.look(call.organization_id, look)
             if view.record is not None:
                 return await self._repeat(call, view.record)
             if view.block is None:
                 if _may_create(call):
                     return await self._create(call, label, operation)
                 raise blocks.unknown_label(label, view.labels)
-            edit, stored = await self._lines.join(call.organization_id, view.block, make)
+            edit, stored = await self._lines.edit(call.organization_id, view.block, make)
             if stored is None:
                 return await self._answer(call, edit.record.tool_return, is_error=False)
             return ToolResult(tool_return=edit.record.tool_return, is_error=False, changed_blocks=(stored,))

@@ -1,0 +1,74 @@
+"""Questions that wait while others are answered are answered together. It costs the first one nothing."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+_MOST = 100
+
+
+class _Abandoned(Exception):
+    """Who was about to answer was interrupted; ask again."""
+
+
+@dataclass(eq=False, slots=True)
+class Asked(Generic[A, B]):
+    """A question and who waits for its answer."""
+
+    question: A
+    answer: asyncio.Future[B]
+
+    def tell(self, answer: B) -> None:
+        """The answer, unless nobody waits for it any more."""
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+    def refuse(self, error: Exception) -> None:
+        """An error for an answer."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+class Together(Generic[A, B]):
+    """Whoever gets one of `permits` answers all that wait, 100 at most, by `serve`, which must tell each of them."""
+
+    def __init__(self, serve: Callable[[Sequence[Asked[A, B]]], Awaitable[None]], permits: int = 1) -> None:
+        self._serve = serve
+        self._permits = asyncio.Semaphore(permits)
+        self._waiting: list[Asked[A, B]] = []
+
+    async def ask(self, question: A) -> B:
+        """The answer. Raises what it was refused with; what `serve` raises comes to the one who called it."""
+        while True:
+            try:
+                return await self._once(Asked(question, asyncio.get_running_loop().create_future()))
+            except _Abandoned:
+                continue
+
+    async def _once(self, mine: Asked[A, B]) -> B:
+        self._waiting.append(mine)
+        try:
+            async with self._permits:
+                if mine in self._waiting:
+                    await self._serve_waiting(mine)
+        finally:
+            if mine in self._waiting:
+                self._waiting.remove(mine)
+        return await mine.answer
+
+    async def _serve_waiting(self, mine: Asked[A, B]) -> None:
+        # The oldest first, among whom is the one who got the permit.
+        taken, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+        try:
+            await self._serve(taken)
+        except BaseException:
+            for other in taken:
+                if other is mine:
+                    mine.answer.cancel()
+                else:
+                    other.refuse(_Abandoned())
+            raise
