@@ -26,8 +26,15 @@ async def serve(env: Env) -> None:
     channel = make_channel(settings.llm_gateway_address)
     stores = postgres_stores(pool, engine)
     embedder = GatewayEmbedder(channel)
-    server = build(listen=settings.listen, verifier=settings.verifier, stores=stores, embedder=embedder)
     worker = make_worker(stores, embedder, settings.signer)
+    server = build(
+        listen=settings.listen,
+        verifier=settings.verifier,
+        stores=stores,
+        embedder=embedder,
+        most_upload_bytes=settings.most_upload_bytes,
+        wake=worker.wake,
+    )
     await serve_until_signal(
         server,
         background=(partial(forget_forever, stores.calls), worker.run_forever),

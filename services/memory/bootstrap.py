@@ -1,5 +1,6 @@
 """Puts the memory service together. Tests do it with this, too."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import asyncpg
@@ -33,6 +34,11 @@ from services.memory.adapters.blocks import PostgresBlocks
 from services.memory.adapters.calls import PostgresCalls
 from services.memory.adapters.copies import PostgresCopies
 from services.memory.adapters.files.agent_files import PostgresAgentFiles
+from services.memory.adapters.files.files import PostgresFiles
+from services.memory.adapters.files.folders import PostgresFolders
+from services.memory.adapters.files.ingestion import PostgresIngestion
+from services.memory.adapters.files.parser import ChildParser
+from services.memory.adapters.files.uploads import PostgresUploads
 from services.memory.adapters.jobs import PostgresJobs
 from services.memory.adapters.lists import SqlLists
 from services.memory.archival.archive import Archival
@@ -45,16 +51,27 @@ from services.memory.core.edits import Conflicts
 from services.memory.core.history import BlockHistory
 from services.memory.core.lines import Lines
 from services.memory.core.versions import Versions
+from services.memory.files.ingestion import Ingestion
+from services.memory.files.ports import (
+    FILE_JOB,
+    FOLDER_JOB,
+    UPLOAD_JOB,
+    FileStore,
+    FolderStore,
+    IngestionStore,
+    UploadStore,
+)
 from services.memory.files.ports_agents import AgentFileStore
+from services.memory.files.uploads import MEBIBYTE, Uploads
 from services.memory.jobs.erasing import Eraser
 from services.memory.jobs.queue import Handler, JobStore, Worker
 from services.memory.ports import AgentStore, BlockStore, CallStore, Embedder, Lists, Rankings
 from services.memory.ports_copies import CopyStore
 from services.memory.ports_history import HistoryStore
-from services.memory.servicer.agent_files import AgentFileServicer
 from services.memory.servicer.agents import AgentMemoryServicer
 from services.memory.servicer.archives import ArchiveServicer
 from services.memory.servicer.blocks import BlockServicer
+from services.memory.servicer.folders import FolderParts, FolderServicer
 from services.memory.servicer.passages import PassageServicer
 from services.memory.tools.file_tools import FileTools
 from services.memory.tools.run import Tools
@@ -62,6 +79,7 @@ from services.memory.tools.run import Tools
 AUDIENCE = "memory"
 # The llm gateway restarts in less; a search that waited longer would have been answered by words meanwhile.
 SEARCH_SECONDS = 8.0
+MOST_UPLOAD_BYTES = 100 * MEBIBYTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +99,10 @@ class Stores:
     jobs: JobStore
     agent_files: AgentFileStore
     changes: ChangeStore
+    folders: FolderStore
+    files: FileStore
+    uploads: UploadStore
+    ingestion: IngestionStore
 
 
 async def open_memory_pool(
@@ -106,6 +128,10 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
         jobs=PostgresJobs(pool),
         agent_files=PostgresAgentFiles(pool, engine),
         changes=PostgresChanges(pool),
+        folders=PostgresFolders(pool, engine),
+        files=PostgresFiles(pool, engine),
+        uploads=PostgresUploads(pool),
+        ingestion=PostgresIngestion(pool),
     )
 
 
@@ -116,16 +142,28 @@ def build(
     stores: Stores,
     embedder: Embedder,
     search_seconds: float = SEARCH_SECONDS,
+    most_upload_bytes: int = MOST_UPLOAD_BYTES,
+    wake: Callable[[], None] = lambda: None,
 ) -> Server:
-    """The server, bound to `listen` and not started. Raises SettingsError."""
+    """The server, bound to `listen` and not started. `wake`: the worker's, if there is one. Raises SettingsError."""
     conflicts = Conflicts()
-    archival = Archival(stores.passages, stores.archives, stores.rankings, embedder, search_seconds=search_seconds)
+    archival = Archival(
+        stores.passages, stores.archives, stores.rankings, embedder, stores.changes, search_seconds=search_seconds
+    )
     files = FileTools(stores.agent_files, stores.calls, archival)
     tools = Tools(
         Lines(stores.blocks, stores.calls), stores.agents, stores.copies, stores.calls, archival, conflicts, files
     )
     changes = EmbeddingChanges(stores.changes, EmbeddingCalls(embedder, stores.passages))
     versions = Versions(stores.copies, stores.calls, stores.agents)
+    taking_in = FolderParts(
+        stores.folders,
+        stores.files,
+        stores.ingestion,
+        Uploads(stores.uploads, stores.files, most_bytes=most_upload_bytes),
+        embedder,
+        wake,
+    )
     history = BlockHistory(stores.blocks, stores.history, conflicts)
     return make_server(
         listen,
@@ -143,7 +181,7 @@ def build(
                 add_ArchiveServiceServicer_to_server,
                 ArchiveServicer(stores.archives, stores.archival_lists, embedder, changes),
             ),
-            (add_FolderServiceServicer_to_server, AgentFileServicer(stores.agent_files)),
+            (add_FolderServiceServicer_to_server, FolderServicer(stores.agent_files, taking_in)),
         ],
         service_names=[
             folder_pb.DESCRIPTOR.services_by_name["FolderService"].full_name,
@@ -159,8 +197,13 @@ def build(
 
 def make_worker(stores: Stores, embedder: Embedder, signer: Signer) -> Worker:
     """What works in the background of a replica; see jobs/queue.py."""
+    models = EmbeddingCalls(embedder, stores.passages)
+    ingestion = Ingestion(stores.ingestion, stores.uploads, stores.folders, ChildParser(), models)
     handlers: dict[str, Handler] = {
-        EMBEDDING_CHANGE: EmbeddingMove(stores.changes, EmbeddingCalls(embedder, stores.passages)),
+        EMBEDDING_CHANGE: EmbeddingMove(stores.changes, models),
         ERASE_JOB: Eraser(stores.archives).erase,
+        FILE_JOB: ingestion.go_on,
+        FOLDER_JOB: ingestion.remove_folder,
+        UPLOAD_JOB: ingestion.forget_upload,
     }
     return Worker(stores.jobs, handlers, signer, uuid7())

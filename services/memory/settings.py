@@ -10,13 +10,17 @@ from services.common.settings import Env
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """listen: the address to serve on; llm_gateway_address: who embeds texts; signer: vouches for jobs there."""
+    """listen: the address to serve on; llm_gateway_address: who embeds texts; signer: vouches for jobs there.
+
+    most_upload_bytes: of one file.
+    """
 
     listen: str
     database: DatabaseSettings
     llm_gateway_address: str
     verifier: Verifier
     signer: Signer
+    most_upload_bytes: int
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -31,6 +35,9 @@ class Settings:
             ),
             verifier=verifier_from(env),
             signer=signer_from(env),
+            most_upload_bytes=env.integer("LOCI_MAX_UPLOAD_MB", default=100, least=1, most=1024, example="100")
+            * 1024
+            * 1024,
         )
 
 

@@ -3,7 +3,7 @@
 Every method of a store takes the tenant first; the servicers take it from the verified call context.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -62,7 +62,7 @@ class Parsed:
 class Parser(Protocol):
     """Takes the text out of files."""
 
-    def parse(self, kind: Kind, data: AsyncIterator[bytes]) -> AsyncIterator[TextPage | Parsed]:
+    def parse(self, kind: Kind, data: AsyncIterator[bytes]) -> AsyncGenerator[TextPage | Parsed]:
         """The pages in order, then one Parsed. Raises Unparsable."""
 
 

@@ -9,7 +9,7 @@ import contextlib
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ class ChildParser:
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._seconds = seconds
 
-    async def parse(self, kind: Kind, data: AsyncIterator[bytes]) -> AsyncIterator[TextPage | Parsed]:
+    async def parse(self, kind: Kind, data: AsyncIterator[bytes]) -> AsyncGenerator[TextPage | Parsed]:
         async with self._slots:
             child = await _Child.start()
             try:

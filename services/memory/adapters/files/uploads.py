@@ -6,13 +6,14 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.errors import Aborted, AlreadyExists
+from services.common.errors import Aborted
 from services.memory.adapters.files.files import delete_file
 from services.memory.adapters.files.rows import FILE_COLUMNS, FILE_JOIN, file, no_such_folder
 from services.memory.adapters.jobs import add_job, withdraw_job
 from services.memory.files.model import File, OnDuplicate
 from services.memory.files.names import free_name, stem_and_suffix
 from services.memory.files.ports import FILE_JOB, UPLOAD_JOB, Upload, subject_of
+from services.memory.files.uploads import name_taken
 
 # No upload takes so long; what is left of one that broke off with its process is removed then.
 _FORGOTTEN_SECONDS = 2 * 3600.0
@@ -98,8 +99,3 @@ async def _inserted(connection: Any, organization_id: UUID, user_id: UUID, uploa
     """False where another upload was faster to take this name, or this id."""
     values = (name, upload.name, upload.media_type, upload.size, upload.sha256, upload.upload_id, user_id)
     return await connection.fetchval(_NEW, organization_id, upload.id, upload.folder_id, *values) is not None
-
-
-def name_taken(name: str) -> AlreadyExists:
-    """For an upload that shall not be stored beside a file of its name."""
-    return AlreadyExists(f"the folder has a file named {name!r}", reason="FILE_NAME_TAKEN")
