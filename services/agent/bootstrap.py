@@ -43,7 +43,7 @@ from services.agent.adapters.journal import OnBusy, PostgresJournal
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.memory import GrpcMemory
 from services.agent.adapters.models import GrpcModels
-from services.agent.adapters.recall import PostgresRecall
+from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.adapters.streams.attaching import PostgresAttaching
 from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.adapters.tools import GrpcTools

@@ -9,7 +9,7 @@ import pytest
 
 from services.agent.adapters.admin.learned_windows import PostgresLearnedWindows
 from services.agent.adapters.journal import TurnRequest
-from services.agent.adapters.recall import PostgresRecall
+from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.events import Compacting, Event, Shown
 from services.agent.facts import Options, RunStatus, Settings, StopReason, Usage
 from services.agent.messages import Call, Return, Text

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from services.agent.adapters.journal import TurnRequest
-from services.agent.adapters.recall import PostgresRecall
+from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.calls.model_calls import ATTEMPTS, MOST_COMPACTIONS
 from services.agent.context import SHORTENINGS
 from services.agent.events import Abandoned

@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 import orjson
 import pytest
 
-from services.agent.adapters.recall import PostgresRecall
+from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.facts import Settings
 from services.agent.messages import Call, Decision, Return, Text
 from services.agent.ports import CallSite

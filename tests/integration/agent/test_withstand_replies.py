@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 import pytest
 
-from services.agent.adapters.recall import PostgresRecall
+from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.events import Delta, Event, Shown
 from services.agent.facts import RunStatus, Settings, Usage
 from services.agent.messages import Call, Image, Message, Part, Reasoning, RedactedReasoning, Return, Text, calls_of

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from services.agent.adapters.journal import OnBusy, PostgresJournal, TurnRequest
 from services.agent.adapters.leases import PostgresLeases
-from services.agent.adapters.recall import PostgresRecall
+from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.adapters.streams.notices import PostgresNotices
 from services.agent.driving.tenure import CAPACITY, Tenure

@@ -1,0 +1,1 @@
+"""Recall on Postgres; embeddings from the llm gateway."""

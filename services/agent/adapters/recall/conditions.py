@@ -1,0 +1,101 @@
+"""SQL for where a search looks and what it leaves out, and how its statements are planned."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import asyncpg
+
+from services.agent.recall.query import MessageFilter, Scope, lexeme_of_agent, lexeme_of_tenant
+from services.common.ranking import any_of
+
+# The expression of the index `messages_by_words`, letter for letter.
+WORDS = (
+    "({alias}.search || array_to_tsvector(ARRAY['@' || replace({alias}.agent_id::text, '-', ''),"
+    " '@@' || replace({alias}.organization_id::text, '-', '')]))"
+)
+# Plans for these values: a plan for any tenant would be wrong for one that holds most of the rows. What a search reads
+# is bounded, so reading a whole table is never right.
+_PLANNED = "SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true)"
+_IN_RANGES = """EXISTS (
+        SELECT FROM unnest({logs}::uuid[], {firsts}::bigint[], {lasts}::bigint[]) AS part (log_id, first, last)
+        WHERE {alias}.log_id = part.log_id AND {alias}.seq BETWEEN part.first AND part.last)"""
+# A client's answers are found where they are: in the returns that came of them, or where nothing came of them, as they
+# were given.
+_NOT_ANSWERED = """NOT (m.role = 'approval' AND EXISTS (
+        SELECT FROM agent.messages t WHERE t.organization_id = $1 AND t.run_id = m.run_id AND t.role = 'tool'))"""
+
+
+class Values(list[object]):
+    """The values of a statement, in the order in which its parts name them."""
+
+    def add(self, value: object) -> str:
+        """One more; its name."""
+        self.append(value)
+        return f"${len(self)}"
+
+
+async def ask(pool: asyncpg.Pool, statement: str, values: Sequence[object], *planned: str) -> Sequence[Any]:
+    """The rows; `planned`: statements that hold for this transaction alone."""
+    async with pool.acquire() as connection, connection.transaction(readonly=True):
+        await connection.execute(_PLANNED)
+        for setting in planned:
+            await connection.execute(setting)
+        found: Sequence[Any] = await connection.fetch(statement, *values)
+        return found
+
+
+def lexemes_of(scope: Scope) -> str:
+    """In tsquery's notation: of the scope's agents, or of the tenant."""
+    agents = scope.agent_ids
+    return any_of(map(lexeme_of_agent, agents) if agents else [lexeme_of_tenant(scope.organization_id)])
+
+
+def within(scope: Scope, values: Values, alias: str = "m") -> str:
+    """SQL for rows `alias` of a scope, with log_id, seq and agent_id; the tenant is $1."""
+    where = f"{alias}.organization_id = $1"
+    if scope.is_tenant:
+        return where
+    parts = [] if scope.agent_id is None else [f"{alias}.agent_id = {values.add(scope.agent_id)}"]
+    if scope.ranges or scope.agent_id is None:
+        parts.append(in_ranges(scope, values, alias))
+    return f"{where} AND ({' OR '.join(parts)})"
+
+
+def in_ranges(scope: Scope, values: Values, alias: str) -> str:
+    """SQL for rows `alias` in one of the scope's ranges."""
+    logs, firsts, lasts = range_values(scope, values)
+    return _IN_RANGES.format(alias=alias, logs=logs, firsts=firsts, lasts=lasts)
+
+
+def range_values(scope: Scope, values: Values) -> tuple[str, str, str]:
+    """The names of the ranges' logs, firsts and lasts."""
+    ranges = scope.ranges
+    return (
+        values.add([part.log_id for part in ranges]),
+        values.add([part.first for part in ranges]),
+        values.add([part.last for part in ranges]),
+    )
+
+
+def counted(wanted: MessageFilter, values: Values, alias: str = "m", *, key: str = "id") -> str:
+    """SQL for rows `alias` that a filter leaves, with role and created_at; `key`: the column of a message's id."""
+    parts = [f"{alias}.role = ANY({values.add(list(wanted.roles))}::text[])"]
+    if wanted.start is not None:
+        parts.append(f"{alias}.created_at >= {values.add(wanted.start)}")
+    if wanted.end is not None:
+        parts.append(f"{alias}.created_at <= {values.add(wanted.end)}")
+    if wanted.unseen:
+        parts.append(f"{alias}.{key} <> ALL({values.add(list(wanted.unseen))}::uuid[])")
+    return " AND ".join(parts)
+
+
+def not_repeated(wanted: MessageFilter, values: Values) -> str:
+    """SQL for messages `m` that do not merely repeat the question, or what stands elsewhere."""
+    parts = ["true"]
+    if wanted.asked_in is not None:
+        parts.append(
+            f"NOT (m.role = 'assistant' AND m.step_id IS NOT DISTINCT FROM {values.add(wanted.asked_in)}::uuid)"
+        )
+    if "approval" in wanted.roles:
+        parts.append(_NOT_ANSWERED)
+    return " AND ".join(parts)

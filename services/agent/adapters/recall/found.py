@@ -1,0 +1,86 @@
+"""Messages that were found, read whole."""
+
+from collections.abc import Sequence
+
+import asyncpg
+
+from services.agent.adapters.recall.conditions import Values, ask, counted, not_repeated, range_values, within
+from services.agent.adapters.rows import message_from_row
+from services.agent.recall.query import Found, Fused, MessageFilter, Scope
+
+_COLUMNS = """m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.seq, m.created_at,
+    m.agent_id, m.conversation_id"""
+# Of an agent that is deleted, what is not erased yet, or lives on as the past of another, is that one's alone.
+_PRESENT = """EXISTS (
+        SELECT FROM agent.agents a WHERE a.organization_id = $1 AND a.id = m.agent_id AND a.deleted_at IS NULL)"""
+_BY_IDS = f"""
+SELECT {_COLUMNS}
+FROM unnest({{ids}}::uuid[]) WITH ORDINALITY AS wanted (id, place)
+JOIN agent.messages m ON m.organization_id = $1 AND m.id = wanted.id
+WHERE {{where}}
+ORDER BY wanted.place LIMIT {{limit}}
+"""
+_NEWEST = f"""
+SELECT {_COLUMNS} FROM ({{parts}}) m ORDER BY m.created_at DESC, m.id DESC LIMIT {{limit}}
+"""
+_OF_AGENT = """
+    (SELECT m.* FROM agent.messages m WHERE m.organization_id = $1 AND m.agent_id = {agent} AND {where}
+     ORDER BY m.created_at DESC LIMIT {limit})
+"""
+_OF_RANGES = """
+    (SELECT one.* FROM unnest({logs}::uuid[], {firsts}::bigint[], {lasts}::bigint[]) AS part (log_id, first, last)
+     CROSS JOIN LATERAL (
+        SELECT m.* FROM agent.messages m
+        WHERE m.organization_id = $1 AND m.log_id = part.log_id AND m.seq BETWEEN part.first AND part.last AND {where}
+        ORDER BY m.seq DESC LIMIT {limit}) one)
+"""
+# The newest messages are in the conversations that were spoken in last.
+_OF_TENANT = """
+    (SELECT one.* FROM (
+        SELECT h.log_id FROM agent.conversation_heads h
+        WHERE h.organization_id = $1 ORDER BY h.last_message_at DESC NULLS LAST, h.conversation_id LIMIT {limit}
+     ) head CROSS JOIN LATERAL (
+        SELECT m.* FROM agent.messages m
+        WHERE m.organization_id = $1 AND m.log_id = head.log_id AND {where}
+        ORDER BY m.seq DESC LIMIT {limit}) one)
+"""
+
+
+class FoundMessages:
+    """The part of `ports.Rankings` that reads messages."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def newest(self, scope: Scope, wanted: MessageFilter, limit: int) -> list[Found]:
+        """See `ports.Rankings`."""
+        values = Values([scope.organization_id])
+        where, most = f"{counted(wanted, values)} AND {not_repeated(wanted, values)}", values.add(limit)
+        parts = []
+        if scope.is_tenant:
+            parts.append(_OF_TENANT.format(where=f"{where} AND {_PRESENT}", limit=most))
+        if scope.agent_id is not None:
+            parts.append(_OF_AGENT.format(agent=values.add(scope.agent_id), where=where, limit=most))
+        if scope.ranges:
+            logs, firsts, lasts = range_values(scope, values)
+            parts.append(_OF_RANGES.format(logs=logs, firsts=firsts, lasts=lasts, where=where, limit=most))
+        if not parts:
+            return []
+        rows = await ask(self._pool, _NEWEST.format(parts="UNION ALL".join(parts), limit=most), values)
+        return [_found(row, Fused(row["id"], 0.0)) for row in rows]
+
+    async def found(self, scope: Scope, ranked: Sequence[Fused], wanted: MessageFilter, limit: int) -> list[Found]:
+        """See `ports.Rankings`."""
+        values = Values([scope.organization_id])
+        where = f"{within(scope, values)} AND {not_repeated(wanted, values)}"
+        if scope.is_tenant:
+            where += f" AND {_PRESENT}"
+        statement = _BY_IDS.format(
+            ids=values.add([one.message_id for one in ranked]), where=where, limit=values.add(limit)
+        )
+        by_id = {one.message_id: one for one in ranked}
+        return [_found(row, by_id[row["id"]]) for row in await self._pool.fetch(statement, *values)]
+
+
+def _found(row: asyncpg.Record, ranked: Fused) -> Found:
+    return Found(message_from_row(row), row["agent_id"], row["conversation_id"], ranked)

@@ -1,0 +1,79 @@
+"""Messages ranked by their vectors."""
+
+from collections.abc import Sequence
+
+import asyncpg
+
+from services.agent.adapters.recall.conditions import Values, ask, counted, range_values
+from services.agent.recall.ports import EmbeddingModel
+from services.agent.recall.query import MessageFilter, Ranked, Scope
+from services.common.vectors import encode
+
+# Those of the agent's own model first.
+_MODELS = """
+SELECT e.id, e.handle, e.dimensions FROM agent.embedding_models e
+WHERE EXISTS (
+    SELECT FROM agent.message_vectors v
+    WHERE v.organization_id = $1 AND v.model_id = e.id AND ($2::uuid[] IS NULL OR v.agent_id = ANY($2)))
+ORDER BY e.handle IS NOT DISTINCT FROM $3::text DESC, e.id DESC
+"""
+
+# Exact: the order is not by an expression that an index has. The model's number is a literal, so that the planner
+# knows how many vectors it has.
+_EXACT = """
+SELECT v.message_id, 1 - (v.embedding <=> {vector}::halfvec) AS score
+FROM ({parts}) v
+ORDER BY v.embedding <=> {vector}::halfvec, v.message_id
+LIMIT {limit}
+"""
+_OF_SCOPE = """
+    SELECT v.message_id, v.embedding FROM agent.message_vectors v
+    WHERE v.model_id = {model} AND {within} AND {counted}
+"""
+_OF_RANGES = """
+    SELECT v.message_id, v.embedding
+    FROM unnest({logs}::uuid[], {firsts}::bigint[], {lasts}::bigint[]) AS part (log_id, first, last)
+    JOIN agent.message_vectors v ON v.organization_id = $1 AND v.log_id = part.log_id
+        AND v.seq BETWEEN part.first AND part.last
+    WHERE v.model_id = {model} AND {counted}
+"""
+
+
+class VectorRanking:
+    """The part of `ports.Rankings` that ranks by vectors."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def models(self, scope: Scope) -> list[EmbeddingModel]:
+        """See `ports.Rankings`."""
+        agents = list(scope.agent_ids) or None
+        rows = await self._pool.fetch(_MODELS, scope.organization_id, agents, scope.embedding)
+        return [EmbeddingModel(*row) for row in rows]
+
+    async def by_vector(
+        self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], wanted: MessageFilter, limit: int
+    ) -> list[Ranked]:
+        """See `ports.Rankings`."""
+        values = Values([scope.organization_id])
+        statement = _EXACT.format(
+            parts="UNION ALL".join(_parts(scope, model, wanted, values)),
+            vector=values.add(encode(vector)),
+            limit=values.add(limit),
+        )
+        return [Ranked(*row) for row in await ask(self._pool, statement, values)]
+
+
+def _parts(scope: Scope, model: EmbeddingModel, wanted: MessageFilter, values: Values) -> list[str]:
+    """Statements for the vectors of a scope: those of the agent by its index, those of ranges by theirs."""
+    count = counted(wanted, values, "v", key="message_id")
+    parts = []
+    if scope.is_tenant or scope.agent_id is not None:
+        own = "v.organization_id = $1"
+        if scope.agent_id is not None:
+            own += f" AND v.agent_id = {values.add(scope.agent_id)}"
+        parts.append(_OF_SCOPE.format(model=model.id, within=own, counted=count))
+    if scope.ranges:
+        logs, firsts, lasts = range_values(scope, values)
+        parts.append(_OF_RANGES.format(model=model.id, counted=count, logs=logs, firsts=firsts, lasts=lasts))
+    return parts or [_OF_SCOPE.format(model=model.id, within="false", counted=count)]

@@ -1,0 +1,15 @@
+"""`recall.ports.Rankings` on Postgres."""
+
+import asyncpg
+
+from services.agent.adapters.recall.found import FoundMessages
+from services.agent.adapters.recall.nearest import VectorRanking
+from services.agent.adapters.recall.scopes import Scopes
+from services.agent.adapters.recall.words import WordRanking
+
+
+class PostgresRankings(Scopes, WordRanking, VectorRanking, FoundMessages):
+    """All parts on one pool."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        WordRanking.__init__(self, pool)

@@ -1,0 +1,100 @@
+"""The port Recall: conversation_search over all that the agent ever said and heard."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+import asyncpg
+import orjson
+
+from services.agent.adapters.recall.rankings import PostgresRankings
+from services.agent.messages import Call, Message, Return, Role, text_of
+from services.agent.ports import CallSite
+from services.agent.recall.ports import Embedder
+from services.agent.recall.query import MessageFilter, MessageQuery
+from services.agent.recall.searching import Search
+from services.agent.storable import storable
+from services.agent.window.excerpts import excerpt
+from services.agent.zones import zone
+from services.common.errors import NotFound
+
+DEFAULT_LIMIT = 5
+MOST = 50
+# What a query has beyond this is not looked for.
+QUERY_CHARACTERS = 1_000
+# What a model may ask for, and what is searched when it does not. Summaries only repeat what they stand for.
+_ROLES: tuple[Role, ...] = ("assistant", "user", "tool")
+_SEARCHED: tuple[Role, ...] = (*_ROLES, "system", "approval")
+_SHOWN_CHARACTERS = 2_000
+
+_log = logging.getLogger(__name__)
+
+
+class PostgresRecall:
+    """Search over messages, by words, and where there is an embedder by meaning."""
+
+    def __init__(self, pool: asyncpg.Pool, embedder: Embedder | None = None) -> None:
+        self._search = Search(PostgresRankings(pool), embedder)
+
+    async def search(self, call: Call, site: CallSite) -> Return:
+        """See ports.Recall.search. Arguments: query, roles, limit, start_date, end_date; all optional.
+
+        What the model asked with is left out, and what it sees of this run: the question would be its own best answer.
+        """
+        timezone = zone(site.settings.timezone)
+        try:
+            query = _query(orjson.loads(call.arguments), timezone, site)
+        except ValueError as error:
+            return Return(call.id, call.name, f"Nothing was searched: {error}", is_error=True)
+        try:
+            scope = await self._search.scope(site.organization_id, site.agent_id)
+            messages, _ = await self._search.find(scope, query)
+            words = await self._search.beginnings(query.text) if messages else ()
+        except NotFound:
+            # It is being deleted.
+            messages, words = [], ()
+        except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            _log.warning("a search failed: %s", type(error).__name__)
+            return Return(call.id, call.name, "The search failed; try it with fewer words.", is_error=True)
+        if not messages:
+            return Return(call.id, call.name, "No messages were found.")
+        shown = [_shown(found.message, timezone, words) for found in messages]
+        return Return(call.id, call.name, orjson.dumps(shown).decode())
+
+
+def _query(given: Mapping[str, Any], timezone: tzinfo, site: CallSite) -> MessageQuery:
+    query, roles, limit = (
+        given.get("query") or "",
+        given.get("roles") or [],
+        given.get("limit") or DEFAULT_LIMIT,
+    )
+    if not isinstance(query, str):
+        raise ValueError("query must be a text")  # noqa: TRY004 - the model's fault, not a programmer's
+    if not isinstance(roles, list) or not all(role in _ROLES for role in roles):
+        raise ValueError(f"roles must be a list of {', '.join(_ROLES)}")
+    if not isinstance(limit, int) or not 1 <= limit <= MOST:
+        raise ValueError(f"limit must be a whole number from 1 to {MOST}")
+    start = _time(given.get("start_date"), "start_date", timezone, end=False)
+    end = _time(given.get("end_date"), "end_date", timezone, end=True)
+    if start is not None and end is not None and start > end:
+        raise ValueError("start_date is after end_date")
+    wanted = MessageFilter(tuple(roles or _SEARCHED), start, end, tuple(site.seen), site.step_id)
+    return MessageQuery(storable(query)[:QUERY_CHARACTERS], limit, filter=wanted)
+
+
+def _time(text: Any, name: str, timezone: tzinfo, *, end: bool) -> datetime | None:
+    if text in (None, ""):
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        if end and len(text) == len("2026-01-31"):
+            time = time.replace(hour=23, minute=59, second=59, microsecond=999_999)
+        return (time if time.tzinfo else time.replace(tzinfo=timezone)).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be an ISO 8601 date or time, for example 2026-01-31T09:00") from None
+
+
+def _shown(message: Message, timezone: tzinfo, words: Sequence[Sequence[str]]) -> dict[str, str]:
+    time = message.created_at.astimezone(timezone).isoformat(timespec="seconds")
+    return {"timestamp": time, "role": message.role, "content": excerpt(text_of(message), words, _SHOWN_CHARACTERS)}

@@ -1,0 +1,170 @@
+"""Vectors of messages, made in the background.
+
+A turn does nothing for them. How far each log has been read is a mark in the database; a replica hears of the turns
+that it drove itself, and a sweep over all logs finds everything else: what a lost replica left, what was there before
+there were vectors, and what an agent's new embedding model has to see again. A log is taken by one replica at a time,
+and vectors and mark are stored together, so a crash repeats at most one batch and skips none.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, groupby
+from uuid import UUID
+
+from services.agent.messages import Message
+from services.agent.recall.ports import Done, Embedder, LogKey, Taken, VectorStore
+from services.agent.recall.texts import to_embed, unit_vector
+from services.common.context import CallContext, Signer, use_context
+from services.common.errors import InvalidArgument, LociError
+
+AUDIENCE = ("llm_gateway",)
+EMBED_SECONDS = 20.0
+# A conversation is read when it has been quiet for so long, or has not been read for so much longer.
+_QUIET_SECONDS, _LONGEST_SECONDS = 2.0, 10.0
+_POLL_SECONDS = 1.0
+# Logs, and messages of each, in one round.
+_LOGS, _MESSAGES = 32, 32
+# Logs that a model refused so often are passed over; another failure is tried again for ever.
+_PATIENCE = 5
+# Conversations that were heard of and not read yet; the sweep finds the others.
+_MOST_HEARD = 10_000
+# Work that no user waits for.
+_NOBODY = UUID(int=0)
+
+_log = logging.getLogger(__name__)
+
+
+class Filler:
+    """Makes what vectors are missing. `load` tells how many turns this replica drives: they go first."""
+
+    def __init__(
+        self, store: VectorStore, embedder: Embedder, signer: Signer, load: Callable[[], int] = lambda: 0
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._signer = signer
+        self._load = load
+        # Conversations with something new: since when, and when they were heard of last.
+        self._heard: dict[tuple[UUID, UUID], tuple[float, float]] = {}
+        self._waiting: dict[LogKey, None] = {}
+
+    def hear(self, organization_id: UUID, conversation_id: UUID) -> None:
+        """Something was said in a conversation. Costs nothing, and may be forgotten."""
+        key, now = (organization_id, conversation_id), time.monotonic()
+        if key in self._heard or len(self._heard) < _MOST_HEARD:
+            self._heard[key] = (self._heard.get(key, (now, now))[0], now)
+
+    async def run(self) -> None:
+        """Works until cancelled, less the more turns are driven."""
+        while True:
+            begun, worked = time.monotonic(), False
+            try:
+                worked = await self.round()
+            except Exception:  # noqa: BLE001
+                # The supervisor of vectors: a database that is away comes back, and marks wait there.
+                _log.exception("messages could not be read for vectors")
+            took = time.monotonic() - begun
+            await asyncio.sleep(took * (1 + self._load()) if worked else _POLL_SECONDS * random.uniform(0.5, 1.5))
+
+    async def round(self) -> bool:
+        """Reads some logs further; whether there were any."""
+        quiet = self._quiet(time.monotonic())
+        for conversation in quiet:
+            del self._heard[conversation]
+        logs = dict.fromkeys(await self._store.logs_of(quiet) if quiet else ())
+        if len(self._waiting) < _LOGS and (page := await self._store.sweep()) is not None:
+            self._waiting |= dict.fromkeys(page.due)
+        for key in list(self._waiting)[: max(_LOGS - len(logs), 0)]:
+            del self._waiting[key]
+            logs[key] = None
+        # What more was heard of at once than fits in a round.
+        self._waiting = dict.fromkeys(chain(list(logs)[_LOGS:], self._waiting))
+        if logs:
+            await self.read(list(logs)[:_LOGS])
+        return bool(logs)
+
+    def _quiet(self, now: float) -> list[tuple[UUID, UUID]]:
+        return [
+            key
+            for key, (first, last) in self._heard.items()
+            if now - last >= _QUIET_SECONDS or now - first >= _LONGEST_SECONDS
+        ]
+
+    async def read(self, logs: Sequence[LogKey]) -> None:
+        """Takes logs and makes vectors of what comes next in them. What fails stops no other model or tenant."""
+        taken = await self._store.take(logs)
+        if not taken:
+            return
+        messages = await self._store.messages(taken, _MESSAGES)
+        groups = [self._fill(*group, messages) for group in _by_model(taken)]
+        failures = [each for each in await asyncio.gather(*groups, return_exceptions=True) if each is not None]
+        # More may come: those are looked at once more.
+        for log in taken:
+            if len(messages.get(log.key, ())) == _MESSAGES:
+                self._waiting[log.key] = None
+        for failure in failures:
+            raise failure
+
+    async def _fill(
+        self, organization_id: UUID, handle: str, logs: Sequence[Taken], messages: Mapping[LogKey, Sequence[Message]]
+    ) -> None:
+        context = CallContext(organization_id, _NOBODY, "agent", AUDIENCE)
+        texts = {
+            message.id: text for log in logs for message in messages.get(log.key, ()) if (text := to_embed(message))
+        }
+        try:
+            with use_context(context, signer=self._signer):
+                vectors = await self._embed(handle, texts, give_up=all(log.failures >= _PATIENCE for log in logs))
+            await self._store.store(handle, [_done(log, messages.get(log.key, ()), vectors) for log in logs])
+        except LociError as error:
+            _log.warning("%s made no vectors: %s", handle, error.message)
+            await self._store.fail(logs)
+
+    async def _embed(self, handle: str, texts: Mapping[UUID, str], *, give_up: bool) -> dict[UUID, list[float]]:
+        """Vectors by message; of what the model alone refuses there is none, it is found by its words.
+
+        Raises InvalidArgument when it refuses everything, unless it is time to `give_up`.
+        """
+        vectors: dict[UUID, list[float]] = {}
+        refusal = None
+        for some in [texts] if len(texts) <= 1 else [texts, *({key: text} for key, text in texts.items())]:
+            if not some:
+                break
+            try:
+                made = await self._embedder.embed(handle, list(some.values()), EMBED_SECONDS)
+            except InvalidArgument as error:
+                refusal = error
+                continue
+            vectors |= _unit(zip(some, made, strict=True))
+            if len(some) == len(texts):
+                break
+        if refusal is not None and not vectors and not give_up:
+            raise refusal
+        for message_id in texts.keys() - vectors.keys():
+            _log.warning("%s has no vector for message-%s", handle, message_id)
+        return vectors
+
+
+def _by_model(taken: Sequence[Taken]) -> list[tuple[UUID, str, list[Taken]]]:
+    def model(log: Taken) -> tuple[UUID, str]:
+        return log.key.organization_id, log.embedding
+
+    return [(*key, list(logs)) for key, logs in groupby(sorted(taken, key=model), key=model)]
+
+
+def _done(log: Taken, messages: Sequence[Message], vectors: Mapping[UUID, Sequence[float]]) -> Done:
+    mine = {message.id: vectors[message.id] for message in messages if message.id in vectors}
+    return Done(log, messages[-1].seq if messages else log.seq, mine)
+
+
+def _unit(vectors: Iterable[tuple[UUID, Sequence[float]]]) -> dict[UUID, list[float]]:
+    found = {}
+    for message_id, vector in vectors:
+        with suppress(ValueError):
+            if (unit := unit_vector(vector)) is not None:
+                found[message_id] = unit
+    return found

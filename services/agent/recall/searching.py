@@ -1,0 +1,93 @@
+"""Search over messages: by words, by meaning, or both."""
+
+import logging
+from collections.abc import Sequence
+from uuid import UUID
+
+from services.agent.recall.ports import Embedder, EmbeddingModel, Rankings
+from services.agent.recall.query import (
+    Found,
+    Fused,
+    MessageQuery,
+    Mode,
+    Ranked,
+    Scope,
+    alone,
+    checked_query,
+    depth,
+    fuse,
+)
+from services.agent.recall.texts import unit_vector
+from services.common.errors import Internal, LociError
+
+# A query is short; whoever searches waits for its vector.
+EMBED_SECONDS = 2.0
+# Vectors are of more than one model only while an agent's is being changed, or where agents differ.
+_MOST_MODELS = 4
+
+_log = logging.getLogger(__name__)
+
+
+class Search:
+    """Finds messages. Without an embedder, by words alone."""
+
+    def __init__(self, rankings: Rankings, embedder: Embedder | None) -> None:
+        self._rankings = rankings
+        self._embedder = embedder
+
+    async def scope(self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID | None = None) -> Scope:
+        """Where to search. Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
+        return await self._rankings.scope(organization_id, agent_id, conversation_id)
+
+    async def beginnings(self, text: str) -> Sequence[Sequence[str]]:
+        """What words that fit a text begin with, in lower case: its stems, then the words as they are."""
+        return await self._rankings.beginnings(text)
+
+    async def find(self, scope: Scope, query: MessageQuery) -> tuple[list[Found], list[str]]:
+        """The best messages, and the models that did not answer, so that words alone decided.
+
+        Raises Refused (MESSAGE_QUERY_INVALID), and with the mode VECTOR what a model that does not answer raises.
+        """
+        query = checked_query(query)
+        if not query.text:
+            return await self._rankings.newest(scope, query.filter, query.limit), []
+        if query.mode is Mode.TEXT:
+            ranked = alone(await self._by_words(scope, query), text=True)
+            silent: list[str] = []
+        else:
+            ranked, silent = await self._with_vectors(scope, query)
+        return await self._rankings.found(scope, ranked, query.filter, query.limit), silent
+
+    async def _with_vectors(self, scope: Scope, query: MessageQuery) -> tuple[list[Fused], list[str]]:
+        lists: list[list[Ranked]] = []
+        silent: list[str] = []
+        for model in await self._models(scope):
+            try:
+                lists.append(await self._by_vector(scope, model, query))
+            except LociError as error:
+                if query.mode is Mode.VECTOR:
+                    raise
+                _log.warning("%s made no vector of a query: %s", model.handle, error.message)
+                silent.append(model.handle)
+        if query.mode is Mode.VECTOR:
+            return (alone(lists[0], text=False) if len(lists) == 1 else fuse(lists, ())), silent
+        return fuse(lists, await self._by_words(scope, query)), silent
+
+    async def _models(self, scope: Scope) -> Sequence[EmbeddingModel]:
+        if self._embedder is None or scope.embedding == "":
+            return ()
+        return (await self._rankings.models(scope))[:_MOST_MODELS]
+
+    async def _by_words(self, scope: Scope, query: MessageQuery) -> list[Ranked]:
+        return await self._rankings.by_words(scope, query.text, query.filter, depth(query.limit))
+
+    async def _by_vector(self, scope: Scope, model: EmbeddingModel, query: MessageQuery) -> list[Ranked]:
+        assert self._embedder is not None
+        (values,) = await self._embedder.embed(model.handle, [query.text], EMBED_SECONDS)
+        if len(values) != model.dimensions:
+            sentence = f"{model.handle} answered with {len(values)} numbers; its vectors here have {model.dimensions}"
+            raise Internal(sentence, reason="EMBEDDING_INVALID")
+        vector = unit_vector(values)
+        if vector is None:
+            return []
+        return await self._rankings.by_vector(scope, model, vector, query.filter, depth(query.limit))
