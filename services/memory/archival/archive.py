@@ -1,5 +1,6 @@
 """Archival memory: passages are stored and found again."""
 
+from services.memory.archival.embedding_ports import OtherSides
 from services.memory.archival.insertion import Insertion
 from services.memory.archival.ports import ArchiveStore, PassageStore
 from services.memory.archival.retrieval import Retrieval
@@ -15,8 +16,9 @@ class Archival(Insertion, Retrieval):
         archives: ArchiveStore,
         rankings: Rankings,
         embedder: Embedder,
+        sides: OtherSides,
         *,
         search_seconds: float,
     ) -> None:
         Insertion.__init__(self, store, archives, embedder)
-        Retrieval.__init__(self, store, rankings, embedder, search_seconds=search_seconds)
+        Retrieval.__init__(self, store, rankings, embedder, sides, search_seconds=search_seconds)

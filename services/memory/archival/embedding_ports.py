@@ -51,7 +51,19 @@ class Held(Protocol):
         """From now on searches and insertions use the model after."""
 
 
-class ChangeStore(Protocol):
+class OtherSides(Protocol):
+    """What a search needs where the embedder of a model does not answer."""
+
+    async def other_sides(
+        self, organization_id: UUID, archive_ids: Sequence[UUID] | None, model: EmbeddingModel
+    ) -> list[Side]:
+        """What other models have vectors for, in those of the archives that use `model` and are being changed.
+
+        None: in all archives of the tenant.
+        """
+
+
+class ChangeStore(OtherSides, Protocol):
     """Changes of embedding models, and the vectors that they make. `archive_id` may be a folder's."""
 
     async def progress(self, organization_id: UUID, archive_id: UUID, *, folder: bool) -> Progress | None:
@@ -93,12 +105,4 @@ class ChangeStore(Protocol):
         """Erases some vectors of models that the archive does not use, from this passage on; where to go on.
 
         None when all are gone, or the change is not over.
-        """
-
-    async def other_sides(
-        self, organization_id: UUID, archive_ids: Sequence[UUID] | None, model: EmbeddingModel
-    ) -> list[Side]:
-        """What other models have vectors for, in those of the archives that use `model` and are being changed.
-
-        None: in all archives of the tenant.
         """

@@ -4,10 +4,13 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from uuid import UUID
 
 from services.common.errors import LociError
 from services.memory.archival.embedding import unit, unusable
+from services.memory.archival.embedding_ports import OtherSides
+from services.memory.archival.embedding_rules import better_sides
 from services.memory.archival.passages import PassageQuery, SearchMode, checked_query, to_embed
 from services.memory.archival.places import Place
 from services.memory.archival.ports import PassageStore
@@ -37,8 +40,17 @@ class _Answers:
 class Retrieval:
     """Searches. `search_seconds`: how long one waits for the embedding of its query."""
 
-    def __init__(self, store: PassageStore, rankings: Rankings, embedder: Embedder, *, search_seconds: float) -> None:
+    def __init__(
+        self,
+        store: PassageStore,
+        rankings: Rankings,
+        embedder: Embedder,
+        sides: OtherSides,
+        *,
+        search_seconds: float,
+    ) -> None:
         self._store = store
+        self._sides = sides
         self._rankings = rankings
         self._embedder = embedder
         self._search_seconds = search_seconds
@@ -87,10 +99,29 @@ class Retrieval:
             vector = await self._embedded(model, query.text)
         except LociError as error:
             logger.warning("a query could not be embedded", extra={"model": model.handle, "reason": error.reason})
-            return error
+            return await self._by_other_sides(organization_id, model, part, query, limit) or error
         if vector is None:
             return []
         return await self._rankings.by_vector(organization_id, part, model, vector, query.filter, limit)
+
+    async def _by_other_sides(
+        self, organization_id: UUID, model: EmbeddingModel, part: Part, query: PassageQuery, limit: int
+    ) -> list[Ranked]:
+        """A ranking by the vectors that a change of embedding models makes, or keeps; empty where they do not do."""
+        sides = better_sides(await self._sides.other_sides(organization_id, part.archive_ids, model))
+        if query.mode is SearchMode.VECTOR and sum(side.passages for side in sides.values()) < part.passages:
+            return []
+        rankings = []
+        for other, its_part in sides.items():
+            try:
+                vector = await self._embedded(other, query.text)
+            except LociError:
+                return []
+            if vector is not None:
+                wanted = query.filter
+                rankings.append(await self._rankings.by_vector(organization_id, its_part, other, vector, wanted, limit))
+        # Similarities by different models cannot be compared.
+        return [found for places in zip_longest(*rankings) for found in places if found is not None][:limit]
 
     async def _embedded(self, model: EmbeddingModel, text: str) -> Sequence[float] | None:
         [values] = await self._embedder.embed(model.handle, [to_embed(text)], self._search_seconds)
