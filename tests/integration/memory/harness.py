@@ -26,12 +26,13 @@ from loci.memory.v1 import passage_service_pb2 as passage_pb
 from loci.memory.v1.agent_memory_service_pb2_grpc import AgentMemoryServiceStub
 from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
+from loci.memory.v1.folder_service_pb2_grpc import FolderServiceStub
 from loci.memory.v1.passage_service_pb2_grpc import PassageServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, current, use_context
 from services.common.counter import StatementCounter
 from services.common.engine import make_engine
-from services.common.errors import InvalidArgument, LociError, Unavailable, from_rpc
+from services.common.errors import InvalidArgument, LociError, NotFound, Unavailable, from_rpc
 from services.common.ids import uuid7
 from services.common.server import make_server
 from services.memory.adapters.archival.embedder import GatewayEmbedder
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from loci.memory.v1.agent_memory_service_pb2_grpc import AgentMemoryServiceAsyncStub
     from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceAsyncStub
     from loci.memory.v1.block_service_pb2_grpc import BlockServiceAsyncStub
+    from loci.memory.v1.folder_service_pb2_grpc import FolderServiceAsyncStub
     from loci.memory.v1.passage_service_pb2_grpc import PassageServiceAsyncStub
 
 KEY = Ed25519PrivateKey.generate()
@@ -86,6 +88,14 @@ class ConceptModels(ModelServiceServicer):
     refused: str = ""
     texts: list[int] = field(default_factory=list)
 
+    async def GetEmbeddingModel(
+        self, request: llm_pb.GetEmbeddingModelRequest, context: Any
+    ) -> llm_pb.GetEmbeddingModelResponse:
+        """Every handle of `test` is configured."""
+        if not request.handle.startswith("test/"):
+            raise NotFound(f"there is no embedding model {request.handle}", reason="MODEL_NOT_FOUND")
+        return llm_pb.GetEmbeddingModelResponse()
+
     async def Embed(self, request: llm_pb.EmbedRequest, context: Any) -> llm_pb.EmbedResponse:
         """One vector per text."""
         self.callers.append(current())
@@ -113,6 +123,7 @@ class Memory:
     archives: ArchiveServiceAsyncStub
     stores: Stores
     embedder: GatewayEmbedder
+    folders: FolderServiceAsyncStub
 
     @contextmanager
     def of(self, organization_id: UUID) -> Iterator[None]:
@@ -261,6 +272,7 @@ async def memory_service(
         async with make_channel(address) as channel:
             stubs = BlockServiceStub(channel), AgentMemoryServiceStub(channel), PassageServiceStub(channel)
             with use_context(caller):
-                yield Memory(*stubs, counter, pool, models, caller, ArchiveServiceStub(channel), stores, embedder)
+                further = ArchiveServiceStub(channel), stores, embedder, FolderServiceStub(channel)
+                yield Memory(*stubs, counter, pool, models, caller, *further)
         await server.stop(0)
     await engine.dispose()
