@@ -50,7 +50,9 @@ from services.agent.adapters.tools import GrpcTools
 from services.agent.admin import callbacks as run_callbacks
 from services.agent.admin import conversation_administration, outbox
 from services.agent.admin.administration import Administration
+from services.agent.admin.agent_folders import AgentFolders
 from services.agent.admin.agents import Defaults
+from services.agent.admin.catalogues import Catalogues
 from services.agent.admin.conversation_administration import ConversationAdministration
 from services.agent.admin.outbox import Deliveries
 from services.agent.admin.ports_admin import (
@@ -220,6 +222,8 @@ def build(
     administration = Administration(
         stores.agents, peers.memories, peers.tool_catalogue, peers.model_catalogue, defaults
     )
+    catalogues = Catalogues(peers.tool_catalogue, peers.model_catalogue)
+    folders = AgentFolders(stores.agents, peers.memories, catalogues, administration)
     conversations = ConversationAdministration(
         stores.conversations,
         peers.conversation_memories,
@@ -239,7 +243,7 @@ def build(
         allow_private_urls=callbacks.allow_private,
     )
     servicers: list[Registration] = [
-        (add_AgentServiceServicer_to_server, AgentServicer(administration, deliveries.wake)),
+        (add_AgentServiceServicer_to_server, AgentServicer(administration, folders, deliveries.wake)),
         (add_CheckpointServiceServicer_to_server, CheckpointServicer(time_travel)),
         (add_ConversationServiceServicer_to_server, ConversationServicer(conversations, deliveries.wake)),
         (add_LearnedWindowServiceServicer_to_server, LearnedWindowServicer(stores.learned_windows)),

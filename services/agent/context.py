@@ -222,6 +222,12 @@ def _units(history: Sequence[Message]) -> Iterator[Unit]:
         place += size
 
 
+def newest(history: Sequence[Message]) -> int:
+    """Tokens of what stays of a sendable history whatever its window: summary, newest question, newest message."""
+    units = list(_units(with_short_returns(history)))
+    return sum(_tokens(units[place]) for place in _pinned(units)) if units else 0
+
+
 def _tokens(unit: Unit) -> int:
     return sum(map(estimate, unit))
 

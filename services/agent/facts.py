@@ -9,6 +9,7 @@ from uuid import UUID
 from services.agent.compaction import CompactionStats, Trigger
 from services.agent.messages import Call, Message
 from services.agent.tool_rules import ToolRule
+from services.common.file_limits import file_limits
 
 SCHEMA_VERSION = 2
 
@@ -114,7 +115,14 @@ class Settings:
     compaction_settings: Mapping[str, Any] | None = None
     message_buffer_autoclear: bool = False
     recall_passages: int = 0
+    max_files_open: int | None = None
+    per_file_view_window_char_limit: int | None = None
     options: Options = Options()
+
+    @property
+    def file_limits(self) -> tuple[int, int]:
+        """Files that may be open at once, and characters in view of each."""
+        return file_limits(self.context_window_limit, self.max_files_open, self.per_file_view_window_char_limit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,12 +109,35 @@ class BlockView:
 
 
 @dataclass(frozen=True, slots=True)
+class FileView:
+    """A file as the prompt shows it. `name`: with its folder's. `content`: the lines in view, empty unless open."""
+
+    id: UUID
+    name: str
+    is_open: bool = False
+    content: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryView:
+    """A folder as the prompt shows it: some of its `file_count` files."""
+
+    name: str
+    description: str = ""
+    instructions: str = ""
+    files: tuple[FileView, ...] = ()
+    file_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryView:
-    """An agent's memory as the prompt shows it."""
+    """An agent's memory as the prompt shows it. `files_version`: of the directories; None: as directories.py tells."""
 
     blocks: tuple[BlockView, ...] = ()
     passage_count: int = 0
     passage_tags: tuple[str, ...] = ()
+    directories: tuple[DirectoryView, ...] = ()
+    files_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

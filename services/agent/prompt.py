@@ -1,7 +1,7 @@
 """The system prompt: the agent's instructions with its memory rendered into them. Pure.
 
 Compiled at the start of a turn when the versions it was made from have changed, so that providers can cache
-the prefix. The format is that of the reference API (memory blocks, then memory metadata), in Loci's own words.
+the prefix. The format is that of the reference API (memory blocks, folders, memory metadata), in Loci's own words.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from services.agent.directories import rendered, version_of
 from services.agent.facts import ClientSkill, Settings
 from services.agent.messages import Message, Text, text_of
 from services.agent.policy import POLICIES
@@ -36,6 +37,7 @@ def versions_of(settings: Settings, memory: MemoryView) -> dict[str, Any]:
         "blocks": {str(block.id): block.version for block in memory.blocks},
         "passages": memory.passage_count,
         "tags": list(memory.passage_tags),
+        "files": version_of(memory.directories) if memory.files_version is None else memory.files_version,
     }
 
 
@@ -62,6 +64,7 @@ def compile_prompt(
     sections = (
         _blocks(blocks, numbered=_numbers_lines(settings)),
         describe(settings.tool_rules),
+        rendered(memory.directories, settings.file_limits[0]),
         _metadata(settings, memory, agent_id, conversation_id, stamp),
     )
     system = settings.system if MARKER in settings.system else f"{settings.system}\n\n{MARKER}"

@@ -8,11 +8,12 @@ from loci.memory.v1 import (
     agent_memory_service_pb2,
     agent_memory_service_pb2_grpc,
     block_pb2,
+    folder_pb2,
     passage_service_pb2,
     passage_service_pb2_grpc,
 )
 from services.agent.messages import Call, Return
-from services.agent.ports import BlockView, CallSite, MemoryView
+from services.agent.ports import BlockView, CallSite, DirectoryView, FileView, MemoryView
 from services.common.channel import call_idempotent
 from services.common.context import shared
 from services.common.ids import from_public, to_public
@@ -39,10 +40,16 @@ class GrpcMemory:
         with shared():
             response = await call_idempotent(self._memory.GetAgentMemory, request, timeout=PATIENCE_SECONDS)
         memory = response.memory
-        return MemoryView(tuple(map(_block, memory.blocks)), memory.passage_count, tuple(memory.passage_tags))
+        return MemoryView(
+            tuple(map(_block, memory.blocks)),
+            memory.passage_count,
+            tuple(memory.passage_tags),
+            tuple(map(_directory, memory.directories)),
+        )
 
     async def apply(self, call: Call, site: CallSite, *, create_block: bool = False) -> Return:
         """See ports.Memory.apply."""
+        most_open, characters = site.settings.file_limits
         request = agent_memory_service_pb2.ApplyToolRequest(
             call_key=call.key,
             agent_id=to_public("agent", site.agent_id),
@@ -54,6 +61,8 @@ class GrpcMemory:
             timezone=site.settings.timezone,
             conversation_id=own_id(site.agent_id, site.conversation_id),
             create_missing_block=create_block,
+            max_files_open=most_open,
+            per_file_view_chars=characters,
         )
         response = await call_idempotent(self._memory.ApplyTool, request, timeout=PATIENCE_SECONDS)
         return Return(call.id, call.name, response.tool_return, response.is_error)
@@ -81,4 +90,14 @@ def _block(block: block_pb2.Block) -> BlockView:
         block.limit,
         block.description,
         block.read_only,
+    )
+
+
+def _directory(directory: folder_pb2.Directory) -> DirectoryView:
+    files = (
+        FileView(from_public("file", file.file_id), file.name, file.is_open, file.visible_content)
+        for file in directory.files
+    )
+    return DirectoryView(
+        directory.name, directory.description, directory.instructions, tuple(files), directory.file_count
     )

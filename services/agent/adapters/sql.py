@@ -10,7 +10,8 @@ _SETTINGS = """jsonb_build_object(
         'tool_ids', to_jsonb(a.tool_ids), 'tool_rules', a.tool_rules, 'timezone', a.timezone,
         'model_settings', coalesce(c.model_settings, a.model_settings), 'response_format', a.response_format,
         'compaction_settings', a.compaction_settings, 'message_buffer_autoclear', a.message_buffer_autoclear,
-        'recall_passages', a.recall_passages)"""
+        'recall_passages', a.recall_passages, 'max_files_open', a.max_files_open,
+        'per_file_view_window_char_limit', a.per_file_view_window_char_limit)"""
 
 # $1 organization, $2 conversation, $4 agent; the options as given
 _AGENT = f"""

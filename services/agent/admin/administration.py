@@ -13,6 +13,7 @@ from services.agent.admin import agents
 from services.agent.admin.agents import Agent, AgentSettings, Defaults
 from services.agent.admin.base_tools import (
     BASE_TOOLS,
+    FILE_TOOLS,
     LETTA_V1_AGENT,
     has_base_rules,
     with_approvals,
@@ -58,6 +59,7 @@ class NewAgent:
     draft: AgentDraft
     blocks: Sequence[Any] = ()
     block_ids: tuple[UUID, ...] = ()
+    folder_ids: tuple[UUID, ...] = ()
     tool_names: tuple[str, ...] = ()
     include_base_tools: bool = True
     include_base_tool_rules: bool | None = None
@@ -66,11 +68,12 @@ class NewAgent:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """An agent with its blocks and tools, as their services gave them."""
+    """An agent with its blocks, tools and folders, as their services gave them."""
 
     agent: Agent
     blocks: Sequence[Any] = ()
     tools: Sequence[Any] = ()
+    folders: Sequence[Any] = ()
 
 
 class Administration:
@@ -99,12 +102,16 @@ class Administration:
         try:
             settings, tools = await self._resolve(caller.organization_id, draft, new)
             blocks = await self._create_blocks(new)
+            for folder_id in new.folder_ids:
+                await self._memories.attach_folder(new.agent_id, folder_id, settings.file_limits)
         except _REFUSALS:
             await self._store.release(caller.organization_id, new.agent_id)
             raise
         agent = await self._store.insert(caller.organization_id, new.agent_id, caller.user_id, settings, new.messages)
         if agent is None:
             return await self.existing(caller.organization_id, new.agent_id)
+        if new.folder_ids:
+            return await self._describe_one(agent)
         return Described(agent, blocks, [tool.tool for tool in tools])
 
     async def get(self, organization_id: UUID, agent_id: UUID) -> Described:
@@ -127,7 +134,7 @@ class Administration:
             after = agents.change(before, draft, mask, window=window, defaults=self._defaults)
             return after if "tool_rules" in mask else with_their_approvals(after, before, tools)
 
-        return await self._change(caller, agent_id, changed)
+        return await self.change(caller, agent_id, changed)
 
     async def attach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> Described:
         """Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND)."""
@@ -137,7 +144,7 @@ class Administration:
             after = agents.with_tools(before, (*before.tool_ids, tool_id))
             return with_their_approvals(after, before, tools)
 
-        return await self._change(caller, agent_id, changed)
+        return await self.change(caller, agent_id, changed)
 
     async def detach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> Described:
         """Raises NotFound (AGENT_NOT_FOUND)."""
@@ -145,7 +152,7 @@ class Administration:
         async def changed(before: AgentSettings) -> AgentSettings:
             return agents.with_tools(before, (each for each in before.tool_ids if each != tool_id))
 
-        return await self._change(caller, agent_id, changed)
+        return await self.change(caller, agent_id, changed)
 
     async def set_tool_approval(
         self, caller: CallContext, agent_id: UUID, tool_name: str, *, required: bool
@@ -160,7 +167,7 @@ class Administration:
             after = with_approvals(before.tool_rules, (tool_name,)) if required else without
             return replace(before, tool_rules=after)
 
-        return await self._change(caller, agent_id, changed)
+        return await self.change(caller, agent_id, changed)
 
     async def reset_messages(self, caller: CallContext, agent_id: UUID) -> Described:
         """Begins its default conversation anew. Raises NotFound (AGENT_NOT_FOUND), Aborted (CONVERSATION_BUSY)."""
@@ -180,14 +187,17 @@ class Administration:
 
     async def _describe(self, found: Sequence[Agent]) -> Sequence[Described]:
         tool_ids = agents.unique(tool_id for agent in found for tool_id in agent.settings.tool_ids)
-        blocks, tools = await together(
-            self._memories.blocks([agent.id for agent in found]), self._catalogues.find(tool_ids)
+        attached, tools = await together(
+            self._memories.attachments([agent.id for agent in found]), self._catalogues.find(tool_ids)
         )
         by_id = {tool.id: tool.tool for tool in tools}
         return [
             # A deleted tool dangles until the agent's tools are set anew.
             Described(
-                agent, blocks.get(agent.id, ()), [by_id[each] for each in agent.settings.tool_ids if each in by_id]
+                agent,
+                attached[agent.id].blocks if agent.id in attached else (),
+                [by_id[each] for each in agent.settings.tool_ids if each in by_id],
+                attached[agent.id].folders if agent.id in attached else (),
             )
             for agent in found
         ]
@@ -215,7 +225,7 @@ class Administration:
         base = BASE_TOOLS[agent_type] if new.include_base_tools else ()
         window, tools, _ = await together(
             self._catalogues.window(organization_id, draft.model or self._defaults.model),
-            self._catalogues.tools(draft.tool_ids, (*base, *new.tool_names)),
+            self._catalogues.tools(draft.tool_ids, (*base, *new.tool_names, *(FILE_TOOLS if new.folder_ids else ()))),
             self._catalogues.check_embedding(organization_id, draft.embedding),
         )
         rules = draft.tool_rules or ()
@@ -230,12 +240,13 @@ class Administration:
             return ()
         return await self._memories.create(new.agent_id, new.blocks, new.block_ids)
 
-    async def _change(
+    async def change(
         self,
         caller: CallContext,
         agent_id: UUID,
         changed: Callable[[AgentSettings], Awaitable[AgentSettings]],
     ) -> Described:
+        """Stores what `changed` makes of the settings, anew as long as others change them. Raises NotFound, Aborted."""
         for _ in range(_ATTEMPTS):
             before = await self._store.get(caller.organization_id, agent_id)
             settings = await changed(before.settings)

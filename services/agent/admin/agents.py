@@ -19,6 +19,7 @@ from services.agent.messages import Message
 from services.agent.policy import POLICIES
 from services.agent.refusals import Refused
 from services.agent.tool_rules import ToolRule
+from services.common.file_limits import file_limits
 
 # Beyond this a model's window is left unused unless the client asks for it: long prompts are slow and dear.
 LARGEST_DEFAULT_WINDOW = 128_000
@@ -61,6 +62,11 @@ class AgentSettings:
     timezone: str = "UTC"
     hidden: bool = False
     project_id: str | None = None
+
+    @property
+    def file_limits(self) -> tuple[int, int]:
+        """Files that may be open at once, and characters in view of each."""
+        return file_limits(self.context_window_limit, self.max_files_open, self.per_file_view_window_char_limit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ LETTA_V1_AGENT = "letta_v1_agent"
 _OLDER = ("send_message", "conversation_search", "core_memory_append", "core_memory_replace")
 _TENDING = ("memory_replace", "memory_insert", "memory_rethink", "memory_finish_edits")
 
+# What an agent with folders reads their files with.
+FILE_TOOLS = ("open_files", "grep_files", "semantic_search_files")
+
 # By agent type; its keys are all the types there are.
 BASE_TOOLS: dict[str, tuple[str, ...]] = {
     LETTA_V1_AGENT: ("memory_insert", "memory_replace", "conversation_search"),
@@ -36,6 +39,9 @@ _GOING_ON = frozenset(
         "core_memory_replace",
         "rethink_memory",
         "memory",
+        "open_files",
+        "grep_files",
+        "semantic_search_files",
         "memory_apply_patch",
         "memory_insert",
         "memory_replace",

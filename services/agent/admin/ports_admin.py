@@ -78,15 +78,31 @@ class AgentStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Attachments:
+    """What is attached to an agent in the memory service, as it came from there."""
+
+    blocks: Sequence[Any] = ()
+    folders: Sequence[Any] = ()
+
+
 class AgentMemories(Protocol):
-    """Blocks of agents, in the memory service."""
+    """Blocks and folders of agents, in the memory service."""
 
     async def create(self, agent_id: UUID, drafts: Sequence[Any], block_ids: Sequence[UUID]) -> tuple[Any, ...]:
         """Creates and attaches the blocks of a new agent; all its blocks. May be repeated."""
         ...
 
-    async def blocks(self, agent_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Any]]:
-        """The blocks of each agent, in one call."""
+    async def attachments(self, agent_ids: Sequence[UUID]) -> Mapping[UUID, Attachments]:
+        """Blocks and folders of each agent, in one call."""
+        ...
+
+    async def attach_folder(self, agent_id: UUID, folder_id: UUID, limits: tuple[int, int]) -> None:
+        """`limits`: see Settings.file_limits. May be repeated. Raises NotFound (FOLDER_NOT_FOUND)."""
+        ...
+
+    async def detach_folder(self, agent_id: UUID, folder_id: UUID) -> int:
+        """How many folders are left. Raises NotFound, FailedPrecondition (FOLDER_NOT_ATTACHED)."""
         ...
 
     async def purge(self, agent_id: UUID, *, erase_blocks: bool) -> None:

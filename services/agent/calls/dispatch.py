@@ -1,4 +1,4 @@
-"""Tool calls to who runs them: memory tools to memory, recall to ourselves, all else to the tool runner."""
+"""Tool calls to who runs them: memory and file tools to memory, recall to ourselves, all else to the tool runner."""
 
 import asyncio
 import logging
@@ -14,7 +14,9 @@ from services.common.errors import Cancelled, DeadlineExceeded, LociError, Unava
 
 RECALL_TOOLS = frozenset({"conversation_search"})
 SPEAKING_TOOLS = frozenset({"send_message"})
-MEMORY_TYPES = frozenset({"letta_core", "letta_memory_core", "letta_sleeptime_core", "letta_voice_sleeptime_core"})
+MEMORY_TYPES = frozenset(
+    {"letta_core", "letta_memory_core", "letta_sleeptime_core", "letta_voice_sleeptime_core", "letta_files_core"}
+)
 _SENT = "The message was sent."
 _UNKNOWN = "It may or may not have taken effect."
 

@@ -16,13 +16,12 @@ from services.agent.calls.failures import failure_of, overflows, refuses_history
 from services.agent.calls.offers import Offer, offer, shown, without_form
 from services.agent.calls.positions import Positions
 from services.agent.calls.replies import as_written, reply_parts, sound, tokens_of
-from services.agent.context import fits, sendable, shortenings
+from services.agent.context import fits, newest, sendable, shortenings
 from services.agent.events import Abandoned, Delta
 from services.agent.facts import CallModel, ContextOverflowed, Fact, Failure, ModelFailed, ModelReplied, StopReason
 from services.agent.messages import Message
 from services.agent.policy import POLICIES
 from services.agent.ports import (
-    BlockView,
     CallSite,
     Counted,
     Memory,
@@ -37,7 +36,8 @@ from services.agent.ports import (
 )
 from services.agent.prompt import compile_prompt, overriding_prompt, with_recalled, with_skills
 from services.agent.turn import Turn, step_id
-from services.agent.window.budget import LEAST_ROOM, calibrated, excess, overflow_in_system, shortened
+from services.agent.window.budget import LEAST_ROOM, calibrated, excess, lacking, overflow_in_system
+from services.agent.window.prompt_cuts import has_open_files, with_short_blocks, with_short_files
 from services.agent.window.shrinking import with_clamped_returns, with_short_returns
 from services.agent.window.sizes import estimate, estimate_text
 from services.common.errors import LociError, Unavailable
@@ -249,8 +249,12 @@ class ModelCalls:
         if turn.settings.options.system is not None:
             return overriding_prompt(turn.settings.options.system)
         prompt = self._compile(turn, view)
+        fixed = estimate_text(prompt.text) + of_tools
+        if has_open_files(view) and (over := max(excess(window, fixed), lacking(window, fixed, _newest(turn)))):
+            view = with_short_files(view, over)
+            prompt = self._compile(turn, view)
         over = excess(window, estimate_text(prompt.text) + of_tools)
-        return prompt if not over else self._compile(turn, _with_short_blocks(view, over))
+        return prompt if not over else self._compile(turn, with_short_blocks(view, over))
 
     def _compile(self, turn: Turn, view: MemoryView) -> Prompt:
         return compile_prompt(
@@ -304,7 +308,5 @@ def _hopeless(ready: Ready, surely: float) -> Failure | None:
     return Failure(reason, reason.value, sentence, reason="LLM_CONTEXT_OVERFLOW")
 
 
-def _with_short_blocks(view: MemoryView, over: int) -> MemoryView:
-    values = shortened([block.value for block in view.blocks], over)
-    blocks: list[BlockView] = [replace(block, value=value) for block, value in zip(view.blocks, values, strict=True)]
-    return replace(view, blocks=tuple(blocks))
+def _newest(turn: Turn) -> int:
+    return newest(sendable(with_clamped_returns(turn.history, turn.settings.context_window_limit)))

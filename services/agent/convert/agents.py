@@ -50,6 +50,7 @@ def agent_to_proto(described: Described) -> agent_pb2.Agent:
         version=agent.version,
         blocks=described.blocks,
         tools=described.tools,
+        folders=described.folders,
         message_ids=[to_public("message", each) for each in (system_message_id(agent.id), *agent.window)],
         response_format_json=_json_text(settings.response_format),
         project_id=settings.project_id,
@@ -75,6 +76,7 @@ def new_agent(request: agent_service_pb2.CreateAgentRequest) -> NewAgent:
         draft=draft(request.agent),
         blocks=[_completed(block, agent_id, place) for place, block in enumerate(request.blocks)],
         block_ids=_ids("block", request.block_ids),
+        folder_ids=_ids("source", request.folder_ids),
         tool_names=tuple(request.tool_names),
         include_base_tools=not request.HasField("include_base_tools") or request.include_base_tools,
         include_base_tool_rules=(

@@ -53,6 +53,7 @@ def fork_to_proto(described: Described, inherited: Inherited) -> checkpoint_serv
         agent=agent_to_proto(described),
         copied_block_ids=[to_public("block", each) for each in inherited.block_ids],
         shared_archive_ids=[to_public("archive", each) for each in inherited.archive_ids],
+        shared_folder_ids=[folder.id for folder in described.folders],
         shared_tool_ids=[to_public("tool", each) for each in described.agent.settings.tool_ids],
         shared_until_message_id=to_public("message", inherited.message_id),
     )

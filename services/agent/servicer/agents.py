@@ -6,6 +6,7 @@ from typing import Any
 from loci.agent.v1 import agent_service_pb2 as wire
 from loci.agent.v1 import agent_service_pb2_grpc
 from services.agent.admin.administration import Administration
+from services.agent.admin.agent_folders import AgentFolders
 from services.agent.convert.agents import agent_list, agent_to_proto, draft, mask, new_agent
 from services.agent.servicer.refusals import refusals
 from services.common.context import current
@@ -15,8 +16,9 @@ from services.common.ids import from_public
 class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     """loci.agent.v1.AgentService. `deleted` is called when there is something to clear away."""
 
-    def __init__(self, administration: Administration, deleted: Callable[[], None]) -> None:
+    def __init__(self, administration: Administration, folders: AgentFolders, deleted: Callable[[], None]) -> None:
         self._administration = administration
+        self._folders = folders
         self._deleted = deleted
 
     async def CreateAgent(self, request: wire.CreateAgentRequest, context: Any) -> wire.CreateAgentResponse:
@@ -64,6 +66,19 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         agent_id, tool_id = from_public("agent", request.agent_id), from_public("tool", request.tool_id)
         described = await self._administration.detach_tool(current(), agent_id, tool_id)
         return wire.DetachToolResponse(agent=agent_to_proto(described))
+
+    async def AttachFolder(self, request: wire.AttachFolderRequest, context: Any) -> wire.AttachFolderResponse:
+        """A folder, and the tools for its files."""
+        agent_id, folder_id = from_public("agent", request.agent_id), from_public("source", request.folder_id)
+        with refusals():
+            described = await self._folders.attach(current(), agent_id, folder_id)
+        return wire.AttachFolderResponse(agent=agent_to_proto(described))
+
+    async def DetachFolder(self, request: wire.DetachFolderRequest, context: Any) -> wire.DetachFolderResponse:
+        """With the last folder the tools go."""
+        agent_id, folder_id = from_public("agent", request.agent_id), from_public("source", request.folder_id)
+        described = await self._folders.detach(current(), agent_id, folder_id)
+        return wire.DetachFolderResponse(agent=agent_to_proto(described))
 
     async def SetToolApproval(self, request: wire.SetToolApprovalRequest, context: Any) -> wire.SetToolApprovalResponse:
         """Adds or removes an approval rule."""

@@ -1,10 +1,11 @@
 """How the window is divided between the prompt and the messages, and what the prompt gives up when it must. Pure.
 
-What does not fit is cut in a fixed order: old tool returns, old messages, the middle of the newest message
-(context.py), open files, the tails of the longest blocks (`shortened`). What is stored is never cut.
+What does not fit is cut in a fixed order: old tool returns and old messages (context.py), open files
+(`shortened_files`), the middle of the newest message (context.py), the tails of the longest blocks (`shortened`). What
+is stored is never cut. The prompt stays the same within a turn: what comes later in it takes nothing from the files.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from services.agent.window.sizes import BYTES_PER_TOKEN, bytes_of, head, level
 
@@ -41,14 +42,28 @@ def excess(window: int, fixed: int) -> int:
     return max(fixed + max(int(window * LEAST_SHARE), LEAST_ROOM) - int(window * FILL), 0)
 
 
+def lacking(window: int, fixed: int, needed: int) -> int:
+    """Tokens that open files should give up, so that messages of so many tokens need not be cut; 0 for none."""
+    return max(fixed + needed - int(window * FILL), 0)
+
+
 def shortened(values: Sequence[str], over: int) -> list[str]:
     """The values with `over` tokens less together, or as many as there are: the longest lose their tails first.
 
     Each cut ends in a marker with the number of characters that it took and how to see them.
     """
+    return _each_at_most(values, over, _without_tail)
+
+
+def shortened_files(values: Sequence[str], over: int) -> list[str]:
+    """As `shortened`, for files in view: whole lines are left out, and the marker names the last one shown."""
+    return _each_at_most(values, over, _without_lines)
+
+
+def _each_at_most(values: Sequence[str], over: int, cut: Callable[[str, int], str]) -> list[str]:
     sizes = [bytes_of(value) for value in values]
     most = level(sizes, sum(sizes) - over * BYTES_PER_TOKEN) if over > 0 else max(sizes, default=0)
-    return [_without_tail(value, most) for value in values]
+    return [value if size <= most else cut(value, most) for value, size in zip(values, sizes, strict=True)]
 
 
 def overflow_in_system(sizes: Mapping[str, int], window: int) -> str | None:
@@ -66,9 +81,22 @@ def overflow_in_system(sizes: Mapping[str, int], window: int) -> str | None:
     )
 
 
+def _without_lines(value: str, most: int) -> str:
+    longest = len(_lines_marker(len(value)))
+    shown = head(value, max(most - longest, 0)).rpartition("\n")[0]
+    number = shown.rpartition("\n")[2].partition(":")[0]
+    if not number.isdecimal():  # not even the first of its lines
+        first = value.partition("\n")[2].partition(":")[0]
+        number = str(int(first) - 1) if first.isdecimal() else "0"
+    return head(shown + _lines_marker(int(number)), most)
+
+
+def _lines_marker(last: int) -> str:
+    hint = f"open_files with offset={last} and a small length shows what follows in its answer"
+    return f"\n[... the context window is full, and the lines after {last} are not shown; {hint}]"
+
+
 def _without_tail(value: str, most: int) -> str:
-    if bytes_of(value) <= most:
-        return value
     longest = _tail_marker(len(value))
     shown = head(value, max(most - bytes_of(longest), 0))
     return head(shown + _tail_marker(len(value) - len(shown)), most)

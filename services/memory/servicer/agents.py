@@ -10,6 +10,7 @@ from services.common.ids import from_public, to_public
 from services.memory.convert import agents, blocks, ids
 from services.memory.core.blocks import checked_draft, without_nul
 from services.memory.core.versions import Versions
+from services.memory.files.ports_agents import AgentFileStore
 from services.memory.ports import AgentStore
 from services.memory.ports_copies import CopyStore
 from services.memory.servicer.refusals import refusals
@@ -21,11 +22,14 @@ _MOST_AGENTS = _MOST_RUNS = 1_000
 class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
     """loci.memory.v1.AgentMemoryService."""
 
-    def __init__(self, store: AgentStore, tools: Tools, copies: CopyStore, versions: Versions) -> None:
+    def __init__(
+        self, store: AgentStore, tools: Tools, copies: CopyStore, versions: Versions, agent_files: AgentFileStore
+    ) -> None:
         self._store = store
         self._tools = tools
         self._copies = copies
         self._versions = versions
+        self._agent_files = agent_files
 
     async def GetAgentMemory(
         self, request: agent_pb.GetAgentMemoryRequest, context: Any
@@ -44,7 +48,10 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
             )
         agent_ids = [ids.agent_id(text) for text in request.agent_ids]
         memories = await self._store.memories(current().organization_id, agent_ids)
-        return agent_pb.BatchGetAgentMemoryResponse(memories=[agents.memory_message(memory) for memory in memories])
+        folders = await self._agent_files.folders(current().organization_id, agent_ids)
+        return agent_pb.BatchGetAgentMemoryResponse(
+            memories=[agents.memory_message(memory, folders.get(memory.agent_id, ())) for memory in memories]
+        )
 
     async def CreateAgentMemory(
         self, request: agent_pb.CreateAgentMemoryRequest, context: Any

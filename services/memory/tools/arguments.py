@@ -47,6 +47,32 @@ class Arguments:
             raise self._wrong(name, "a string")
         return value
 
+    def optional_text(self, name: str) -> str | None:
+        """A string, None if not given."""
+        return None if self._values.get(name) is None else self.text(name)
+
+    def flag(self, name: str) -> bool:
+        """A boolean, false if not given; the words in a string count, too."""
+        value = self._values.get(name)
+        match value:
+            case None:
+                return False
+            case bool():
+                return value
+            case str() if value.strip().lower() in ("true", "false"):
+                return value.strip().lower() == "true"
+            case _:
+                raise self._wrong(name, "a boolean")
+
+    def objects(self, name: str, key: str) -> "tuple[Arguments, ...]":
+        """A list of objects, which must be given; a string stands for an object with that `key` alone."""
+        value = self._values.get(name)
+        items = value if isinstance(value, list) else [value]
+        given = [{key: item} if isinstance(item, str) else item for item in items]
+        if value is None or not all(isinstance(item, dict) for item in given):
+            raise self._wrong(name, f'a list of objects, each with "{key}"')
+        return tuple(map(Arguments, given))
+
     def integer(self, name: str, default: int) -> int:
         """A whole number; digits in a string count, too."""
         value = self._values.get(name)
@@ -96,7 +122,7 @@ class Arguments:
             raise self._wrong(name, 'an ISO 8601 date or time such as "2026-01-31" or "2026-01-31T15:30:00"') from None
 
     def _wrong(self, name: str, expected: str) -> Refused:
-        value = self._values[name]
+        value = self._values.get(name)
         shown = json.dumps(value, ensure_ascii=False)[:80]
         return Refused("TOOL_REFUSED", f'The argument "{name}" must be {expected}, not {_kind(value)}: {shown}')
 
@@ -111,5 +137,7 @@ def _storable(value: Any) -> Any:
             return value.replace("\x00", "").encode(errors="replace").decode()
         case list():
             return [_storable(item) for item in value]
+        case dict():
+            return {name: _storable(item) for name, item in value.items()}
         case _:
             return value

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
-from services.memory.archival.archive import Archival, Found
+from services.memory.archival.archive import Archival
 from services.memory.archival.passages import PassageQuery
 from services.memory.archival.places import FoldersOfAgent
+from services.memory.archival.retrieval import Found
 from services.memory.files.finding import KnownFile, named
 from services.memory.files.grep import MOST_CONTEXT, Grep, compiled, told_of
 from services.memory.files.ports_agents import AgentFileStore, Opening, Wanted

@@ -7,13 +7,16 @@ from services.tool_runner.builtin import (
     core_memory_append,
     core_memory_replace,
     finish_rethinking_memory,
+    grep_files,
     memory_apply_patch,
     memory_finish_edits,
     memory_insert,
     memory_replace,
     memory_rethink,
+    open_files,
     rethink_memory,
     rethink_user_memory,
+    semantic_search_files,
     send_message,
 )
 from services.tool_runner.builtin.tool import BuiltinTool
@@ -33,4 +36,7 @@ BUILTIN_TOOLS: tuple[BuiltinTool, ...] = (
     archival_memory_search.TOOL,
     conversation_search.TOOL,
     send_message.TOOL,
+    open_files.TOOL,
+    grep_files.TOOL,
+    semantic_search_files.TOOL,
 )

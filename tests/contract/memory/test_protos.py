@@ -63,6 +63,7 @@ def test_every_memory_tool_of_the_catalogue_is_run_here() -> None:
     """By the types that the agent service sends here; these two it answers itself."""
     types = {
         ToolType.LETTA_CORE,
+        ToolType.LETTA_FILES_CORE,
         ToolType.LETTA_MEMORY_CORE,
         ToolType.LETTA_SLEEPTIME_CORE,
         ToolType.LETTA_VOICE_SLEEPTIME_CORE,

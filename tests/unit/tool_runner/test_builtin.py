@@ -28,6 +28,9 @@ EXPECTED = {
     "finish_rethinking_memory": ("letta_voice_sleeptime_core", "", ""),
     "send_message": ("letta_core", "message", "message"),
     "conversation_search": ("letta_core", "query roles limit start_date end_date", ""),
+    "open_files": ("letta_files_core", "file_requests close_all_others", "file_requests"),
+    "grep_files": ("letta_files_core", "pattern include context_lines offset", "pattern"),
+    "semantic_search_files": ("letta_files_core", "query limit", "query"),
 }  # fmt: skip
 
 
@@ -49,4 +52,5 @@ def test_built_in_tools(builtin: BuiltinTool) -> None:
     assert all(part["description"] for part in schema["parameters"]["properties"].values())
     assert schema["description"] == tool.description
     assert tool.id == uuid5(tenant, tool.name)
-    assert tool.enable_parallel_execution == tool.name.endswith("_search")
+    parallel = tool.name.endswith("_search") or tool.name in ("grep_files", "semantic_search_files")
+    assert tool.enable_parallel_execution == parallel

@@ -8,7 +8,12 @@ from uuid import UUID
 import grpc
 
 from loci.llm.v1 import model_service_pb2, model_service_pb2_grpc
-from loci.memory.v1 import agent_memory_service_pb2, agent_memory_service_pb2_grpc, block_pb2
+from loci.memory.v1 import (
+    agent_memory_service_pb2,
+    agent_memory_service_pb2_grpc,
+    folder_service_pb2,
+    folder_service_pb2_grpc,
+)
 from loci.tool.v1 import (
     execution_service_pb2,
     execution_service_pb2_grpc,
@@ -16,7 +21,7 @@ from loci.tool.v1 import (
     tool_service_pb2,
     tool_service_pb2_grpc,
 )
-from services.agent.admin.ports_admin import CatalogueTool
+from services.agent.admin.ports_admin import Attachments, CatalogueTool
 from services.common.channel import call_idempotent
 from services.common.ids import from_public, to_public
 
@@ -35,6 +40,7 @@ class GrpcAgentMemories:
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._memory = agent_memory_service_pb2_grpc.AgentMemoryServiceStub(channel)
+        self._folders = folder_service_pb2_grpc.FolderServiceStub(channel)
 
     async def create(self, agent_id: UUID, drafts: Sequence[Any], block_ids: Sequence[UUID]) -> tuple[Any, ...]:
         request = agent_memory_service_pb2.CreateAgentMemoryRequest(
@@ -45,16 +51,36 @@ class GrpcAgentMemories:
         response = await call_idempotent(self._memory.CreateAgentMemory, request, timeout=PATIENCE_SECONDS)
         return tuple(response.memory.blocks)
 
-    async def blocks(self, agent_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[block_pb2.Block]]:
-        found: dict[UUID, Sequence[block_pb2.Block]] = {}
+    async def attachments(self, agent_ids: Sequence[UUID]) -> Mapping[UUID, Attachments]:
+        found: dict[UUID, Attachments] = {}
         for start in range(0, len(agent_ids), _AGENTS_AT_ONCE):
             some = agent_ids[start : start + _AGENTS_AT_ONCE]
             request = agent_memory_service_pb2.BatchGetAgentMemoryRequest(
                 agent_ids=[to_public("agent", agent_id) for agent_id in some]
             )
             response = await call_idempotent(self._memory.BatchGetAgentMemory, request, timeout=PATIENCE_SECONDS)
-            found |= {from_public("agent", memory.agent_id): memory.blocks for memory in response.memories}
+            found |= {
+                from_public("agent", memory.agent_id): Attachments(memory.blocks, memory.folders)
+                for memory in response.memories
+            }
         return found
+
+    async def attach_folder(self, agent_id: UUID, folder_id: UUID, limits: tuple[int, int]) -> None:
+        most_open, characters = limits
+        request = folder_service_pb2.AttachFolderRequest(
+            agent_id=to_public("agent", agent_id),
+            folder_id=to_public("source", folder_id),
+            limits=folder_service_pb2.FileLimits(max_files_open=most_open, per_file_view_chars=characters),
+        )
+        await call_idempotent(self._folders.AttachFolder, request, timeout=PATIENCE_SECONDS)
+
+    async def detach_folder(self, agent_id: UUID, folder_id: UUID) -> int:
+        request = folder_service_pb2.DetachFolderRequest(
+            agent_id=to_public("agent", agent_id), folder_id=to_public("source", folder_id)
+        )
+        response = await call_idempotent(self._folders.DetachFolder, request, timeout=PATIENCE_SECONDS)
+        left: int = response.folders_left
+        return left
 
     async def purge(self, agent_id: UUID, *, erase_blocks: bool) -> None:
         request = agent_memory_service_pb2.PurgeAgentRequest(

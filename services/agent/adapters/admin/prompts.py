@@ -36,6 +36,8 @@ class PromptsNow:
             agent_type=agent.settings.agent_type,
             tool_rules=agent.settings.tool_rules,
             timezone=agent.settings.timezone,
+            max_files_open=agent.settings.max_files_open,
+            per_file_view_window_char_limit=agent.settings.per_file_view_window_char_limit,
         )
         prompt = compile_prompt(
             settings,
