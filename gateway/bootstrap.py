@@ -19,6 +19,7 @@ from gateway.peers import Peers
 from gateway.routes import (
     agent_parts,
     agents,
+    archives,
     background,
     blocks,
     checkpoints,
@@ -47,6 +48,7 @@ _ROUTERS = (
     agent_parts,
     checkpoints,
     passages,
+    archives,
     blocks,
     tools,
     models,

@@ -106,7 +106,6 @@ def whole_second(timestamp: Any) -> str:
 # The reference's fields that Loci has no use for are there and null.
 _NOT_IN_RUNS = frozenset({"started_at", "fence", "view"})
 _STEP_NULLS = dict.fromkeys(("model_endpoint", "origin", "provider_id", "request_id", "tid"))
-_PASSAGE_NULLS = dict.fromkeys(("embedding", "source_id", "file_id", "file_name", "last_updated_by_id"))
 
 
 def block(message: block_pb2.Block) -> Rest:
@@ -184,12 +183,27 @@ def _error_data(message: run_pb2.Step) -> Rest | None:
 
 def passage(message: passage_pb2.Passage, embedding_config: Rest | None, organization_id: str) -> Rest:
     """The reference's Passage: 16 fields. `embedding`, the vector, is never served."""
-    rest = to_rest(message) | _PASSAGE_NULLS
+    rest = to_rest(message, leave=frozenset({"file"}))
     return rest | {
         "metadata": rest["metadata"] or {},
+        "source_id": message.file.folder_id or None,
+        "file_id": message.file.file_id or None,
+        "file_name": message.file.file_name or None,
+        "embedding": None,
         "embedding_config": embedding_config,
         "organization_id": organization_id,
         "is_deleted": False,
+    }
+
+
+def archive(message: passage_pb2.Archive, embedding_config: Rest | None, organization_id: str) -> Rest:
+    """The reference's Archive: 11 fields."""
+    rest = to_rest(message, leave=frozenset({"embedding", "dimensions", "passage_count"}))
+    return rest | {
+        "metadata": rest["metadata"] or {},
+        "embedding_config": embedding_config,
+        "vector_db_provider": "native",
+        "organization_id": organization_id,
     }
 
 

@@ -62,6 +62,8 @@ _BY_REASON: Mapping[str, Rule] = {
     "AGENT_NOT_FOUND": Rule(404, detail="Agent not found"),
     "AGENT_INVALID": Rule(422),
     "APPROVAL_PENDING": Rule(409, final=True, says="waiting for approval"),
+    "ARCHIVE_ID_TAKEN": Rule(409, final=True),
+    "ARCHIVE_INVALID": Rule(422),
     "BLOCK_INVALID": Rule(422),
     "BLOCK_LABEL_TAKEN": Rule(409, final=True),
     # Rejecting is what the operator or the client asked for; who wants to wait says so, and is not held to seconds.

@@ -59,6 +59,7 @@ def _path(prefix: str) -> object:
 AgentId = Annotated[str, _path("agent"), checked_id("agent")]
 BlockId = Annotated[str, _path("block"), checked_id("block")]
 ToolId = Annotated[str, _path("tool"), checked_id("tool")]
+ArchiveId = Annotated[str, _path("archive"), checked_id("archive")]
 PassageId = Annotated[str, _path("passage"), checked_id("passage")]
 RunId = Annotated[str, _path("run"), checked_id("run")]
 StepId = Annotated[str, _path("step"), checked_id("step")]
@@ -68,6 +69,7 @@ ConversationRef = Annotated[str, _path("conv"), AfterValidator(_conversation)]
 NeededAgent = Annotated[str, Query(), checked_id("agent")]
 AgentFilter = Annotated[str | None, Query(), _if_given("agent")]
 AgentInBody = Annotated[str | None, _if_given("agent")]
+ArchiveInBody = Annotated[str | None, _if_given("archive")]
 RunInBody = Annotated[str | None, _if_given("run")]
 CheckpointRef = Annotated[
     str | None, Query(), AfterValidator(lambda value: None if value is None else checkpoint_id(value))

@@ -18,6 +18,7 @@ from loci.agent.v1.message_service_pb2_grpc import MessageServiceStub
 from loci.agent.v1.run_service_pb2_grpc import RunServiceStub
 from loci.agent.v1.step_service_pb2_grpc import StepServiceStub
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceStub
+from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
 from loci.memory.v1.passage_service_pb2_grpc import PassageServiceStub
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceStub
@@ -75,6 +76,7 @@ class Peers:
         self.messages = MessageServiceStub(agent)
         self.runs = RunServiceStub(agent)
         self.steps = StepServiceStub(agent)
+        self.archives = ArchiveServiceStub(memory)
         self.blocks = BlockServiceStub(memory)
         self.passages = PassageServiceStub(memory)
         self.models = ModelServiceStub(llm_gateway)

@@ -1,10 +1,8 @@
-"""Creating and changing tools, and inserting passages."""
+"""Creating and changing tools."""
 
-from datetime import datetime
 from typing import Annotated
 
 from google.protobuf.field_mask_pb2 import FieldMask
-from google.protobuf.timestamp_pb2 import Timestamp
 from pydantic import Field
 
 from gateway.bodies.common import Body, Json, dump, given
@@ -59,14 +57,6 @@ class UpdateTool(ToolSettings):
     source_code: str | None = None
 
 
-class CreatePassage(Body):
-    """Body of agents.passages.create."""
-
-    text: str
-    tags: list[str] | None = None
-    created_at: datetime | None = None
-
-
 def draft_of(body: ToolSettings) -> tool_service_pb2.ToolDraft:
     """The fields that were sent."""
     return tool_service_pb2.ToolDraft(**_fields(body))
@@ -79,13 +69,6 @@ def update_request(tool_id: str, body: UpdateTool) -> tool_service_pb2.UpdateToo
         return None
     mask = FieldMask(paths=paths)
     return tool_service_pb2.UpdateToolRequest(tool_id=tool_id, tool=draft_of(body), update_mask=mask)
-
-
-def timestamp(moment: datetime) -> Timestamp:
-    """`moment` as protobuf; without a zone it is UTC."""
-    stamp = Timestamp()
-    stamp.FromDatetime(moment)
-    return stamp
 
 
 def _fields(body: ToolSettings) -> Json:

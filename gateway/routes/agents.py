@@ -1,5 +1,6 @@
 """Agents: create, list, retrieve, update, delete."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -17,6 +18,7 @@ from gateway.responses import json_response
 from gateway.services import Loci, Services
 from loci.agent.v1 import agent_pb2, agent_service_pb2
 from loci.memory.v1 import block_service_pb2
+from services.common.errors import NotFound
 
 router = APIRouter(prefix="/agents", tags=["agents"], route_class=JsonRoute)
 
@@ -35,6 +37,7 @@ _ORDERS = {
     "created_at": agent_service_pb2.AGENT_ORDER_CREATED_AT,
     "updated_at": agent_service_pb2.AGENT_ORDER_UPDATED_AT,
 }
+_AGENTS_AT_ONCE = 16
 # The older spelling of `include`.
 _OLD_RELATIONS = {name.removeprefix("agent."): name for name in RELATIONS} | {"memory": "agent.blocks"}
 
@@ -150,6 +153,21 @@ async def fetch(loci: Services, agent_id: str) -> agent_pb2.Agent:
     """The agent. Raises NotFound."""
     request = agent_service_pb2.GetAgentRequest(agent_id=agent_id)
     return (await loci.peers.call(loci.peers.agents.GetAgent, request)).agent
+
+
+async def fetch_all(loci: Services, agent_ids: Sequence[str]) -> list[agent_pb2.Agent]:
+    """The agents, without those that are gone: an attachment may outlive its agent for a while."""
+    gate = asyncio.Semaphore(_AGENTS_AT_ONCE)
+
+    async def one(agent_id: str) -> agent_pb2.Agent | None:
+        async with gate:
+            try:
+                return await fetch(loci, agent_id)
+            except NotFound:
+                return None
+
+    found = await asyncio.gather(*(one(agent_id) for agent_id in agent_ids))
+    return [agent for agent in found if agent is not None]
 
 
 async def answer(loci: Services, agent: agent_pb2.Agent, shown: frozenset[str] | None = None) -> Response:

@@ -1,7 +1,6 @@
 """Blocks on their own."""
 
 import asyncio
-from collections.abc import Sequence
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -13,11 +12,9 @@ from gateway.body import JsonRoute
 from gateway.errors import InvalidRequest
 from gateway.params import BlockId, Cursor, Limit, Names, Order, one_page, page_size, unsupported
 from gateway.responses import json_response
-from gateway.routes.agents import Include, fetch
-from gateway.services import Loci, Services
-from loci.agent.v1 import agent_pb2
+from gateway.routes.agents import Include, fetch_all
+from gateway.services import Loci
 from loci.memory.v1 import block_service_pb2
-from services.common.errors import NotFound
 
 router = APIRouter(prefix="/blocks", tags=["blocks"], route_class=JsonRoute)
 
@@ -131,24 +128,9 @@ async def list_agents(
     if order == "desc":
         ids.reverse()
     ids = one_page(ids, key=str, after=after, before=before, limit=page_size(limit, 100))
-    agents, models = await _fetch_all(loci, ids), await loci.catalogue.models()
+    agents, models = await fetch_all(loci, ids), await loci.catalogue.models()
     shown = None if include is None else frozenset(include)
     return json_response([agent_state(agent, models, shown) for agent in agents])
-
-
-async def _fetch_all(loci: Services, agent_ids: Sequence[str]) -> list[agent_pb2.Agent]:
-    """The agents, without those that are gone: an attachment may outlive its agent for a while."""
-    gate = asyncio.Semaphore(_AGENTS_AT_ONCE)
-
-    async def one(agent_id: str) -> agent_pb2.Agent | None:
-        async with gate:
-            try:
-                return await fetch(loci, agent_id)
-            except NotFound:
-                return None
-
-    found = await asyncio.gather(*(one(agent_id) for agent_id in agent_ids))
-    return [agent for agent in found if agent is not None]
 
 
 def _key(block_id: str) -> block_service_pb2.BlockKey:

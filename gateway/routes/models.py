@@ -27,6 +27,8 @@ _NULLS = dict.fromkeys(
         "top_logprobs",
     )
 )
+# Longer vectors have no index: archives of such a model are read through, which takes longer the more they hold.
+_MOST_INDEXED = 4_000
 _EMBEDDING_NULLS = dict.fromkeys(("azure_endpoint", "azure_version", "azure_deployment"))
 
 
@@ -92,6 +94,7 @@ def _embedding_model(model: model_pb2.EmbeddingModel) -> Rest:
         "embedding_dim": model.dimensions,
         "embedding_chunk_size": 300,
         "batch_size": model.batch_size,
+        "search": "indexed" if model.dimensions <= _MOST_INDEXED else "exact",
         "provider_type": model.provider_type,
         "provider_name": model.provider_name,
     }

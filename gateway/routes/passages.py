@@ -1,52 +1,43 @@
-"""Archival memory of an agent."""
+"""Archival memory of an agent, and the search in that of the tenant."""
 
 import asyncio
-from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway import convert
-from gateway.agent_state import embedding_config
-from gateway.bodies.tools import CreatePassage, timestamp
+from gateway.bodies import passages as bodies
+from gateway.bodies.passages import MODES, timestamp
 from gateway.body import JsonRoute
 from gateway.convert import Rest
 from gateway.params import AgentId, Cursor, Limit, Names, PassageId, page_size
+from gateway.passages import EMBEDDING_SECONDS, passage_answer, passage_answers, passage_rests, without_vectors
 from gateway.responses import json_response
 from gateway.routes.agents import fetch
 from gateway.services import Loci, Services
 from loci.memory.v1 import passage_pb2, passage_service_pb2
-from services.common.context import current
-from services.common.ids import to_public, uuid7
 
-# A provider embeds the text meanwhile.
-_EMBEDDING_SECONDS = 120.0
-
-router = APIRouter(prefix="/agents/{agent_id}/archival-memory", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(route_class=JsonRoute)
+_OF_AGENT = "/agents/{agent_id}/archival-memory"
 
 
-@router.post("")
-async def create_passage(agent_id: AgentId, body: CreatePassage, loci: Loci) -> Response:
+@router.post(_OF_AGENT, tags=["agents"])
+async def create_passage(agent_id: AgentId, body: bodies.CreatePassage, loci: Loci) -> Response:
     """Stores one passage, as it is, and returns it in a list."""
     agent = await fetch(loci, agent_id)
-    draft = passage_service_pb2.PassageDraft(
-        id=to_public("passage", uuid7()),
-        text=body.text,
-        tags=body.tags,
-        created_at=None if body.created_at is None else timestamp(body.created_at),
-    )
     created = await loci.peers.call(
         loci.peers.passages.CreatePassages,
-        passage_service_pb2.CreatePassagesRequest(agent_id=agent_id, passages=[draft], embedding=agent.embedding),
-        timeout=_EMBEDDING_SECONDS,
+        passage_service_pb2.CreatePassagesRequest(
+            agent_id=agent_id, passages=[bodies.passage_draft(body)], embedding=agent.embedding
+        ),
+        timeout=EMBEDDING_SECONDS,
     )
-    return await _answer(loci, created.passages)
+    return await passage_answers(loci, created.passages)
 
 
-@router.get("")
+@router.get(_OF_AGENT, tags=["agents"])
 async def list_passages(
     agent_id: AgentId,
     loci: Loci,
@@ -66,39 +57,51 @@ async def list_passages(
         search=search,
     )
     _, page = await asyncio.gather(fetch(loci, agent_id), loci.peers.call(loci.peers.passages.ListPassages, request))
-    return await _answer(loci, page.passages)
+    return await passage_answers(loci, page.passages)
 
 
-@router.get("/search")
+@router.get(f"{_OF_AGENT}/search", tags=["agents"])
 async def search_passages(
     agent_id: AgentId,
     loci: Loci,
     query: str,
     tags: Names = None,
-    tag_match_mode: Literal["any", "all"] = "any",
+    tag_match_mode: bodies.TagMode = "any",
     top_k: Annotated[int | None, Query(ge=1)] = None,
     start_datetime: datetime | None = None,
     end_datetime: datetime | None = None,
+    search_mode: bodies.Mode | None = None,
+    mode: bodies.Mode | None = None,
 ) -> Response:
-    """The passages that answer best to `query`, by meaning and by words."""
+    """The passages that answer best to `query`, by meaning and by words, or as `search_mode` says."""
     request = passage_service_pb2.SearchPassagesRequest(
         agent_id=agent_id,
         query=query,
         tags=tags,
         match_all_tags=tag_match_mode == "all",
         top_k=0 if top_k is None else page_size(top_k, 0),
-        start_time=None if start_datetime is None else timestamp(start_datetime),
-        end_time=None if end_datetime is None else timestamp(end_datetime),
+        start_time=timestamp(start_datetime),
+        end_time=timestamp(end_datetime),
+        mode=MODES[search_mode or mode],
     )
     agent, found = await asyncio.gather(
         fetch(loci, agent_id),
-        loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=_EMBEDDING_SECONDS),
+        loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS),
     )
     results = [_result(hit.passage, agent.timezone) for hit in found.hits]
-    return json_response({"results": results, "count": len(results)})
+    content = {"results": results, "count": len(results)}
+    return json_response(content, headers=without_vectors(found.without_vectors))
 
 
-@router.delete("/{memory_id}")
+@router.patch(f"{_OF_AGENT}/{{memory_id}}", tags=["agents"])
+async def update_passage(agent_id: AgentId, memory_id: PassageId, body: bodies.UpdatePassage, loci: Loci) -> Response:
+    """Changes what the body names; a new text is embedded anew."""
+    request = bodies.passage_change(memory_id, body, agent_id=agent_id)
+    changed = await loci.peers.call(loci.peers.passages.UpdatePassage, request, timeout=EMBEDDING_SECONDS)
+    return await passage_answer(loci, changed.passage)
+
+
+@router.delete(f"{_OF_AGENT}/{{memory_id}}", tags=["agents"])
 async def delete_passage(agent_id: AgentId, memory_id: PassageId, loci: Loci) -> Response:
     """Deletes one passage."""
     request = passage_service_pb2.DeletePassageRequest(agent_id=agent_id, passage_id=memory_id)
@@ -106,11 +109,57 @@ async def delete_passage(agent_id: AgentId, memory_id: PassageId, loci: Loci) ->
     return json_response(None)
 
 
-async def _answer(loci: Services, passages: Iterable[passage_pb2.Passage]) -> Response:
-    models, stored = await loci.catalogue.models(), list(passages)
-    organization_id = to_public("org", current().organization_id)
-    configs = {handle: embedding_config(handle, models) for handle in {one.embedding for one in stored}}
-    return json_response([convert.passage(one, configs[one.embedding], organization_id) for one in stored])
+@router.post("/passages/search", tags=["passages"])
+async def search_everywhere(body: bodies.SearchPassages, loci: Loci) -> Response:
+    """The passages of an agent, else of an archive, else of the tenant, each with its scores."""
+    if body.agent_id is not None:
+        await fetch(loci, body.agent_id)
+    if not body.query:
+        return await _newest(loci, body)
+    request = passage_service_pb2.SearchPassagesRequest(
+        **_place(body),
+        query=body.query,
+        top_k=page_size(body.limit, 5),
+        tags=body.tags,
+        match_all_tags=body.tag_match_mode == "all",
+        start_time=timestamp(body.start_date),
+        end_time=timestamp(body.end_date),
+        mode=MODES[body.search_mode],
+    )
+    found = await loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS)
+    passages = await passage_rests(loci, [hit.passage for hit in found.hits])
+    hits = [_hit(*pair) for pair in zip(passages, found.hits, strict=True)]
+    return json_response(hits, headers=without_vectors(found.without_vectors))
+
+
+async def _newest(loci: Services, body: bodies.SearchPassages) -> Response:
+    """What passes the filters; nothing is asked, so nothing scores."""
+    request = passage_service_pb2.ListPassagesRequest(
+        **_place(body),
+        page_size=page_size(body.limit, 5),
+        descending=True,
+        tags=body.tags,
+        match_all_tags=body.tag_match_mode == "all",
+        start_time=timestamp(body.start_date),
+        end_time=timestamp(body.end_date),
+    )
+    page = await loci.peers.call(loci.peers.passages.ListPassages, request)
+    passages = await passage_rests(loci, page.passages)
+    return json_response([{"passage": passage, "score": 0.0, "metadata": {}} for passage in passages])
+
+
+def _place(body: bodies.SearchPassages) -> dict[str, str]:
+    if body.agent_id is not None:
+        return {"agent_id": body.agent_id}
+    return {} if body.archive_id is None else {"archive_id": body.archive_id}
+
+
+def _hit(passage: Rest, hit: passage_pb2.PassageHit) -> Rest:
+    scores = {
+        "vector_score": hit.vector_score if hit.HasField("vector_score") else None,
+        "text_score": hit.text_score if hit.HasField("text_score") else None,
+    }
+    return {"passage": passage, "score": hit.score, "metadata": scores}
 
 
 def _result(passage: passage_pb2.Passage, timezone: str) -> Rest:

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from fastapi import FastAPI
 from letta_client import resources
-from letta_client.resources import agents, blocks, conversations, models, runs, steps
+from letta_client.resources import agents, archives, blocks, conversations, models, passages, runs, steps
 
 from gateway.bootstrap import build
 from gateway.edge import canonical_path
@@ -20,13 +20,17 @@ from services.common.keys import load_private_key, new_private_key
 
 # Modules of the SDK all of whose methods work.
 WHOLE: list[ModuleType] = [
+    agents.archives,
     agents.blocks,
     agents.passages,
+    archives.archives,
+    archives.passages,
     blocks.blocks,
     blocks.agents,
     conversations.conversations,
     models.models,
     models.embeddings,
+    passages,
     runs.runs,
     runs.messages,
     runs.steps,

@@ -9,6 +9,7 @@ import orjson
 
 from gateway import VERSION
 from loci.agent.v1 import agent_pb2, agent_service_pb2
+from loci.llm.v1 import model_service_pb2
 from loci.memory.v1 import block_service_pb2, passage_pb2, passage_service_pb2
 from loci.tool.v1 import tool_pb2, tool_service_pb2
 from services.common.errors import NotFound
@@ -310,11 +311,17 @@ async def test_archival_memory(edge: Edge, backend: Backend) -> None:
     assert backend.requests("ListPassages")[0].descending
 
 
-async def test_models(edge: Edge) -> None:
+async def test_models(edge: Edge, backend: Backend) -> None:
     [model] = await edge.sdk.models.list()
     assert (model.handle, model.max_context_window, model.provider_name) == ("loci/demo", 32_000, "loci")
     [embedding] = await edge.sdk.models.embeddings.list()
     assert (embedding.handle, embedding.embedding_dim) == ("loci/hash", 256)
+    assert getattr(embedding, "search", None) == "indexed"
+    longer = samples.embedding_model()
+    longer.dimensions = 4_001
+    backend.on("ListEmbeddingModels", lambda _: model_service_pb2.ListEmbeddingModelsResponse(models=[longer]))
+    [embedding] = await edge.sdk.models.embeddings.list()
+    assert getattr(embedding, "search", None) == "exact"
     assert await edge.sdk.models.list(provider_type="openai") == []
 
 

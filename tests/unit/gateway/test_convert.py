@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
-from letta_client.types import AgentState, BlockResponse, EmbeddingConfig, LlmConfig, Passage, Step, Tool
+from letta_client.types import AgentState, Archive, BlockResponse, EmbeddingConfig, LlmConfig, Passage, Step, Tool
 from letta_client.types.agents import Run
 from pydantic import BaseModel
 
@@ -81,6 +81,7 @@ def test_enum_names_and_numbers() -> None:
         (convert.run(run_pb2.Run()), Run, set()),
         (convert.step(run_pb2.Step()), Step, set()),
         (convert.passage(passage_pb2.Passage(), None, "org-1"), Passage, {"organization_id"}),
+        (convert.archive(passage_pb2.Archive(), None, "org-1"), Archive, {"organization_id"}),
         (agent_state(agent_pb2.Agent(), NOTHING), AgentState, {"recall_passages"}),
         (agent_state(agent_pb2.Agent(model="a/b"), NOTHING)["llm_config"], LlmConfig, set()),
         (embedding_config("a/b", NOTHING), EmbeddingConfig, set()),

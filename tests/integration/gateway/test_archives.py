@@ -1,0 +1,202 @@
+"""Archives and passages over REST: what the SDK reads, and what is asked of the memory service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from letta_client import NotFoundError
+
+from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
+from services.common import errors
+from tests.integration.gateway import samples
+from tests.integration.gateway.conftest import Edge
+from tests.integration.gateway.samples import AGENT_ID
+from tests.integration.gateway.scripted import Backend
+
+ARCHIVE_ID = "archive-00000000-0000-4000-8000-00000000000a"
+PASSAGE_ID = "passage-00000000-0000-4000-8000-00000000000b"
+USER_ID = "user-00000000-0000-4000-8000-00000000000c"
+ARCHIVE = passage_pb2.Archive(
+    id=ARCHIVE_ID,
+    name="Lore",
+    description="what we know",
+    embedding="old/model",
+    dimensions=384,
+    metadata_json='{"k":1}',
+    created_at=samples.NOON,
+    updated_at=samples.NOON,
+    created_by_id=USER_ID,
+    last_updated_by_id=USER_ID,
+    passage_count=2,
+)
+PASSAGE = passage_pb2.Passage(
+    id=PASSAGE_ID,
+    archive_id=ARCHIVE_ID,
+    text="Haskell",
+    tags=["x"],
+    created_at=samples.NOON,
+    updated_at=samples.NOON,
+    embedding="loci/hash",
+    last_updated_by_id=USER_ID,
+)
+PIECE = passage_pb2.Passage(
+    text="a line",
+    file=passage_pb2.FilePiece(
+        folder_id="source-1", file_id="file-1", file_name="docs/a.md", first_line=1, last_line=9
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def answers(backend: Backend) -> None:
+    """Every method that is asked here has something to say."""
+    archives, passages = archive_service_pb2, passage_service_pb2
+    backend.on("CreateArchive", lambda _: archives.CreateArchiveResponse(archive=ARCHIVE))
+    backend.on("GetArchive", lambda _: archives.GetArchiveResponse(archive=ARCHIVE))
+    backend.on("ListArchives", lambda _: archives.ListArchivesResponse(archives=[ARCHIVE]))
+    backend.on("UpdateArchive", lambda _: archives.UpdateArchiveResponse(archive=ARCHIVE))
+    backend.on("DeleteArchive", lambda _: archives.DeleteArchiveResponse())
+    backend.on("AttachArchive", lambda _: archives.AttachArchiveResponse())
+    backend.on("DetachArchive", lambda _: archives.DetachArchiveResponse())
+    backend.on("ListArchiveAgents", lambda _: archives.ListArchiveAgentsResponse(agent_ids=[AGENT_ID]))
+    backend.on("CreatePassages", lambda _: passages.CreatePassagesResponse(passages=[PASSAGE]))
+    backend.on("ListPassages", lambda _: passages.ListPassagesResponse(passages=[PASSAGE]))
+    backend.on("UpdatePassage", lambda _: passages.UpdatePassageResponse(passage=PASSAGE))
+    backend.on("DeletePassage", lambda _: passages.DeletePassageResponse())
+    hits = [passage_pb2.PassageHit(passage=PASSAGE, score=0.5, text_score=2.0), passage_pb2.PassageHit(passage=PIECE)]
+    backend.on("SearchPassages", lambda _: passages.SearchPassagesResponse(hits=hits, without_vectors=["loci/hash"]))
+
+
+async def test_archives(edge: Edge, backend: Backend) -> None:
+    sdk = edge.sdk.archives
+    made = await sdk.create(name="Lore", description="d", embedding="loci/hash")
+    assert (made.id, made.name, made.metadata, made.vector_db_provider) == (ARCHIVE_ID, "Lore", {"k": 1}, "native")
+    assert (made.created_by_id, made.last_updated_by_id) == (USER_ID, USER_ID)
+    # A model that nobody offers any more: the archive knows how long its vectors are.
+    assert made.embedding_config is not None
+    assert (made.embedding_config.handle, made.embedding_config.embedding_dim) == ("old/model", 384)
+    config: Any = {"embedding_endpoint_type": "openai", "embedding_model": "small", "embedding_dim": 3}
+    await sdk.create(name="Old style", embedding_config=config)
+    asked = [request.archive for request in backend.requests("CreateArchive")]
+    assert [(one.name, one.embedding) for one in asked] == [("Lore", "loci/hash"), ("Old style", "openai/small")]
+    assert all(one.id.startswith("archive-") for one in asked)
+
+    assert (await sdk.retrieve(ARCHIVE_ID)).name == "Lore"
+    page = await sdk.list(name="Lore", agent_id=AGENT_ID, limit=3, order="asc")
+    assert [one.id for one in page.items] == [ARCHIVE_ID]
+    [listed] = backend.requests("ListArchives")
+    assert (listed.name, listed.agent_id, listed.page_size, listed.descending) == ("Lore", AGENT_ID, 3, False)
+    await sdk.update(ARCHIVE_ID, name="New", description=None)
+    await sdk.update(ARCHIVE_ID)
+    [updated] = backend.requests("UpdateArchive")
+    assert (list(updated.update_mask.paths), updated.archive.name) == (["name"], "New")
+
+    assert await edge.sdk.agents.archives.attach(ARCHIVE_ID, agent_id=AGENT_ID) is None
+    assert await edge.sdk.agents.archives.detach(ARCHIVE_ID, agent_id=AGENT_ID) is None
+    assert backend.requests("AttachArchive")[0].agent_id == AGENT_ID
+    agents = await edge.http.get(f"/v1/archives/{ARCHIVE_ID}/agents/")
+    assert [agent["id"] for agent in agents.json()] == [AGENT_ID]
+    assert (await edge.http.delete(f"/v1/archives/{ARCHIVE_ID}")).status_code == 204
+    backend.on("GetArchive", _raise(errors.NotFound("Archive x not found", reason="ARCHIVE_NOT_FOUND")))
+    with pytest.raises(NotFoundError, match="not found"):
+        await sdk.retrieve(ARCHIVE_ID)
+
+
+async def test_passages_of_archives(edge: Edge, backend: Backend) -> None:
+    sdk = edge.sdk.archives.passages
+    stored = await sdk.create(ARCHIVE_ID, text="Haskell", metadata={"k": [1]}, tags=["x"])
+    assert (stored.id, stored.text, stored.archive_id, stored.metadata) == (PASSAGE_ID, "Haskell", ARCHIVE_ID, {})
+    assert stored.embedding_config is not None
+    many = await sdk.create_many(ARCHIVE_ID, passages=[{"text": "a", "created_at": "2020-01-01"}, {"text": "b"}])
+    assert [one.id for one in many] == [PASSAGE_ID]
+    one, batch = backend.requests("CreatePassages")
+    assert (one.archive_id, one.agent_id, one.passages[0].metadata_json) == (ARCHIVE_ID, "", '{"k":[1]}')
+    assert [draft.text for draft in batch.passages] == ["a", "b"]
+    assert len({draft.id for draft in batch.passages}) == 2
+    changed = await edge.http.patch(f"/v1/archives/{ARCHIVE_ID}/passages/{PASSAGE_ID}", json={"text": "b", "tags": []})
+    assert changed.json()["text"] == "Haskell"
+    await edge.http.patch(f"/v1/agents/{AGENT_ID}/archival-memory/{PASSAGE_ID}", json={"metadata": {}})
+    masks = [(request.agent_id, sorted(request.update_mask.paths)) for request in backend.requests("UpdatePassage")]
+    assert masks == [("", ["tags", "text"]), (AGENT_ID, ["metadata_json"])]
+    listed = await edge.http.get(f"/v1/archives/{ARCHIVE_ID}/passages", params={"tags": ["x", "y"], "limit": 2})
+    assert len(listed.json()) == 1
+    assert list(backend.requests("ListPassages")[0].tags) == ["x", "y"]
+    assert (await edge.http.delete(f"/v1/archives/{ARCHIVE_ID}/passages/{PASSAGE_ID}/")).status_code == 204
+
+
+async def test_search_in_all_passages(edge: Edge, backend: Backend) -> None:
+    search = edge.sdk.passages.search
+    found = await search(query="language", tags=["x"], tag_match_mode="all", limit=2_000, extra_body={"mode": "text"})
+    assert [(hit.score, hit.metadata) for hit in found] == [
+        (0.5, {"vector_score": None, "text_score": 2.0}),
+        (0.0, {"vector_score": None, "text_score": None}),
+    ]
+    piece = found[1].passage
+    assert (piece.source_id, piece.file_id, piece.file_name) == ("source-1", "file-1", "docs/a.md")
+    assert piece.archive_id is None
+    await search(query="a", agent_id=AGENT_ID, archive_id=ARCHIVE_ID)
+    await search(query="a", archive_id=ARCHIVE_ID, start_date="2025-01-01T00:00:00Z")
+    everywhere, of_agent, of_archive = backend.requests("SearchPassages")
+    assert (everywhere.mode, everywhere.top_k, everywhere.match_all_tags) == (passage_pb2.SEARCH_MODE_TEXT, 1_000, True)
+    assert [(one.agent_id, one.archive_id) for one in (everywhere, of_agent, of_archive)] == [
+        ("", ""),
+        (AGENT_ID, ""),
+        ("", ARCHIVE_ID),
+    ]
+    assert of_archive.start_time.seconds == 1_735_689_600
+    newest = await search(limit=1)
+    assert [(hit.passage.id, hit.score) for hit in newest] == [(PASSAGE_ID, 0.0)]
+    assert backend.requests("ListPassages")[0].descending
+    path = f"/v1/agents/{AGENT_ID}/archival-memory/search"
+    answer = await edge.http.get(path, params={"query": "a", "search_mode": "vector"})
+    assert answer.headers["x-loci-without-vectors"] == "loci/hash"
+    assert backend.requests("SearchPassages")[-1].mode == passage_pb2.SEARCH_MODE_VECTOR
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "says"),
+    [
+        ("POST", "/v1/archives", {}, "name"),
+        ("POST", "/v1/archives", {"name": "a", "embedding": "no-handle"}, "provider/model"),
+        ("GET", "/v1/archives/block-1", None, "archive-"),
+        ("POST", f"/v1/archives/{ARCHIVE_ID}/passages", {"tags": []}, "text"),
+        ("POST", f"/v1/archives/{ARCHIVE_ID}/passages", {"text": "a\0b"}, "NUL"),
+        ("POST", f"/v1/archives/{ARCHIVE_ID}/passages", {"text": "a", "metadata": []}, "metadata"),
+        ("POST", f"/v1/archives/{ARCHIVE_ID}/passages/batch", {"passages": []}, "passages"),
+        ("POST", f"/v1/archives/{ARCHIVE_ID}/passages/batch", {"passages": [{"text": "a"}] * 1_001}, "1000"),
+        ("POST", "/v1/passages/search", {"query": "a", "limit": 0}, "limit"),
+        ("POST", "/v1/passages/search", {"query": "a", "search_mode": "guess"}, "search_mode"),
+        ("POST", "/v1/passages/search", {"query": "a", "archive_id": "archive-1"}, "archive-"),
+        ("GET", f"/v1/agents/{AGENT_ID}/archival-memory/search?query=a&top_k=0", None, "top_k"),
+        ("GET", f"/v1/agents/{AGENT_ID}/archival-memory/search?query=a&mode=guess", None, "mode"),
+    ],
+)
+async def test_wrong_requests(edge: Edge, backend: Backend, method: str, path: str, body: Any, says: str) -> None:
+    answer = await edge.http.request(method, path, json=body)
+    assert (answer.status_code, says in answer.text) == (422, True), answer.text
+    assert backend.asked == []
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (errors.InvalidArgument("no", reason="ARCHIVE_INVALID"), 422),
+        (errors.InvalidArgument("no", reason="PASSAGE_INVALID"), 422),
+        (errors.InvalidArgument("no", reason="QUERY_INVALID"), 400),
+        (errors.AlreadyExists("no", reason="ARCHIVE_ID_TAKEN"), 409),
+        (errors.NotFound("no", reason="MODEL_NOT_FOUND"), 404),
+        (errors.NotFound("no", reason="ARCHIVE_NOT_FOUND"), 404),
+        (errors.NotFound("no", reason="ARCHIVE_NOT_ATTACHED"), 404),
+    ],
+)
+async def test_refusals_of_the_service(edge: Edge, backend: Backend, error: errors.LociError, status: int) -> None:
+    backend.on("CreateArchive", _raise(error))
+    assert (await edge.http.post("/v1/archives", json={"name": "a"})).status_code == status
+
+
+def _raise(error: Exception) -> Any:
+    def answer(_: Any) -> Any:
+        raise error
+
+    return answer
