@@ -10,6 +10,7 @@ from services.common.migrate import migrate
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
 from services.memory.adapters.archival.embedder import GatewayEmbedder
+from services.memory.adapters.archival.vector_indexes import VectorIndexing
 from services.memory.bootstrap import AUDIENCE, build, make_worker, open_memory_pool, postgres_stores
 from services.memory.retention import forget_forever
 from services.memory.settings import Settings, read_database
@@ -26,7 +27,8 @@ async def serve(env: Env) -> None:
     channel = make_channel(settings.llm_gateway_address)
     stores = postgres_stores(pool, engine)
     embedder = GatewayEmbedder(channel)
-    worker = make_worker(stores, embedder, settings.signer)
+    indexing = VectorIndexing(pool, database.direct_url, memory_mib=settings.index_mib)
+    worker = make_worker(stores, embedder, settings.signer, indexing)
     server = build(
         listen=settings.listen,
         verifier=settings.verifier,

@@ -29,6 +29,7 @@ from services.memory.adapters.archival.embedding_changes import PostgresChanges
 from services.memory.adapters.archival.lists import SqlArchivalLists
 from services.memory.adapters.archival.passages import PostgresPassages
 from services.memory.adapters.archival.rankings import PostgresRankings
+from services.memory.adapters.archival.vector_indexes import INDEX_JOB, VectorIndexing
 from services.memory.adapters.block_history import PostgresHistory
 from services.memory.adapters.blocks import PostgresBlocks
 from services.memory.adapters.calls import PostgresCalls
@@ -195,12 +196,13 @@ def build(
     )
 
 
-def make_worker(stores: Stores, embedder: Embedder, signer: Signer) -> Worker:
+def make_worker(stores: Stores, embedder: Embedder, signer: Signer, indexing: VectorIndexing) -> Worker:
     """What works in the background of a replica; see jobs/queue.py."""
     models = EmbeddingCalls(embedder, stores.passages)
     ingestion = Ingestion(stores.ingestion, stores.uploads, stores.folders, ChildParser(), models)
     handlers: dict[str, Handler] = {
         EMBEDDING_CHANGE: EmbeddingMove(stores.changes, models),
+        INDEX_JOB: indexing.handle,
         ERASE_JOB: Eraser(stores.archives).erase,
         FILE_JOB: ingestion.go_on,
         FOLDER_JOB: ingestion.remove_folder,

@@ -12,7 +12,7 @@ from services.common.settings import Env
 class Settings:
     """listen: the address to serve on; llm_gateway_address: who embeds texts; signer: vouches for jobs there.
 
-    most_upload_bytes: of one file.
+    most_upload_bytes: of one file. index_mib: what building an index of vectors may take of the database's memory.
     """
 
     listen: str
@@ -21,6 +21,7 @@ class Settings:
     verifier: Verifier
     signer: Signer
     most_upload_bytes: int
+    index_mib: int
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -38,6 +39,7 @@ class Settings:
             most_upload_bytes=env.integer("LOCI_MAX_UPLOAD_MB", default=100, least=1, most=1024, example="100")
             * 1024
             * 1024,
+            index_mib=env.integer("LOCI_VECTOR_INDEX_MIB", default=2048, least=64, example="2048"),
         )
 
 

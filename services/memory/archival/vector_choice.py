@@ -1,8 +1,9 @@
 """Which of three statements finds the nearest vectors soonest. Pure.
 
 A statement costs what it reads. Reading a vector of some 500 dimensions and its distance is taken as 1; a visit of the
-index then costs 50, and a vector that is fetched by its key 8. Longer vectors make reading dearer, the others hardly. An index that serves all tenants visits those of others, too: to find 50 among the
-one in a hundred that count, it visits 5,000, and misses some.
+index then costs 50, and a vector that is fetched by its key 8. Longer vectors make reading dearer, the others hardly.
+An index that serves all tenants visits those of others, too: to find 50 among the one in a hundred that count, it
+visits 5,000, and misses some.
 """
 
 from enum import Enum

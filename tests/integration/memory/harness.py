@@ -36,6 +36,7 @@ from services.common.errors import InvalidArgument, LociError, NotFound, Unavail
 from services.common.ids import uuid7
 from services.common.server import make_server
 from services.memory.adapters.archival.embedder import GatewayEmbedder
+from services.memory.adapters.archival.vector_indexes import VectorIndexing
 from services.memory.bootstrap import Stores, build, make_worker, open_memory_pool, postgres_stores
 from services.memory.jobs.queue import Worker
 
@@ -124,6 +125,7 @@ class Memory:
     stores: Stores
     embedder: GatewayEmbedder
     folders: FolderServiceAsyncStub
+    url: str
 
     @contextmanager
     def of(self, organization_id: UUID) -> Iterator[None]:
@@ -209,7 +211,8 @@ class Memory:
 
     def worker(self) -> Worker:
         """A replica's worker, with its own id; not running."""
-        return make_worker(self.stores, self.embedder, SIGNER)
+        indexing = VectorIndexing(self.pool, self.url, memory_mib=512)
+        return make_worker(self.stores, self.embedder, SIGNER, indexing)
 
     async def counted(self) -> tuple[int, int]:
         """Statements and transactions since the last reset, once the loop has delivered them."""
@@ -273,6 +276,6 @@ async def memory_service(
             stubs = BlockServiceStub(channel), AgentMemoryServiceStub(channel), PassageServiceStub(channel)
             with use_context(caller):
                 further = ArchiveServiceStub(channel), stores, embedder, FolderServiceStub(channel)
-                yield Memory(*stubs, counter, pool, models, caller, *further)
+                yield Memory(*stubs, counter, pool, models, caller, *further, url)
         await server.stop(0)
     await engine.dispose()

@@ -1,19 +1,28 @@
-"""Passages ranked by their vectors."""
+"""Passages ranked by their vectors, by one of three statements; archival/vector_choice.py says when by which."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import asyncpg
 
 from services.common.vectors import encode
-from services.memory.adapters.archival.filters import ask, condition, within
+from services.memory.adapters.archival.filters import condition, within
+from services.memory.adapters.archival.vector_filters import Chosen, Values, choose, looked_up
+from services.memory.adapters.archival.vector_indexes import VectorIndexes
 from services.memory.archival.passages import PassageFilter
 from services.memory.archival.search import Part, Ranked
+from services.memory.archival.vector_choice import Way, candidates, most_read, way, worth_counting
 from services.memory.model import EmbeddingModel
 
-# Exact: the order is not by an expression that an index has. The model's number is a literal, so that the
-# planner knows how many vectors it has.
-_BY_VECTOR = """
+# In all three the model's number is a literal: with a parameter, a plan would not know of its index, nor how many
+# vectors it has. Plans are made for the very values: one for any tenant would be wrong for one that has most rows.
+_ANY_VALUES = "SET LOCAL plan_cache_mode = force_custom_plan"
+
+# The order is not by an expression that an index has.
+_READ_SETTINGS = f"{_ANY_VALUES}; SET LOCAL enable_sort = on"
+_READ = """
 SELECT c.archive_id, c.passage_id, 1 - (c.embedding <=> $3::halfvec) AS score
 FROM memory.passage_vectors c
 WHERE c.organization_id = $1 AND {within} AND c.model_id = {model} AND {wanted}
@@ -21,12 +30,53 @@ ORDER BY c.embedding <=> $3::halfvec, c.passage_id
 LIMIT $4
 """
 
+# What waits for the index is read beside it.
+_INDEX = """
+WITH near AS MATERIALIZED (
+    SELECT c.archive_id, c.passage_id, (c.embedding::halfvec({dimensions})) <=> $3::halfvec({dimensions}) AS distance
+    FROM memory.passage_vectors c
+    WHERE c.organization_id = $1 AND {within} AND c.model_id = {model} AND NOT c.waiting AND {wanted}
+    ORDER BY (c.embedding::halfvec({dimensions})) <=> $3::halfvec({dimensions})
+    LIMIT $4
+), late AS MATERIALIZED (
+    SELECT c.archive_id, c.passage_id, c.embedding <=> $3::halfvec AS distance
+    FROM memory.passage_vectors c
+    WHERE c.organization_id = $1 AND {within} AND c.model_id = {model} AND c.waiting AND {wanted}
+    ORDER BY c.embedding <=> $3::halfvec
+    LIMIT $4
+)
+SELECT archive_id, passage_id, 1 - distance AS score
+FROM (TABLE near UNION ALL TABLE late) AS found
+ORDER BY distance, passage_id
+LIMIT $4
+"""
+# Without a way to sort, the planner takes the index, whose cost it overrates.
+_INDEX_SETTINGS = f"""{_ANY_VALUES};
+SET LOCAL enable_sort = off;
+SET LOCAL hnsw.iterative_scan = relaxed_order;
+SET LOCAL hnsw.max_scan_tuples = 40000;
+SET LOCAL hnsw.ef_search = """
+
+_FETCH = """
+WITH chosen AS MATERIALIZED ({chosen})
+SELECT c.archive_id, c.passage_id, 1 - (c.embedding <=> $3::halfvec) AS score
+FROM chosen
+JOIN memory.passage_vectors c ON c.organization_id = $1 AND c.archive_id = chosen.archive_id
+    AND c.passage_id = chosen.passage_id AND c.model_id = {model}
+WHERE {wanted}
+ORDER BY c.embedding <=> $3::halfvec, c.passage_id
+LIMIT $4
+"""
+# A hash of all vectors is what the chosen few are there to avoid.
+_FETCH_SETTINGS = f"{_ANY_VALUES}; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
+
 
 class VectorRanking:
     """The half of `ports.Rankings` that ranks by vectors."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = pool
+        self._vectors = pool
+        self._indexes = VectorIndexes(pool)
 
     async def by_vector(
         self,
@@ -38,7 +88,71 @@ class VectorRanking:
         limit: int,
     ) -> list[Ranked]:
         """See `ports.Rankings`."""
-        filtered, values = condition(wanted, part, key="passage_id", first=5)
-        statement = _BY_VECTOR.format(model=model.id, within=within(part), wanted=filtered)
-        found = await ask(self._pool, statement, organization_id, part.archive_ids, encode(vector), limit, *values)
+        indexed, large = 0, part.passages > most_read(model.dimensions)
+        if large:
+            indexed = (await self._indexes.state(organization_id, model)).vectors
+        async with self._vectors.acquire() as connection, connection.transaction(readonly=True):
+            search = _Search(
+                connection, part, model, wanted, (organization_id, part.archive_ids, encode(vector), limit)
+            )
+            found = await (search.nearest(indexed) if large else search.read())
         return [Ranked(*row) for row in found]
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One question, within a transaction. `asked`: tenant, archives, vector, limit."""
+
+    connection: Any
+    part: Part
+    model: EmbeddingModel
+    wanted: PassageFilter
+    asked: tuple[UUID, tuple[UUID, ...] | None, bytes, int]
+
+    async def nearest(self, indexed: int) -> Sequence[Any]:
+        """By the statement that is soonest done; where the index does not find enough, all are read."""
+        passages, limit = self.part.passages, self.asked[3]
+        await self.connection.execute(_ANY_VALUES)
+        most = worth_counting(passages, indexed=indexed, limit=limit)
+        chosen = await choose(self.connection, self.asked[0], self.part, self.wanted, most)
+        known = None if chosen is None else chosen.passages
+        by = way(passages, indexed=indexed, limit=limit, dimensions=self.model.dimensions, chosen=known)
+        if by is Way.FETCH and chosen is not None:
+            return await self.fetch(chosen)
+        if by is Way.INDEX:
+            found = await self.index()
+            if len(found) == limit:
+                return found
+        return await self.read()
+
+    async def read(self) -> Sequence[Any]:
+        """Exact, among all."""
+        filtered, values = condition(self.wanted, self.part, key="passage_id", first=5)
+        statement = _READ.format(model=self.model.id, within=within(self.part), wanted=filtered)
+        return await self._ask(_READ_SETTINGS, statement, [*self.asked, *values])
+
+    async def index(self) -> Sequence[Any]:
+        """By the model's index and, beside it, among what waits for it."""
+        values = Values(*self.asked)
+        statement = _INDEX.format(
+            model=self.model.id,
+            dimensions=self.model.dimensions,
+            within=within(self.part),
+            wanted=looked_up(self.wanted, values),
+        )
+        return await self._ask(f"{_INDEX_SETTINGS}{candidates(self.asked[3])}", statement, values.all)
+
+    async def fetch(self, chosen: Chosen) -> Sequence[Any]:
+        """Exact, among what a filter leaves."""
+        values = Values(*self.asked)
+        statement = _FETCH.format(
+            model=self.model.id,
+            chosen=chosen.sql(self.wanted, self.part, values),
+            wanted=looked_up(self.wanted, values),
+        )
+        return await self._ask(_FETCH_SETTINGS, statement, values.all)
+
+    async def _ask(self, settings: str, statement: str, values: Sequence[object]) -> Sequence[Any]:
+        await self.connection.execute(settings)
+        found: Sequence[Any] = await self.connection.fetch(statement, *values)
+        return found
