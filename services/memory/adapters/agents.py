@@ -8,6 +8,7 @@ from uuid import UUID
 import asyncpg
 
 from services.memory.adapters import rows
+from services.memory.adapters.archival.archives import erase_archive
 from services.memory.adapters.blocks import attach_blocks, create_blocks
 from services.memory.adapters.files.views import DIRECTORIES, directories_of
 from services.memory.adapters.rows import ARCHIVE_COLUMNS, BLOCK_COLUMNS
@@ -70,13 +71,12 @@ WHERE k.organization_id = $1 AND k.agent_id = $2 AND k.created_with_agent
         SELECT FROM memory.agent_blocks other
         WHERE other.organization_id = $1 AND other.block_id = b.id AND other.agent_id <> $2)
 """
-_ERASE_ARCHIVE = """
-DELETE FROM memory.archives a USING memory.agent_archives m
-WHERE m.organization_id = $1 AND m.agent_id = $2 AND m.is_default
-    AND a.organization_id = m.organization_id AND a.id = m.archive_id
+_OWN_ARCHIVES = """
+SELECT m.archive_id FROM memory.agent_archives m
+WHERE m.organization_id = $1 AND m.agent_id = $2 AND m.created_with_agent
     AND NOT EXISTS (
         SELECT FROM memory.agent_archives other
-        WHERE other.organization_id = $1 AND other.archive_id = a.id AND other.agent_id <> $2)
+        WHERE other.organization_id = $1 AND other.archive_id = m.archive_id AND other.agent_id <> $2)
 """
 # A copy that was attached to an agent by hand has an owner more, and stays.
 _ERASE_COPIES = """
@@ -145,9 +145,10 @@ class PostgresAgents:
                 await attach_blocks(connection, organization_id, agent_id, block_ids, created_with_agent=False)
 
     async def purge(self, organization_id: UUID, agent_id: UUID, *, erase_blocks: bool) -> None:
-        statements = (*((_ERASE_BLOCKS,) if erase_blocks else ()), _ERASE_COPIES, _ERASE_ARCHIVE, *_FORGET)
         async with self._pool.acquire() as connection, connection.transaction():
-            for statement in statements:
+            for row in await connection.fetch(_OWN_ARCHIVES, organization_id, agent_id):
+                await erase_archive(connection, organization_id, row["archive_id"])
+            for statement in (*((_ERASE_BLOCKS,) if erase_blocks else ()), _ERASE_COPIES, *_FORGET):
                 await connection.execute(statement, organization_id, agent_id)
 
 

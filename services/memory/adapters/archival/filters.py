@@ -20,7 +20,7 @@ _WITH_DATES = """(c.archive_id, c.{key}) IN (
 # pieces of files.
 _OF_ARCHIVES = "{alias}.archive_id = ANY($2)"
 _OF_TENANT = """$2::uuid[] IS NULL AND {alias}.archive_id NOT IN (
-        SELECT f.id FROM memory.archives f WHERE f.organization_id = $1 AND f.kind = 2)"""
+        SELECT f.id FROM memory.archives f WHERE f.organization_id = $1 AND f.kind <> 1)"""
 
 
 async def ask(pool: asyncpg.Pool, statement: str, *values: object) -> Sequence[Any]:
