@@ -1,6 +1,7 @@
 """Vectors that a change of embedding model makes, finds missing, and erases."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -19,12 +20,13 @@ _NO_VECTOR = """
     JOIN memory.passages t ON t.organization_id = $1 AND t.archive_id = $2 AND t.id = b.passage_id
     WHERE b.organization_id = $1 AND b.archive_id = $2 AND b.passage_id = w.id AND b.model_id = $3
         AND b.text_hash = md5(t.text) LIMIT 1"""
+_START = Reached(datetime.min.replace(tzinfo=UTC), UUID(int=0))
 # Joins that can only be loops: how many passages lack a vector is what the planner cannot know.
 _WALK = f"""
 WITH w AS MATERIALIZED (
     SELECT p.created_at, p.id FROM memory.passages p
     WHERE p.organization_id = $1 AND p.archive_id = $2
-        AND ($4::timestamptz IS NULL OR (p.created_at, p.id) > ($4, $5::uuid))
+        AND (p.created_at, p.id) > ($4::timestamptz, $5::uuid)
     ORDER BY p.created_at, p.id LIMIT $6
 )
 SELECT w.created_at, w.id, coalesce(v.there, b.there) IS NULL AS lacks
@@ -34,7 +36,8 @@ FROM w LEFT JOIN LATERAL (
 ) v (there) ON true LEFT JOIN LATERAL ({_NO_VECTOR}) b (there) ON v.there IS NULL
 ORDER BY w.created_at, w.id
 """
-# One look at the whole archive, by two indexes in the same order.
+# One look at the whole archive; not by a loop, which the planner takes for the best way through one that has grown since
+# it was analyzed.
 _LACKING = f"""
 WITH w AS MATERIALIZED (
     SELECT p.id FROM memory.passages p
@@ -53,7 +56,7 @@ WHERE p.organization_id = $1 AND p.archive_id = $2 AND p.id = ANY($3)
 _WRITE = """
 WITH same AS MATERIALIZED (
     SELECT p.id FROM memory.passages p JOIN unnest($4::uuid[], $5::text[]) AS w (id, text_hash) ON w.id = p.id
-    WHERE p.organization_id = $1 AND p.archive_id = $2 AND md5(p.text) = w.text_hash
+    WHERE p.organization_id = $1 AND p.archive_id = $2 AND p.id = ANY($4) AND md5(p.text) = w.text_hash
     FOR SHARE OF p SKIP LOCKED
 ), blank AS (
     INSERT INTO memory.embedding_blanks (organization_id, archive_id, passage_id, model_id, text_hash)
@@ -105,15 +108,15 @@ GROUP BY a.organization_id, a.id, e.id
 
 async def walk(pool: asyncpg.Pool, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[Walked]:
     """See ChangeStore."""
-    place = change.reached or (None, None)
-    values = (organization_id, change.archive_id, change.after.model_id, *place, limit)
+    values = (organization_id, change.archive_id, change.after.model_id, *(change.reached or _START), limit)
     return [Walked(Reached(made, id_), lacks) for made, id_, lacks in await pool.fetch(_WALK, *values)]
 
 
 async def lacking(connection: Any, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[UUID]:
     """See Held."""
-    await connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+    await connection.execute("SET LOCAL enable_nestloop = off; SET LOCAL plan_cache_mode = force_custom_plan")
     found = await connection.fetch(_LACKING, organization_id, change.archive_id, change.after.model_id, limit)
+    await connection.execute("SET LOCAL enable_nestloop = on")
     return [row[0] for row in found]
 
 
