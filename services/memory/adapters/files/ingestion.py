@@ -134,7 +134,7 @@ class PostgresIngestion:
                 one.text,
                 one.continued,
                 one.first_place,
-                one.cuts,
+                [place for cut in one.cuts for place in cut],
             )
             for one in pages
         ]

@@ -70,7 +70,7 @@ def page(row: Row) -> TextPage:
         text=row["text"],
         continued=row["continued"],
         first_place=row["first_place"],
-        cuts=tuple((start, end) for start, end in row["cuts"]),
+        cuts=tuple(zip(row["cuts"][::2], row["cuts"][1::2], strict=True)),
     )
 
 
