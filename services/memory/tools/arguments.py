@@ -31,12 +31,12 @@ class Arguments:
     def parse(cls, text: str) -> "Arguments":
         """From a JSON object as a text. NUL is dropped, and halves of surrogate pairs are replaced."""
         try:
-            values = json.loads(text)
+            values = _storable(json.loads(text))
         except (ValueError, RecursionError) as error:
             raise Refused("TOOL_REFUSED", f"The arguments are not valid JSON: {str(error)[:200]}") from None
         if not isinstance(values, dict):
             raise Refused("TOOL_REFUSED", f"The arguments must be a JSON object, not {_kind(values)}.")
-        return cls({name: _storable(value) for name, value in values.items()})
+        return cls(values)
 
     def text(self, name: str) -> str:
         """A string, which must be given."""
@@ -68,8 +68,8 @@ class Arguments:
         """A list of objects, which must be given; a string stands for an object with that `key` alone."""
         value = self._values.get(name)
         items = value if isinstance(value, list) else [value]
-        given = [{key: item} if isinstance(item, str) else item for item in items]
-        if value is None or not all(isinstance(item, dict) for item in given):
+        given: list[Any] = [{key: item} if isinstance(item, str) else item for item in items]
+        if not all(isinstance(item, dict) for item in given):
             raise self._wrong(name, f'a list of objects, each with "{key}"')
         return tuple(map(Arguments, given))
 

@@ -21,6 +21,7 @@ def given(**values: Any) -> Arguments:
         ("", "not valid JSON"),
         ("{", "not valid JSON"),
         ("[" * 100_000, "not valid JSON"),
+        ('{"a":' * 600 + "1" + "}" * 600, "not valid JSON"),
         ("[1]", "must be a JSON object, not a list"),
         ("null", "must be a JSON object, not null"),
         ('"x"', "must be a JSON object, not a string"),
@@ -35,6 +36,21 @@ def test_what_postgres_cannot_store_is_dropped_or_replaced() -> None:
     parsed = Arguments.parse('{"a": "x\\u0000y", "b": ["\\ud83d", "\\ud83d\\ude00"]}')
     assert parsed.text("a") == "xy"
     assert parsed.texts("b") == ("?", "\N{GRINNING FACE}")
+
+
+def test_objects_and_flags() -> None:
+    parsed = Arguments.parse(
+        '{"files": [{"name": "a\\u0000b"}, "c"], "one": {"name": "d"}, "yes": "True", "no": false}'
+    )
+    assert [each.text("name") for each in parsed.objects("files", "name")] == ["ab", "c"]
+    assert [each.text("name") for each in parsed.objects("one", "name")] == ["d"]
+    assert (parsed.flag("yes"), parsed.flag("no"), parsed.flag("other")) == (True, False, False)
+    assert (parsed.optional_text("other"), given(a="b").optional_text("a")) == (None, "b")
+    for name in ("no", "other"):
+        with pytest.raises(Refused, match='must be a list of objects, each with "name"'):
+            parsed.objects(name, "name")
+    with pytest.raises(Refused, match="must be a boolean"):
+        given(a=1).flag("a")
 
 
 def test_texts() -> None:
