@@ -2,11 +2,11 @@
 `python -m services.agent webhook-secret` prints what receivers of callbacks check signatures with."""
 
 from services.agent.adapters.streams.notices import notices_of
-from services.agent.bootstrap import AUDIENCE, build, grpc_peers, postgres_stores
+from services.agent.bootstrap import AUDIENCE, build, grpc_peers, open_agent_pool, postgres_stores
 from services.agent.settings import Settings, read_database, webhook_secret
 from services.common import telemetry
 from services.common.channel import make_channel
-from services.common.database import open_pool, wait_for_database
+from services.common.database import wait_for_database
 from services.common.engine import make_engine
 from services.common.migrate import migrate
 from services.common.server import serve_until_signal
@@ -19,11 +19,12 @@ async def serve(env: Env) -> None:
     telemetry.setup(AUDIENCE, env)
     database, addresses = settings.database, settings.peers
     await wait_for_database(database.url)
-    pool = await open_pool(database.url, pgbouncer=database.pgbouncer)
+    pool = await open_agent_pool(database.url, pgbouncer=database.pgbouncer)
     engine = make_engine(database.url, pgbouncer=database.pgbouncer)
     channels = [make_channel(address) for address in (addresses.memory, addresses.llm_gateway, addresses.tool_runner)]
     peers = grpc_peers(*channels)
-    stores = postgres_stores(pool, engine, peers.memory, on_busy=settings.on_busy)
+    embedder = peers.embedder if settings.message_vectors else None
+    stores = postgres_stores(pool, engine, peers.memory, embedder, on_busy=settings.on_busy)
     notices = notices_of(database)
     # Before anything is bound: nobody shall connect to a socket that is not served yet.
     await stores.leases.register()
@@ -39,6 +40,7 @@ async def serve(env: Env) -> None:
         run_timeout=settings.run_timeout,
         notifier=notices,
         stream_keep=settings.stream_keep,
+        message_vectors=settings.message_vectors,
     )
     built.tenure.begin()
     await serve_until_signal(
@@ -49,6 +51,7 @@ async def serve(env: Env) -> None:
             built.recorder.run,
             built.recorder.keep_hours,
             notices.run,
+            *([] if built.filler is None else [built.filler.run]),
         ),
         on_stop=(
             built.tenure.stop,

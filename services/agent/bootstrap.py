@@ -43,6 +43,9 @@ from services.agent.adapters.journal import OnBusy, PostgresJournal
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.memory import GrpcMemory
 from services.agent.adapters.models import GrpcModels
+from services.agent.adapters.recall.embedder import GrpcEmbedder
+from services.agent.adapters.recall.marks import PostgresVectors
+from services.agent.adapters.recall.rankings import PostgresRankings
 from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.adapters.streams.attaching import PostgresAttaching
 from services.agent.adapters.streams.frames import PostgresFrames
@@ -74,6 +77,9 @@ from services.agent.driving.worker import Worker
 from services.agent.edge import Edge
 from services.agent.effects import Ports
 from services.agent.ports import Memory, Models, Recall, Tools
+from services.agent.recall.filling import Filler
+from services.agent.recall.ports import Embedder, VectorStore
+from services.agent.recall.searching import Search
 from services.agent.servicer.agents import AgentServicer
 from services.agent.servicer.checkpoints import CheckpointServicer
 from services.agent.servicer.conversations import ConversationServicer
@@ -87,7 +93,9 @@ from services.agent.streams.ports_streams import Attaching, FrameStore, Notifier
 from services.agent.streams.reading import Reader
 from services.agent.streams.recorder import Recorder
 from services.agent.streams.stage import Stage
+from services.common import vectors
 from services.common.context import Signer, Verifier
+from services.common.database import open_pool
 from services.common.ids import uuid7
 from services.common.server import Registration, Server, make_server
 
@@ -115,6 +123,7 @@ class Peers:
     versioned_memories: VersionedMemories
     tool_catalogue: ToolCatalogue
     model_catalogue: ModelCatalogue
+    embedder: Embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +135,8 @@ class Stores:
     frames: FrameStore
     attaching: Attaching
     recall: Recall
+    search: Search
+    vectors: VectorStore
     prompts: CompiledPrompts
     agents: AgentStore
     conversations: ConversationStore
@@ -151,6 +162,13 @@ class Built:
     callbacks: Deliveries
     # Stopped after the tenure: runs that are let go have shown something.
     recorder: Recorder
+    # None where messages get no vectors.
+    filler: Filler | None
+
+
+async def open_agent_pool(url: str, *, size: int = 10, pgbouncer: bool = False) -> asyncpg.Pool:
+    """A pool whose connections know vectors."""
+    return await open_pool(url, size=size, pgbouncer=pgbouncer, init=vectors.register)
 
 
 def grpc_peers(memory: grpc.aio.Channel, llm_gateway: grpc.aio.Channel, tool_runner: grpc.aio.Channel) -> Peers:
@@ -165,18 +183,32 @@ def grpc_peers(memory: grpc.aio.Channel, llm_gateway: grpc.aio.Channel, tool_run
         versioned_memories=GrpcVersionedMemories(memory),
         tool_catalogue=GrpcToolCatalogue(tool_runner),
         model_catalogue=catalogue,
+        embedder=GrpcEmbedder(llm_gateway),
     )
 
 
-def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine, memory: Memory, *, on_busy: OnBusy = "wait") -> Stores:
-    """Stores for a new replica: the turn path on the pool, lists and administration on the engine."""
+def postgres_stores(
+    pool: asyncpg.Pool,
+    engine: AsyncEngine,
+    memory: Memory,
+    embedder: Embedder | None,
+    *,
+    on_busy: OnBusy = "wait",
+) -> Stores:
+    """Stores for a new replica: the turn path on the pool, of `open_agent_pool`, all else on the engine.
+
+    embedder: for searches; None: messages are found by their words alone.
+    """
     worker_id = uuid7()
+    search = Search(PostgresRankings(pool), embedder)
     return Stores(
         journal=PostgresJournal(pool, worker_id, on_busy=on_busy),
         leases=PostgresLeases(pool, worker_id),
         frames=PostgresFrames(pool),
         attaching=PostgresAttaching(pool),
-        recall=PostgresRecall(pool),
+        recall=PostgresRecall(search),
+        search=search,
+        vectors=PostgresVectors(pool),
         prompts=PromptsNow(pool, memory),
         agents=PostgresAgents(engine),
         conversations=PostgresConversations(pool, engine),
@@ -205,11 +237,16 @@ def build(
     run_timeout: float,
     notifier: Notifier,
     stream_keep: timedelta,
+    message_vectors: bool = True,
 ) -> Built:
     """Raises SettingsError where an address cannot be used."""
     ports = Ports(stores.journal, peers.models, peers.memory, peers.tools, stores.recall)
     hub, recorder = Hub(), Recorder(stores.frames, keep=stream_keep)
     worker = Worker(stores.journal, ports, Stage(hub, recorder, notifier), signer)
+    filler = None
+    if message_vectors:
+        filler = Filler(stores.vectors, peers.embedder, signer, lambda: worker.load)
+        worker.spoke = filler.hear
     reader = Reader(stores.journal, hub, stores.frames, notifier, keep=stream_keep)
     handlers = {
         **outbox.handlers(peers.memories, peers.tool_catalogue, stores.eraser),
@@ -237,6 +274,7 @@ def build(
         stores.history,
         stores.prompts,
         peers.model_catalogue,
+        stores.search,
         worker,
         reader,
         longest_seconds=run_timeout,
@@ -266,4 +304,4 @@ def build(
                 setting=EXTERNAL_LISTEN,
             )
         )
-    return Built(servers, Tenure(stores.leases, worker, notifier), deliveries, callback_deliveries, recorder)
+    return Built(servers, Tenure(stores.leases, worker, notifier), deliveries, callback_deliveries, recorder, filler)

@@ -71,7 +71,8 @@ class CallbackSettings:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """listen: the address for other services; on_busy: what becomes of a request for a busy conversation; run_timeout:
-    longest run, seconds; stream_keep: how long the deltas of background runs are stored."""
+    longest run, seconds; stream_keep: how long the deltas of background runs are stored; message_vectors: whether
+    messages are found by their meaning, too."""
 
     listen: str
     external: ExternalSettings
@@ -84,6 +85,7 @@ class Settings:
     on_busy: Literal["wait", "reject", "interrupt"]
     run_timeout: float
     stream_keep: timedelta
+    message_vectors: bool
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -103,6 +105,7 @@ class Settings:
             on_busy=_on_busy(env),
             run_timeout=env.seconds("LOCI_RUN_TIMEOUT", default=_DAY, example="86400"),
             stream_keep=timedelta(seconds=env.seconds("LOCI_STREAM_KEEP", default=_DAY, example="86400")),
+            message_vectors=env.flag("LOCI_MESSAGE_VECTORS", default=True),
         )
 
 

@@ -66,6 +66,8 @@ class Worker:
         self._effects: dict[UUID, RunEffects] = {}
         self._dropped: dict[UUID, _Dropped] = {}
         self.succeed: Succeed = lambda organization_id, run_id, home_id: None
+        # Told the tenant and the conversation of each run that was driven here.
+        self.spoke: Callable[[UUID, UUID], None] = lambda organization_id, conversation_id: None
 
     def drives(self, run_id: UUID) -> bool:
         """Whether the run is driven here, or about to be, or was dropped a moment ago."""
@@ -235,6 +237,7 @@ class Worker:
         finally:
             timer.cancel()
             around.discard()
+            self.spoke(owned.organization_id, owned.conversation_id)
             self._effects.pop(owned.run_id, None)
             if self._driven.get(owned.run_id) is asyncio.current_task():
                 self._driven.pop(owned.run_id, None)

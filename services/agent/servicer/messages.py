@@ -1,4 +1,4 @@
-"""MessageService: turns, and the list of messages."""
+"""MessageService: turns, the list of messages, and the search for them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -17,7 +17,9 @@ from services.agent.admin.ports_admin import CompiledPrompts, History, ModelCata
 from services.agent.convert.turns import attached, compaction_request, event_to_proto, turn_request
 from services.agent.driving.worker import Worker
 from services.agent.events import Delta
+from services.agent.recall.searching import Search
 from services.agent.servicer.messages_list import MessageLists
+from services.agent.servicer.messages_search import MessageSearches
 from services.agent.streams.reading import Reader
 from services.common.context import current
 from services.common.errors import Aborted
@@ -27,7 +29,7 @@ from services.common.ids import to_public
 WITHDRAW_SECONDS = 10.0
 
 
-class MessageServicer(MessageLists, message_service_pb2_grpc.MessageServiceServicer):
+class MessageServicer(MessageLists, MessageSearches, message_service_pb2_grpc.MessageServiceServicer):
     """loci.agent.v1.MessageService; `longest_seconds` bounds every run.
 
     allow_private_urls: callbacks may go to addresses that are not public.
@@ -38,13 +40,15 @@ class MessageServicer(MessageLists, message_service_pb2_grpc.MessageServiceServi
         history: History,
         prompts: CompiledPrompts,
         models: ModelCatalogue,
+        search: Search,
         worker: Worker,
         reader: Reader,
         *,
         longest_seconds: float,
         allow_private_urls: bool = False,
     ) -> None:
-        super().__init__(history, prompts)
+        MessageLists.__init__(self, history, prompts)
+        MessageSearches.__init__(self, search)
         self._models = models
         self._worker = worker
         self._reader = reader

@@ -42,13 +42,12 @@ from loci.tool.v1.execution_service_pb2_grpc import (
 )
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceServicer, add_ToolServiceServicer_to_server
 from services.agent.admin.agents import Defaults
-from services.agent.bootstrap import Built, build, grpc_peers, postgres_stores
+from services.agent.bootstrap import Built, build, grpc_peers, open_agent_pool, postgres_stores
 from services.agent.settings import CallbackSettings, ExternalSettings
 from services.agent.streams.ports_streams import Nobody
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, current, use_context
 from services.common.counter import StatementCounter
-from services.common.database import open_pool
 from services.common.engine import make_engine
 from services.common.errors import LociError, NotFound, from_rpc
 from services.common.ids import to_public, uuid7
@@ -321,7 +320,7 @@ async def admin_world(
         audience="memory",
         verifier=verifier,
     )
-    pool = await open_pool(url, size=6)
+    pool = await open_agent_pool(url, size=6)
     engine = make_engine(url, counter=counter)
     peer_channel, channel = make_channel(peer_address), make_channel(address)
     grpc_side = grpc_peers(memory or peer_channel, peer_channel, peer_channel)
@@ -332,7 +331,7 @@ async def admin_world(
         signer=signer,
         defaults=Defaults("loci/demo", "loci/hash"),
         callbacks=CallbackSettings(SECRET, allow_private=True),
-        stores=postgres_stores(pool, engine, grpc_side.memory),
+        stores=postgres_stores(pool, engine, grpc_side.memory, grpc_side.embedder),
         peers=grpc_side,
         run_timeout=60,
         notifier=Nobody(),

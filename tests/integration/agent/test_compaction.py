@@ -9,7 +9,6 @@ import pytest
 
 from services.agent.adapters.admin.learned_windows import PostgresLearnedWindows
 from services.agent.adapters.journal import TurnRequest
-from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.events import Compacting, Event, Shown
 from services.agent.facts import Options, RunStatus, Settings, StopReason, Usage
 from services.agent.messages import Call, Return, Text
@@ -21,7 +20,7 @@ from services.common.errors import OutOfRange, Unavailable
 from services.common.ids import uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import ORGANIZATION, World, calls, end, text, world_on
+from tests.integration.agent.world import ORGANIZATION, World, calls, end, recall_on, text, world_on
 
 OVERFLOW = OutOfRange("too long", reason="LLM_CONTEXT_OVERFLOW", metadata={"limit": "16000", "requested": "20000"})
 WINDOW = 32_000
@@ -95,7 +94,7 @@ async def test_what_was_compacted_is_found(world: World) -> None:
         await talk(replica, world, 10)
         replica.models.replies = [full()]
         await replica.send(world.request("the last straw"))
-        recall = PostgresRecall(world.pool)
+        recall = recall_on(world.pool)
         settings = Settings(1, "loci/demo", "loci/hash", "", WINDOW)
         site = CallSite(ORGANIZATION, world.agent_id, world.agent_id, uuid7(), uuid7(), settings)
         found = await recall.search(Call("k", "c", "conversation_search", '{"query": "Schopenhauer"}'), site)

@@ -9,7 +9,6 @@ import orjson
 import pytest
 
 from services.agent.adapters.journal import TurnRequest
-from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.calls.model_calls import ATTEMPTS, MOST_COMPACTIONS
 from services.agent.context import SHORTENINGS
 from services.agent.events import Abandoned
@@ -29,7 +28,7 @@ from services.common.errors import (
 from services.common.ids import uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import ORGANIZATION, World, calls, end, text, world_on
+from tests.integration.agent.world import ORGANIZATION, World, calls, end, recall_on, text, world_on
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +185,7 @@ async def test_searches_end_in_words(world: World, arguments: dict[str, object],
     here = uuid7()
     site = CallSite(ORGANIZATION, world.agent_id, world.agent_id, here, here, settings)
     call = Call("key", "call", "conversation_search", orjson.dumps(arguments).decode())
-    assert said in (await PostgresRecall(world.pool).search(call, site)).text
+    assert said in (await recall_on(world.pool).search(call, site)).text
 
 
 async def test_a_search_that_the_database_refuses_is_an_error_return(world: World, agent_url: str) -> None:
@@ -198,6 +197,6 @@ async def test_a_search_that_the_database_refuses_is_an_error_return(world: Worl
         connection.transaction(),
     ):
         await connection.execute("LOCK TABLE agent.messages")
-        returned = await PostgresRecall(pool).search(Call("key", "call", "conversation_search", "{}"), site)
+        returned = await recall_on(pool).search(Call("key", "call", "conversation_search", "{}"), site)
     assert returned.is_error
     assert "search failed" in returned.text

@@ -8,7 +8,6 @@ from uuid import UUID, uuid5
 import orjson
 import pytest
 
-from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.facts import Settings
 from services.agent.messages import Call, Decision, Return, Text
 from services.agent.ports import CallSite
@@ -16,7 +15,7 @@ from services.common.errors import OutOfRange
 from services.common.ids import uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import ORGANIZATION, World, calls, says, text, world_on
+from tests.integration.agent.world import ORGANIZATION, World, calls, recall_on, says, text, world_on
 
 TOO_LONG = OutOfRange("too long", reason="LLM_CONTEXT_OVERFLOW", metadata={"limit": "16000", "requested": "20000"})
 
@@ -41,7 +40,7 @@ async def found(world: World, site: CallSite | None = None, **arguments: Any) ->
     settings = Settings(1, "loci/demo", "loci/hash", "", 32_000)
     site = site or CallSite(ORGANIZATION, world.agent_id, world.agent_id, uuid7(), uuid7(), settings)
     call = Call("key", "call", "conversation_search", orjson.dumps({"limit": 50, **arguments}).decode())
-    returned = (await PostgresRecall(world.pool).search(call, site)).text
+    returned = (await recall_on(world.pool).search(call, site)).text
     if returned == "No messages were found.":
         return []
     return sorted((message["role"], message["content"]) for message in orjson.loads(returned))

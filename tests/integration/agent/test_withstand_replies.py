@@ -7,7 +7,6 @@ from contextlib import aclosing
 
 import pytest
 
-from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.events import Delta, Event, Shown
 from services.agent.facts import RunStatus, Settings, Usage
 from services.agent.messages import Call, Image, Message, Part, Reasoning, RedactedReasoning, Return, Text, calls_of
@@ -16,7 +15,7 @@ from services.agent.window.sizes import estimate
 from services.common.ids import uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import ORGANIZATION, World, calls, end, says, text, world_on
+from tests.integration.agent.world import ORGANIZATION, World, calls, end, recall_on, says, text, world_on
 
 
 @pytest.fixture(scope="module")
@@ -195,5 +194,5 @@ async def test_what_users_say(world: World, name: str) -> None:
         settings = Settings(1, "loci/demo", "loci/hash", "", 32_000)
         site = CallSite(ORGANIZATION, world.agent_id, world.agent_id, uuid7(), uuid7(), settings)
         asked = Call("k", "c", "conversation_search", '{"query": "Schopenhauer"}')
-        assert "Schopenhauer" in (await PostgresRecall(world.pool).search(asked, site)).text
+        assert "Schopenhauer" in (await recall_on(world.pool).search(asked, site)).text
     assert (await world.history())[0] == ("user", said)

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from services.agent.adapters.journal import OnBusy, PostgresJournal, TurnRequest
 from services.agent.adapters.leases import PostgresLeases
+from services.agent.adapters.recall.rankings import PostgresRankings
 from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.adapters.streams.notices import PostgresNotices
@@ -23,10 +24,12 @@ from services.agent.events import Ended, Event, Shown
 from services.agent.facts import Options, Usage
 from services.agent.messages import Call, Decision, Message, Part, Return, Text
 from services.agent.ports import CallSite, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
+from services.agent.recall.searching import Search
 from services.agent.streams.broadcast import Hub
 from services.agent.streams.reading import Reader
 from services.agent.streams.recorder import Recorder
 from services.agent.streams.stage import Stage
+from services.common import vectors
 from services.common.context import Signer
 from services.common.counter import StatementCounter
 from services.common.database import open_pool
@@ -238,7 +241,7 @@ class World:
         worker_id, hub, frames = uuid7(), Hub(), PostgresFrames(self.pool)
         journal = PostgresJournal(self.pool, worker_id, on_busy=on_busy)
         models, tools, memory = ScriptedModels(), ScriptedTools(), ScriptedMemory()
-        ports = Ports(journal, models, memory, tools, PostgresRecall(self.pool))
+        ports = Ports(journal, models, memory, tools, recall_on(self.pool))
         recorder, notices = Recorder(frames, keep=keep), PostgresNotices(self.url)
         worker = Worker(journal, ports, Stage(hub, recorder, notices), self.signer)
         tenure = Tenure(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)
@@ -291,6 +294,11 @@ def _shown(content: list[dict[str, Any]]) -> str:
     return " ".join(part.get("text") or part.get("name", "") for part in content)
 
 
+def recall_on(pool: asyncpg.Pool) -> PostgresRecall:
+    """conversation_search by words alone."""
+    return PostgresRecall(Search(PostgresRankings(pool), None))
+
+
 def end(events: list[Event]) -> Ended:
     """The last event, which ends the run."""
     last = events[-1]
@@ -316,7 +324,7 @@ _LEFTOVERS = (
 @asynccontextmanager
 async def world_on(url: str, counter: StatementCounter | None = None) -> AsyncGenerator[World]:
     """A world on a migrated database."""
-    pool = await open_pool(url, size=6, counter=counter)
+    pool = await open_pool(url, size=6, counter=counter, init=vectors.register)
     try:
         world = World(pool, url)
         for leftover in _LEFTOVERS:

@@ -8,10 +8,8 @@ from typing import Any
 import asyncpg
 import orjson
 
-from services.agent.adapters.recall.rankings import PostgresRankings
 from services.agent.messages import Call, Message, Return, Role, text_of
 from services.agent.ports import CallSite
-from services.agent.recall.ports import Embedder
 from services.agent.recall.query import MessageFilter, MessageQuery
 from services.agent.recall.searching import Search
 from services.agent.storable import storable
@@ -34,8 +32,8 @@ _log = logging.getLogger(__name__)
 class PostgresRecall:
     """Search over messages, by words, and where there is an embedder by meaning."""
 
-    def __init__(self, pool: asyncpg.Pool, embedder: Embedder | None = None) -> None:
-        self._search = Search(PostgresRankings(pool), embedder)
+    def __init__(self, search: Search) -> None:
+        self._search = search
 
     async def search(self, call: Call, site: CallSite) -> Return:
         """See ports.Recall.search. Arguments: query, roles, limit, start_date, end_date; all optional.
