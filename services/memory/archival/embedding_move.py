@@ -22,6 +22,9 @@ _ERASED_AT_ONCE = 2_000
 # Where passages keep coming while others are embedded, insertions wait for the last few; this long at most.
 _OPEN_TRIES = 3
 _CLOSED_SECONDS = 3.0
+# Searches go on by the vectors before while an index of the new ones is built; if that takes longer, without it.
+_INDEX_PAUSE_SECONDS = 5.0
+_INDEX_SECONDS = 3_600.0
 _FIRST = UUID(int=0)
 
 
@@ -46,6 +49,8 @@ class EmbeddingMove:
         self._store = store
         self._calls = calls
         self._slice_seconds = slice_seconds
+        # Since when changes wait for an index.
+        self._waiting: dict[UUID, float] = {}
 
     async def __call__(self, job: Job) -> Later | None:
         """Goes on where the rows stand, for some seconds."""
@@ -57,34 +62,44 @@ class EmbeddingMove:
             if change.state is not ChangeState.RUNNING:
                 return await self._erase(run, change)
             try:
-                await self._move(run, change)
+                if (later := await self._move(run, change)) is not None:
+                    return later
             except LociError as error:
                 await self._store.failed(job.organization_id, change, error.message)
                 failures = 0 if run.moved else job.failures
                 return Later(pause_after(failures + 1), failed=not run.moved)
         return Later(0.0)
 
-    async def _move(self, run: _Slice, change: EmbeddingChange) -> None:
-        """Until it is done, does not run any more, or the slice is over."""
+    async def _move(self, run: _Slice, change: EmbeddingChange) -> Later | None:
+        """Until it is done, does not run any more, must wait, or the slice is over."""
         handle, organization_id = change.after.embedding, run.job.organization_id
         if handle is not None and change.after.model_id is None:
             model = await self._calls.model(handle)
             await self._store.with_model(organization_id, change, model.id)
-            return
+            return None
         place: Reached | None
         while not run.over:
             walked = [] if handle is None else await self._store.walk(organization_id, change, _AT_A_LOOK)
             if walked:
                 passage_ids, place = next_batch(walked, self._most(run))
+            elif await self._index_wanted(run, change):
+                return Later(_INDEX_PAUSE_SECONDS)
             else:
                 passage_ids = await self._close(run, change)
                 if not passage_ids:
-                    return
+                    return None
                 # Passages may have been stored with a time of the past.
                 place = None if len(passage_ids) >= _TEXTS_PER_CALL else change.reached
             if passage_ids and not await self._embed(run, change, passage_ids, place):
-                return
+                return None
             change = replace(change, reached=place)
+        return None
+
+    async def _index_wanted(self, run: _Slice, change: EmbeddingChange) -> bool:
+        if not await self._store.index_wanted(run.job.organization_id, change):
+            self._waiting.pop(change.id, None)
+            return False
+        return time.monotonic() - self._waiting.setdefault(change.id, time.monotonic()) < _INDEX_SECONDS
 
     async def _embed(
         self, run: _Slice, change: EmbeddingChange, passage_ids: Sequence[UUID], reached: Reached | None

@@ -101,6 +101,9 @@ class ChangeStore(OtherSides, Protocol):
     def held(self, organization_id: UUID, change: EmbeddingChange) -> AbstractAsyncContextManager[Held | None]:
         """Keeps insertions out; None when the change does not run."""
 
+    async def index_wanted(self, organization_id: UUID, change: EmbeddingChange) -> bool:
+        """Whether searches would become slow without an index of the new vectors, which is asked for then."""
+
     async def erase(self, organization_id: UUID, change: EmbeddingChange, start: UUID, limit: int) -> UUID | None:
         """Erases some vectors of models that the archive does not use, from this passage on; where to go on.
 

@@ -171,7 +171,7 @@ def next_batch(walked: Sequence[Walked], most: int) -> tuple[list[UUID], Reached
 
 
 def better_sides(sides: Iterable[Side]) -> dict[EmbeddingModel, Part]:
-    """By which other models archives can answer while theirs does not: those that nearly all passages have vectors of."""
+    """The models that can stand in for those of archives: nearly all passages there have vectors of them."""
     best: dict[UUID, Side] = {}
     for side in sides:
         if side.passages and side.covered >= _NEARLY_ALL * side.passages:

@@ -16,6 +16,7 @@ import pytest
 from loci.memory.v1 import archive_service_pb2 as pb
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from loci.memory.v1.passage_pb2 import SEARCH_MODE_VECTOR
+from services.common import vector_indexes
 from services.common.errors import Aborted, FailedPrecondition, InvalidArgument, NotFound, Unavailable, from_rpc
 from services.common.vectors import encode
 from services.memory.archival.embedding_ports import Made
@@ -81,7 +82,7 @@ class Moving:
         """
         return {row[0]: row[1] for row in await self.memory.pool.fetch(query, *self.key)}
 
-    async def embedding(self) -> str | None:
+    async def embedding(self) -> Any:
         """The handle that is used now, told by the model that searches use."""
         query = """
             SELECT a.embedding, e.handle FROM memory.archives a LEFT JOIN memory.embedding_models e ON e.id = a.model_id
@@ -320,7 +321,7 @@ async def test_a_whole_move_while_the_archive_is_used(memory: Memory, moving: Mo
     async def search() -> None:
         word = dice.choice(WORDS)
         hits = await many.found(f"{word} number {dice.randrange(2_000)}")
-        assert len(hits) == 3
+        assert hits, "one or two may have been deleted since they were ranked"
         by_meaning = [hit for hit in hits if hit.HasField("vector_score")]
         # A text may have changed between its ranking and its reading.
         assert all(word in hit.passage.text or "anew" in hit.passage.text for hit in by_meaning)
@@ -399,6 +400,26 @@ async def test_the_other_side_answers_while_an_embedder_is_down(memory: Memory, 
     assert await by_meaning("automobile") == [True, True], "by the vectors that were kept"
     await many.finish()
     assert await by_meaning("automobile") == []
+
+
+async def test_the_switch_waits_for_the_index_of_the_new_vectors(
+    memory: Memory, moving: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_indexes, "LEAST_VECTORS", 100)
+    memory.models.sizes[indexed := f"test/{uuid4()}"] = 7
+    many = await archive_with(memory, *(f"{WORDS[number % 5]} {number}" for number in range(150)))
+    await many.change(indexed)
+    worker = memory.worker()
+    assert await worker.run_one()
+    assert told(await many.progress()) == (EMBEDDING, indexed, RUNNING, 150, 150)
+    while not await memory.pool.fetchval("SELECT count(*) = 1 FROM memory.jobs"):
+        assert await worker.run_one(), "the index is built"
+    assert (await many.progress()).state == RUNNING
+    await many.work(worker)
+    assert (await many.progress()).state == COMPLETED
+    index = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'memory' AND indexdef LIKE '%halfvec(7)%'"
+    assert await memory.pool.fetchval(index) is not None
+    assert [hit.HasField("vector_score") for hit in await many.found("automobile")] == [True] * 3
 
 
 @contextmanager

@@ -157,6 +157,9 @@ class PostgresChanges:
             else:
                 yield _Held(connection, organization_id, _change(row), _now(archive))
 
+    async def index_wanted(self, organization_id: UUID, change: EmbeddingChange) -> bool:
+        return await vectors.index_wanted(self._pool, organization_id, change)
+
     async def erase(self, organization_id: UUID, change: EmbeddingChange, start: UUID, limit: int) -> UUID | None:
         return await vectors.erase(self._pool, organization_id, change, start, limit)
 

@@ -7,7 +7,10 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common import vector_indexes
 from services.common.vectors import encode
+from services.memory.adapters.archival.vector_indexes import INDEX_JOB, index_of
+from services.memory.adapters.jobs import add_job
 from services.memory.archival.embedding_ports import Made, ToEmbed
 from services.memory.archival.embedding_rules import EmbeddingChange, Reached, Side, Walked
 from services.memory.model import EmbeddingModel
@@ -36,8 +39,8 @@ FROM w LEFT JOIN LATERAL (
 ) v (there) ON true LEFT JOIN LATERAL ({_NO_VECTOR}) b (there) ON v.there IS NULL
 ORDER BY w.created_at, w.id
 """
-# One look at the whole archive; not by a loop, which the planner takes for the best way through one that has grown since
-# it was analyzed.
+# One look at the whole archive; not by a loop, which is what the planner chooses for one that has grown since it was
+# analyzed.
 _LACKING = f"""
 WITH w AS MATERIALIZED (
     SELECT p.id FROM memory.passages p
@@ -105,6 +108,11 @@ WHERE a.organization_id = $1 AND a.model_id = $3 AND (a.id = ANY($2) OR $2::uuid
 GROUP BY a.organization_id, a.id, e.id
 """
 
+_DIMENSIONS = """
+SELECT e.dimensions FROM memory.archives a CROSS JOIN memory.embedding_models e
+WHERE a.organization_id = $1 AND a.id = $2 AND e.id = $3 AND a.passage_count > $4
+"""
+
 
 async def walk(pool: asyncpg.Pool, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[Walked]:
     """See ChangeStore."""
@@ -169,3 +177,17 @@ async def other_sides(
         )
         for row in await pool.fetch(_OTHER_SIDES, organization_id, archive_ids, model.id)
     ]
+
+
+async def index_wanted(pool: asyncpg.Pool, organization_id: UUID, change: EmbeddingChange) -> bool:
+    """See ChangeStore."""
+    where = (organization_id, change.archive_id, change.after.model_id)
+    dimensions = await pool.fetchval(_DIMENSIONS, *where, vector_indexes.LEAST_VECTORS)
+    if dimensions is None or change.after.model_id is None:
+        return False
+    index = index_of(change.after.model_id, dimensions)
+    state = await vector_indexes.read_state(pool, index)
+    if not (index.possible and state.overdue and state.buildable):
+        return False
+    await add_job(pool, organization_id, INDEX_JOB, str(index.model_id))
+    return True
