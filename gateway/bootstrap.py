@@ -24,6 +24,7 @@ from gateway.routes import (
     blocks,
     checkpoints,
     conversations,
+    folders,
     health,
     learned_windows,
     messages,
@@ -50,6 +51,7 @@ _ROUTERS = (
     passages,
     archives,
     blocks,
+    folders,
     tools,
     models,
     learned_windows,
@@ -95,6 +97,7 @@ def build(settings: Settings, signer: Signer, *, peers: Peers | None = None) -> 
         authenticator=Authenticator(settings.password),
         signer=signer,
         max_body_bytes=settings.max_body_bytes,
+        max_upload_bytes=settings.max_upload_bytes,
     )
     return Gateway(edge, app, peers)
 

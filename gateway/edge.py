@@ -4,6 +4,8 @@ Plain ASGI, so that it costs microseconds and leaves the call context in the tas
 """
 
 import logging
+import re
+from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -15,6 +17,11 @@ from services.common.errors import LociError
 
 logger = logging.getLogger(__name__)
 
+# Bodies that are streamed on, and held by nobody here.
+_UPLOAD = re.compile(r"/v1/(folders|sources)/[^/]+/upload")
+# What stands around a file in a multipart body.
+_WRAPPING = 64 * 1024
+_MEBIBYTE = 1024 * 1024
 # How much of a body that is too large is read and dropped, so that its client gets to read the answer.
 _DRAINED_TIMES = 4
 
@@ -22,11 +29,26 @@ _DRAINED_TIMES = 4
 class Edge:
     """The gateway as an ASGI application around the FastAPI one."""
 
-    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, signer: Signer, max_body_bytes: int) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        authenticator: Authenticator,
+        signer: Signer,
+        max_body_bytes: int,
+        max_upload_bytes: int,
+    ) -> None:
         self._app = app
         self._authenticator = authenticator
         self._signer = signer
-        self._max_body_bytes = max_body_bytes
+        self._bodies = _Limit(
+            max_body_bytes,
+            f"the request body is larger than {max_body_bytes // _MEBIBYTE} MiB (LOCI_MAX_BODY_MIB)",
+        )
+        self._uploads = _Limit(
+            max_upload_bytes + _WRAPPING,
+            f"the file is larger than {max_upload_bytes // _MEBIBYTE} MB (LOCI_MAX_UPLOAD_MB)",
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request. WebSockets and lifespan events go straight on."""
@@ -58,22 +80,27 @@ class Edge:
             await problem_of(error).response()(scope, receive, send)
             return
         scope["loci.caller"] = caller
-        body = _LimitedBody(receive, self._max_body_bytes)
-        if _length(headers) > self._max_body_bytes:
+        limit = self._uploads if _UPLOAD.fullmatch(scope["path"]) else self._bodies
+        body = _LimitedBody(receive, limit.bytes)
+        if _length(headers) > limit.bytes:
             await body.drain()
-            await self._too_large(scope, receive, send)
+            await limit.refuse(scope, receive, send)
             return
         with use_context(caller.context, signer=self._signer):
             try:
                 await self._app(scope, body.receive, send)
             except BodyTooLarge:
                 await body.drain()
-                await self._too_large(scope, receive, send)
+                await limit.refuse(scope, receive, send)
 
-    async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
-        most = self._max_body_bytes // (1024 * 1024)
-        detail = f"the request body is larger than {most} MiB (LOCI_MAX_BODY_MIB)"
-        await Problem(413, {"detail": detail}).response()(scope, receive, send)
+
+@dataclass(frozen=True)
+class _Limit:
+    bytes: int
+    sentence: str
+
+    async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await Problem(413, {"detail": self.sentence}).response()(scope, receive, send)
 
 
 def canonical_path(path: str) -> str:

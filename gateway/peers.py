@@ -20,6 +20,7 @@ from loci.agent.v1.step_service_pb2_grpc import StepServiceStub
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceStub
 from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
+from loci.memory.v1.folder_service_pb2_grpc import FolderServiceStub
 from loci.memory.v1.passage_service_pb2_grpc import PassageServiceStub
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceStub
 from services.common.channel import make_channel
@@ -79,6 +80,7 @@ class Peers:
         self.archives = ArchiveServiceStub(memory)
         self.blocks = BlockServiceStub(memory)
         self.passages = PassageServiceStub(memory)
+        self.folders = FolderServiceStub(memory)
         self.models = ModelServiceStub(llm_gateway)
         self.tools = ToolServiceStub(tool_runner)
 

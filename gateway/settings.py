@@ -32,6 +32,9 @@ class Settings:
     # Longest wait for an RPC that is not a turn.
     call_timeout: float = 30.0
     max_body_bytes: int = 32 * MEBIBYTE
+    max_upload_bytes: int = 100 * MEBIBYTE
+    # Of folders that name none; empty: text search only.
+    default_embedding: str = "loci/hash"
 
 
 def settings_from(env: Env) -> Settings:
@@ -55,6 +58,8 @@ def settings_from(env: Env) -> Settings:
         reattach_window=env.seconds("LOCI_REATTACH_SECONDS", default=60.0),
         call_timeout=env.seconds("LOCI_CALL_SECONDS", default=30.0),
         max_body_bytes=env.integer("LOCI_MAX_BODY_MIB", default=32, least=1, most=1024) * MEBIBYTE,
+        max_upload_bytes=env.integer("LOCI_MAX_UPLOAD_MB", default=100, least=1, most=1024) * MEBIBYTE,
+        default_embedding=env.text("LOCI_DEFAULT_EMBEDDING", default="loci/hash"),
         **peers,
     )
     if not settings.password and not env.flag("LOCI_ALLOW_UNAUTHENTICATED") and not is_loopback(settings.host):

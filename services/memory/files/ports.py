@@ -124,8 +124,8 @@ class FolderStore(Protocol):
     async def empty(self, organization_id: UUID, folder_id: UUID) -> bool:
         """Removes some files that a deleted folder left; False when there are none."""
 
-    async def count(self, organization_id: UUID) -> tuple[int, int]:
-        """Folders and files."""
+    async def count(self, organization_id: UUID) -> tuple[int, int, int]:
+        """Folders, files, and the bytes of these."""
 
     async def list(self, organization_id: UUID, name: str | None, page: Page) -> PageOf[Folder]:
         """Raises NotFound (FOLDER_NOT_FOUND) for a cursor that does not exist."""

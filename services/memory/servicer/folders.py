@@ -73,8 +73,8 @@ class FolderServicer(AgentFileServicer):
     async def CountFolders(
         self, request: folder_pb.CountFoldersRequest, context: Any
     ) -> folder_pb.CountFoldersResponse:
-        counted, files = await self._parts.folders.count(current().organization_id)
-        return folder_pb.CountFoldersResponse(folders=counted, files=files)
+        counted, files, size = await self._parts.folders.count(current().organization_id)
+        return folder_pb.CountFoldersResponse(folders=counted, files=files, total_size=size)
 
     async def UpdateFolder(
         self, request: folder_pb.UpdateFolderRequest, context: Any

@@ -53,10 +53,10 @@ WITH gone AS (
 SELECT count(*) FROM gone
 """
 _COUNT = """
-SELECT (SELECT count(*) FROM memory.folders WHERE organization_id = $1) AS folders,
-    (SELECT count(*) FROM memory.files f
-     JOIN memory.folders d ON d.organization_id = f.organization_id AND d.id = f.folder_id
-     WHERE f.organization_id = $1) AS files
+SELECT (SELECT count(*) FROM memory.folders WHERE organization_id = $1) AS folders, count(*) AS files,
+    coalesce(sum(f.size), 0)::bigint AS total_size
+FROM memory.files f JOIN memory.folders d ON d.organization_id = f.organization_id AND d.id = f.folder_id
+WHERE f.organization_id = $1
 """
 
 
@@ -108,9 +108,9 @@ class PostgresFolders:
     async def empty(self, organization_id: UUID, folder_id: UUID) -> bool:
         return bool(await self._pool.fetchval(_EMPTY, organization_id, folder_id, _PORTION))
 
-    async def count(self, organization_id: UUID) -> tuple[int, int]:
+    async def count(self, organization_id: UUID) -> tuple[int, int, int]:
         row = await self._pool.fetchrow(_COUNT, organization_id)
-        return row["folders"], row["files"]
+        return row["folders"], row["files"], row["total_size"]
 
     async def list(self, organization_id: UUID, name: str | None, page: Page) -> PageOf[Folder]:
         held = (
