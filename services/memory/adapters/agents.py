@@ -21,9 +21,8 @@ LEFT JOIN memory.embedding_models e ON e.id = a.model_id
 WHERE m.organization_id = $1"""
 
 # One row per block, or one row of nulls. What belongs to the archives is computed once and stands in every
-# row; the tags are read by leaps over the index, one per tag, not one per passage. Directories are long, and stand in
-# the first row alone.
-_MEMORY = f"""
+# row; the tags are read by leaps over the index, one per tag, not one per passage.
+_SHOWN = f"""
 WITH RECURSIVE archive AS MATERIALIZED (
     SELECT {ARCHIVE_COLUMNS}, m.is_default, m.attached_at
     {_ARCHIVES} AND m.agent_id = $2
@@ -39,7 +38,7 @@ WITH RECURSIVE archive AS MATERIALIZED (
     FROM tag WHERE tag IS NOT NULL AND place < 100
 )
 SELECT {BLOCK_COLUMNS}, i.block_id IS NOT NULL AS isolated,
-    CASE WHEN row_number() OVER (ORDER BY k.position, b.id) = 1 THEN ({DIRECTORIES}) END AS directories,
+    {{directories}} AS directories,
     (SELECT jsonb_agg(to_jsonb(archive) ORDER BY is_default DESC, attached_at, id) FROM archive) AS archives,
     ARRAY(SELECT DISTINCT tag FROM tag WHERE tag IS NOT NULL ORDER BY tag LIMIT 100) AS passage_tags
 FROM (SELECT $1::uuid AS organization_id) o
@@ -49,6 +48,15 @@ LEFT JOIN memory.conversation_blocks i
 LEFT JOIN memory.blocks b ON b.organization_id = k.organization_id AND b.id = coalesce(i.block_id, k.block_id)
 ORDER BY k.position, b.id
 """
+# Only to begin the part about directories takes longer than most agents, who have none, shall wait.
+_MEMORY = _SHOWN.format(
+    directories="EXISTS (SELECT FROM memory.agent_folders WHERE organization_id = $1 AND agent_id = $2)"
+)
+# They are long, and stand in the first row alone.
+_MEMORY_WITH_FILES = _SHOWN.format(
+    directories=f"CASE WHEN row_number() OVER (ORDER BY k.position, b.id) = 1 THEN ({DIRECTORIES}) END"
+)
+_MOST_KNOWN = 10_000
 
 _BLOCKS_OF_MANY = f"""
 SELECT k.agent_id, {BLOCK_COLUMNS}
@@ -102,9 +110,11 @@ class PostgresAgents:
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
+        # Agents that had folders when they were looked at last; it decides what to ask first, and nothing else.
+        self._with_files: set[tuple[UUID | None, ...]] = set()
 
     async def memory(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None = None) -> AgentMemory:
-        found = await self._pool.fetch(_MEMORY, organization_id, agent_id, conversation_id)
+        found, directories = await self._read(organization_id, agent_id, conversation_id)
         archives = [_archive_of_json(value) for value in found[0]["archives"] or ()]
         return AgentMemory(
             agent_id=agent_id,
@@ -113,8 +123,23 @@ class PostgresAgents:
             passage_count=sum(archive.passage_count for archive in archives),
             passage_tags=tuple(found[0]["passage_tags"]),
             isolated_block_ids=tuple(row["id"] for row in found if row["isolated"]),
-            directories=directories_of(found[0]["directories"]),
+            directories=directories_of(directories),
         )
+
+    async def _read(self, *asked: UUID | None) -> tuple[Sequence[asyncpg.Record], Sequence[Any]]:
+        """Rows, and the value of DIRECTORIES."""
+        key = asked[:2]
+        if key not in self._with_files:
+            found = await self._pool.fetch(_MEMORY, *asked)
+            if not found[0]["directories"]:
+                return found, ()
+            if len(self._with_files) >= _MOST_KNOWN:
+                self._with_files.clear()
+            self._with_files.add(key)
+        found = await self._pool.fetch(_MEMORY_WITH_FILES, *asked)
+        if found[0]["directories"] is None:
+            self._with_files.discard(key)
+        return found, found[0]["directories"] or ()
 
     async def memories(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> list[AgentMemory]:
         blocks, archives = defaultdict(list), defaultdict(list)

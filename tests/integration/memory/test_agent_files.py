@@ -242,23 +242,28 @@ async def test_the_memory_is_one_statement_with_and_without_folders(files: Files
     docs = await files.folder("docs", long="\n".join(f"{number} {'x' * 90}" for number in range(20_000)))
     agent = files.agent
     await files.attach(docs, characters=2_000)
-    for attached in (agent, f"agent-{uuid4()}"):
+    texts = []
+    # That the agent has folders is found out by the first look of a process.
+    for attached, times in ((agent, 2), (agent, 1), (f"agent-{uuid4()}", 1)):
         await files.memory.counted()
         files.memory.counter.reset()
         found = await files.directories(attached)
         assert [len(directory.files) for directory in found] == ([1] if attached == agent else [])
-        statements, _ = await files.memory.counted()
-        assert statements == 1
-    [statement] = files.memory.counter.texts
+        assert (await files.memory.counted())[0] == times
+        texts.append(files.memory.counter.texts[-1])
+    statement, without = texts[1:]
+    assert "file_pages" not in without
     plan = await _plan(memory_url, statement, files.memory.caller.organization_id, UUID(agent[6:]))
     pages = [node for node in _nodes(plan) if node.get("Relation Name") == "file_pages"]
     assert sum(node["Actual Rows"] * node["Actual Loops"] for node in pages) <= 3
     assert all(node["Node Type"] != "Seq Scan" for node in pages)
-    # Without folders the parts about files are not even begun.
-    plan = await _plan(memory_url, statement, files.memory.caller.organization_id, uuid4())
-    begun = {node["Relation Name"] for node in _nodes(plan) if node.get("Actual Loops") and "Relation Name" in node}
-    assert {"agent_folders"} <= begun
-    assert begun.isdisjoint({"files", "file_pages", "agent_files"})
+    # With the last folder that is over.
+    await files.detach(docs)
+    for times in (1, 1):
+        files.memory.counter.reset()
+        assert await files.directories() == []
+        assert (await files.memory.counted())[0] == times
+    assert "file_pages" not in files.memory.counter.texts[-1]
 
 
 async def _plan(url: str, statement: str, organization_id: UUID, agent_id: UUID) -> dict[str, Any]:
