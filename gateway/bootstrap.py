@@ -17,6 +17,7 @@ from gateway.edge import Edge
 from gateway.errors import UNKNOWN_ERROR, Problem, invalid, problem_of
 from gateway.peers import Peers
 from gateway.routes import (
+    agent_files,
     agent_parts,
     agents,
     archives,
@@ -24,6 +25,7 @@ from gateway.routes import (
     blocks,
     checkpoints,
     conversations,
+    embedding_changes,
     folders,
     health,
     learned_windows,
@@ -47,6 +49,7 @@ _ROUTERS = (
     health,
     agents,
     agent_parts,
+    agent_files,
     checkpoints,
     passages,
     archives,
@@ -54,6 +57,7 @@ _ROUTERS = (
     folders,
     tools,
     models,
+    embedding_changes,
     learned_windows,
     runs,
     steps,

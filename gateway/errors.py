@@ -70,6 +70,9 @@ _BY_REASON: Mapping[str, Rule] = {
     "CALLBACK_URL_INVALID": Rule(422),
     "CONVERSATION_BUSY": Rule(409, final=True, says="is currently being processed"),
     "CONVERSATION_INVALID": Rule(422),
+    # Trying again at once does not help: it runs for minutes, or is over.
+    "EMBEDDING_CHANGE_FINISHED": Rule(409, final=True),
+    "EMBEDDING_CHANGE_RUNNING": Rule(409, final=True),
     "FEEDBACK_INVALID": Rule(422),
     "FILE_INVALID": Rule(422),
     "FILE_NAME_TAKEN": Rule(409, final=True),

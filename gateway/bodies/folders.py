@@ -16,7 +16,7 @@ class FolderSettings(Body):
     description: str | None = None
     instructions: str | None = None
     metadata: Json | None = None
-    # Ignored in a change: see PATCH /v1/archives/{archive_id}/embedding.
+    # In a change it can only be the one that is there: see routes/embedding_changes.py.
     embedding_config: EmbeddingConfig | None = deprecated()
 
 

@@ -54,9 +54,11 @@ class CreateArchive(ArchiveSettings):
 
 
 class UpdateArchive(ArchiveSettings):
-    """Body of archives.update: only what is sent changes."""
+    """Body of archives.update: only what is sent changes. The embedding model can only be the one that is there."""
 
     name: str | None = None
+    embedding: Handle | None = None
+    embedding_config: EmbeddingConfig | None = deprecated()
 
 
 class PassageSettings(Body):
@@ -101,11 +103,16 @@ class SearchPassages(Body):
 
 def archive_request(body: CreateArchive) -> archive_service_pb2.CreateArchiveRequest:
     """With an id, so that it may be repeated."""
-    handle = body.embedding or (body.embedding_config.named() if body.embedding_config else "")
+    handle = wanted_embedding(body)
     draft = archive_service_pb2.ArchiveDraft(
         id=to_public("archive", uuid7()), name=body.name, embedding=handle, **_fields(body, "description")
     )
     return archive_service_pb2.CreateArchiveRequest(archive=draft)
+
+
+def wanted_embedding(body: CreateArchive | UpdateArchive) -> str:
+    """The handle of the embedding model that the body names; empty where it names none."""
+    return body.embedding or (body.embedding_config.named() if body.embedding_config else "")
 
 
 def archive_change(archive_id: str, body: UpdateArchive) -> archive_service_pb2.UpdateArchiveRequest | None:

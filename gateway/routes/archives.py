@@ -8,6 +8,7 @@ from starlette.responses import Response
 from gateway.agent_state import agent_state
 from gateway.bodies import passages as bodies
 from gateway.body import JsonRoute
+from gateway.embedding_changes import refuse_other_embedding
 from gateway.params import (
     AgentFilter,
     AgentId,
@@ -70,7 +71,11 @@ async def retrieve_archive(archive_id: ArchiveId, loci: Loci) -> Response:
 
 @router.patch("/archives/{archive_id}")
 async def update_archive(archive_id: ArchiveId, body: bodies.UpdateArchive, loci: Loci) -> Response:
-    """Changes what the body names."""
+    """Changes what the body names. The embedding model is changed by a route of its own."""
+    if wanted := bodies.wanted_embedding(body):
+        get = archive_service_pb2.GetArchiveRequest(archive_id=archive_id)
+        archive = (await loci.peers.call(loci.peers.archives.GetArchive, get)).archive
+        refuse_other_embedding(wanted, archive.embedding, f"/archives/{archive_id}")
     request = bodies.archive_change(archive_id, body)
     if request is None:
         return await retrieve_archive(archive_id, loci)

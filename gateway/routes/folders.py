@@ -11,6 +11,7 @@ from gateway.agent_state import embedding_config
 from gateway.bodies import folders as bodies
 from gateway.body import JsonRoute
 from gateway.convert import Rest
+from gateway.embedding_changes import refuse_other_embedding
 from gateway.params import Cursor, FileId, FolderId, Limit, Order, one_page, page_size
 from gateway.passages import passage_answers
 from gateway.responses import json_response
@@ -101,7 +102,12 @@ async def retrieve_folder(folder_id: FolderId, loci: Loci) -> Response:
 
 @_routes.patch("/{folder_id}")
 async def update_folder(folder_id: FolderId, body: bodies.UpdateFolder, loci: Loci) -> Response:
-    """Changes what the body names."""
+    """Changes what the body names. The embedding model is changed by a route of its own."""
+    if body.embedding_config is not None:
+        get = folder_service_pb2.GetFolderRequest(folder_id=folder_id)
+        folder = (await loci.peers.call(loci.peers.folders.GetFolder, get)).folder
+        wanted = body.embedding_config.named()
+        refuse_other_embedding(wanted, folder.embedding, f"/folders/{folder_id}", "embedding_config")
     request = bodies.update_request(folder_id, body)
     if request is None:
         return await retrieve_folder(folder_id, loci)

@@ -33,13 +33,13 @@ class Whose:
     @property
     def name(self) -> str:
         """For sentences."""
-        return f"{'folder source' if self.folder else 'archive archive'}-{self.archive_id}"
+        return f"{'Folder source' if self.folder else 'Archive archive'}-{self.archive_id}"
 
 
 class EmbeddingChanges:
     """Begins changes, tells how far they are, takes them back and finishes them. See embedding_move.py for the work.
 
-    Every method raises NotFound (ARCHIVE_NOT_FOUND); all but `change` also NotFound (EMBEDDING_CHANGE_NOT_FOUND).
+    Every method raises NotFound (ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND); all but `change` also NotFound (EMBEDDING_CHANGE_NOT_FOUND).
     """
 
     def __init__(self, store: ChangeStore, calls: EmbeddingCalls) -> None:
@@ -97,7 +97,8 @@ class EmbeddingChanges:
 
     async def _check(self, whose: Whose) -> None:
         if not await self._store.exists(whose.organization_id, whose.archive_id, folder=whose.folder):
-            raise NotFound(f"There is no {whose.name}", reason="ARCHIVE_NOT_FOUND")
+            reason = "FOLDER_NOT_FOUND" if whose.folder else "ARCHIVE_NOT_FOUND"
+            raise NotFound(f"{whose.name} not found", reason=reason)
 
     async def _decided(self, whose: Whose, decide: Decide) -> EmbeddingChange:
         try:
@@ -115,4 +116,5 @@ def _newest(whose: Whose, standing: Standing) -> EmbeddingChange:
 
 
 def _no_change(whose: Whose) -> NotFound:
-    return NotFound(f"the embedding model of {whose.name} was never changed", reason="EMBEDDING_CHANGE_NOT_FOUND")
+    sentence = f"{whose.name}: its embedding model was never changed"
+    return NotFound(sentence, reason="EMBEDDING_CHANGE_NOT_FOUND")

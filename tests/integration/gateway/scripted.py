@@ -23,7 +23,12 @@ from loci.agent.v1 import (
     step_service_pb2_grpc,
 )
 from loci.llm.v1 import model_service_pb2_grpc
-from loci.memory.v1 import archive_service_pb2_grpc, block_service_pb2_grpc, passage_service_pb2_grpc
+from loci.memory.v1 import (
+    archive_service_pb2_grpc,
+    block_service_pb2_grpc,
+    folder_service_pb2_grpc,
+    passage_service_pb2_grpc,
+)
 from loci.tool.v1 import tool_service_pb2_grpc
 from services.common.context import CallContext, Signer, Verifier, current
 from services.common.errors import Unimplemented
@@ -39,7 +44,12 @@ SERVICES: dict[str, tuple[Any, ...]] = {
         run_service_pb2_grpc,
         step_service_pb2_grpc,
     ),
-    "memory": (archive_service_pb2_grpc, block_service_pb2_grpc, passage_service_pb2_grpc),
+    "memory": (
+        archive_service_pb2_grpc,
+        block_service_pb2_grpc,
+        folder_service_pb2_grpc,
+        passage_service_pb2_grpc,
+    ),
     "llm_gateway": (model_service_pb2_grpc,),
     "tool_runner": (tool_service_pb2_grpc,),
 }

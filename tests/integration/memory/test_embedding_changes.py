@@ -197,7 +197,7 @@ async def test_what_there_is_nothing_of(moving: Moving) -> None:
         await moving.progress()
     with moving.memory.of(uuid4()), fails(NotFound, "ARCHIVE_NOT_FOUND"):
         await moving.change(WIDE)
-    for archive_id, reason in ((f"source-{moving.key[1]}", "ARCHIVE_NOT_FOUND"), ("agent-1", "INVALID_ID")):
+    for archive_id, reason in ((f"source-{moving.key[1]}", "FOLDER_NOT_FOUND"), ("agent-1", "INVALID_ID")):
         moving.archive_id = archive_id
         for ask in (moving.progress, moving.roll_back, moving.finish):
             with fails(InvalidArgument if reason == "INVALID_ID" else NotFound, reason):
