@@ -1,0 +1,62 @@
+"""Names of folders and files, and what becomes of one that is taken."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from services.memory.files.model import FolderChanges, FolderDraft
+from services.memory.files.names import checked_changes, checked_file_name, checked_folder, free_name
+from services.memory.model import Refused
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("a.txt", "a.txt"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\Users\\me\\a.txt", "a.txt"),
+        (" a\n</file>\r.txt\0 ", "file>.txt"),
+        (".env", ".env"),
+        ("Größe.md", "Größe.md"),
+    ],
+)
+def test_a_file_has_a_name_of_one_line_without_folders(given: str, kept: str) -> None:
+    assert checked_file_name(given) == kept
+
+
+@pytest.mark.parametrize("name", ["", "/", "..", "a/.", "\0", "n" * 256])
+def test_what_is_no_name_of_a_file(name: str) -> None:
+    with pytest.raises(Refused) as error:
+        checked_file_name(name)
+    assert error.value.reason == "FILE_INVALID"
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "free"),
+    [
+        ("a.pdf", [], "a.pdf"),
+        ("a.pdf", ["b.pdf"], "a.pdf"),
+        ("a.pdf", ["a.pdf"], "a_(1).pdf"),
+        ("a.pdf", ["a.pdf", "a_(1).pdf", "a_(3).pdf"], "a_(2).pdf"),
+        ("a.tar.gz", ["a.tar.gz"], "a.tar_(1).gz"),
+        ("README", ["README"], "README_(1)"),
+        (".env", [".env"], ".env_(1)"),
+        ("n" * 251 + ".txt", ["n" * 251 + ".txt"], "n" * 247 + "_(1).txt"),
+    ],
+)
+def test_a_name_that_is_taken_gets_a_number(name: str, taken: list[str], free: str) -> None:
+    assert free_name(name, taken) == free
+
+
+def test_a_folder_is_checked() -> None:
+    draft = FolderDraft(id=UUID(int=1), name=" law\n", description="a\0b", metadata={"k": "\0"}, embedding="x/y")
+    checked = checked_folder(draft)
+    assert (checked.name, checked.description, checked.metadata) == ("law", "ab", {"k": ""})
+    assert checked_changes(FolderChanges(name="a ", description=None)) == {"name": "a", "description": None}
+    for name in ("", "a/b", "n" * 256):
+        with pytest.raises(Refused):
+            checked_changes(FolderChanges(name=name))
+    with pytest.raises(Refused):
+        checked_changes(FolderChanges(instructions="i" * 100_001))
