@@ -7,14 +7,15 @@ import pytest
 from google.protobuf.descriptor import ServiceDescriptor
 
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
-from loci.memory.v1 import block_pb2, passage_service_pb2
+from loci.memory.v1 import archive_service_pb2, block_pb2, passage_pb2, passage_service_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
 from services.common.paging import MOST
-from services.memory.archival import passages
+from services.memory.archival import archives, passages
 from services.memory.convert.blocks import block_changes
 from services.memory.core import blocks
 from services.memory.model import DEFAULT_LIMIT, Operation
 from services.memory.servicer.agents import AgentMemoryServicer
+from services.memory.servicer.archives import ArchiveServicer
 from services.memory.servicer.blocks import BlockServicer
 from services.memory.servicer.passages import PassageServicer
 from services.memory.tools.run import TOOL_NAMES
@@ -24,6 +25,7 @@ from services.tool_runner.model import ToolType
 PROTOS = Path(__file__).parents[3] / "protos" / "loci" / "memory" / "v1"
 SERVICES: list[tuple[ServiceDescriptor, type]] = [
     (agent_pb.DESCRIPTOR.services_by_name["AgentMemoryService"], AgentMemoryServicer),
+    (archive_service_pb2.DESCRIPTOR.services_by_name["ArchiveService"], ArchiveServicer),
     (block_pb.DESCRIPTOR.services_by_name["BlockService"], BlockServicer),
     (passage_service_pb2.DESCRIPTOR.services_by_name["PassageService"], PassageServicer),
 ]
@@ -31,7 +33,13 @@ SERVICES: list[tuple[ServiceDescriptor, type]] = [
 
 @pytest.mark.parametrize(("service", "servicer"), SERVICES)
 def test_every_method_is_served(service: ServiceDescriptor, servicer: type) -> None:
-    assert {method.name for method in service.methods} <= set(vars(servicer))
+    ours = [owner for owner in servicer.__mro__ if owner.__module__.startswith("services.")]
+    assert {method.name for method in service.methods} <= {name for owner in ours for name in vars(owner)}
+
+
+def test_search_modes_have_the_protos_numbers() -> None:
+    modes = {f"SEARCH_MODE_{mode.name}": mode.value for mode in passages.SearchMode}
+    assert modes | {"SEARCH_MODE_UNSPECIFIED": 0} == dict(passage_pb2.SearchMode.items())
 
 
 def test_operations_are_stored_under_the_protos_numbers() -> None:
@@ -49,6 +57,7 @@ def test_the_figures_of_the_comments_are_those_of_the_code() -> None:
     for sentence in (
         f"1 to {blocks.LONGEST_LABEL} characters",
         f"1 to {blocks.LARGEST_LIMIT:,}. Default {DEFAULT_LIMIT:,}",
+        f"Archive.name; 1 to {archives.LONGEST_NAME:,} characters",
         f"1 to {passages.LONGEST_TEXT:,} characters",
         f"1 to {passages.LONGEST_QUERY:,} characters",
         f"1 to {MOST:,}; default 50",
