@@ -33,7 +33,7 @@ class Settings:
     call_timeout: float = 30.0
     max_body_bytes: int = 32 * MEBIBYTE
     max_upload_bytes: int = 100 * MEBIBYTE
-    # Of folders that name none; empty: text search only.
+    # Of folders that name none.
     default_embedding: str = "loci/hash"
 
 
