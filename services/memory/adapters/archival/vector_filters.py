@@ -25,12 +25,12 @@ _COUNT_TAGS = """
 SELECT wanted.tag, (
     SELECT count(*) FROM (
         SELECT FROM memory.passage_tags t WHERE t.organization_id = $1 AND {within} AND t.tag = wanted.tag LIMIT $3
-    ) AS some) AS passages
+    ) AS found) AS passages
 FROM unnest($4::text[]) AS wanted (tag)
 """
 _COUNT_DATES = """
 SELECT count(*) FROM (
-    SELECT FROM memory.passages d WHERE d.organization_id = $1 AND {within} AND {bounds} LIMIT $3) AS some
+    SELECT FROM memory.passages d WHERE d.organization_id = $1 AND {within} AND {bounds} LIMIT $3) AS found
 """
 
 
