@@ -1,11 +1,16 @@
 """AgentState: the fields of the reference and `recall_passages`, made from an Agent and what is known of its models."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from gateway.convert import Rest, block, from_json, to_rest, tool
+from gateway.convert import Rest, block, folder, from_json, to_rest, tool
 from gateway.messages import message
 from loci.agent.v1 import agent_pb2, message_pb2
 from loci.llm.v1 import model_pb2
+from loci.memory.v1 import folder_pb2
+from services.common.context import current
+from services.common.file_limits import file_limits
+from services.common.ids import to_public
 
 # Groups that a client asks for with `include`, and the fields each fills.
 RELATIONS = {
@@ -18,9 +23,8 @@ RELATIONS = {
     "agent.tags": ("tags",),
     "agent.tools": ("tools",),
 }
-_MADE_BY_HAND = frozenset({"version", "context_window_limit", "blocks", "tools", "pending_approval"})
+_MADE_BY_HAND = frozenset({"version", "context_window_limit", "blocks", "tools", "folders", "pending_approval"})
 _LISTS = (
-    "sources",
     "secrets",
     "tool_exec_environment_variables",
     "identities",
@@ -41,10 +45,6 @@ _THINKING_IN_ARGUMENTS = (
     agent_pb2.AGENT_TYPE_REACT_AGENT,
     agent_pb2.AGENT_TYPE_WORKFLOW_AGENT,
 )
-# (context window up to, files open at once, characters seen of each); the reference's table.
-_FILE_LIMITS = ((8_000, 3, 5_000), (32_000, 5, 15_000), (128_000, 10, 25_000), (200_000, 10, 40_000))
-_LARGEST_FILE_LIMITS = (15, 40_000)
-_UNKNOWN_FILE_LIMITS = (5, 50_000)
 _LLM_CONFIG_NULLS = (
     "model_wrapper",
     "compatibility_type",
@@ -66,7 +66,9 @@ class Models:
 def agent_state(agent: agent_pb2.Agent, models: Models, include: frozenset[str] | None = None) -> Rest:
     """`agent` as REST; `include`: the relations to show (names of RELATIONS), None for all. Others are empty."""
     rest = to_rest(agent, leave=_MADE_BY_HAND)
-    files_open, file_chars = _file_limits(agent.context_window_limit)
+    files_open, file_chars = file_limits(
+        agent.context_window_limit, rest["max_files_open"], rest["per_file_view_window_char_limit"]
+    )
     settings = model_settings(agent.model, rest["model_settings"] or {}, models.chat.get(agent.model))
     response_format = rest["response_format"] or settings.get("response_format")
     if response_format is not None:
@@ -85,14 +87,23 @@ def agent_state(agent: agent_pb2.Agent, models: Models, include: frozenset[str] 
         "blocks": blocks,
         "memory": _memory(blocks, rest["agent_type"]),
         "tools": [tool(attached) for attached in agent.tools],
+        "sources": folders_of(agent.folders, models),
         "pending_approval": _pending_approval(agent) if agent.HasField("pending_approval") else None,
         "enable_sleeptime": False,
-        "max_files_open": files_open if rest["max_files_open"] is None else rest["max_files_open"],
-        "per_file_view_window_char_limit": rest["per_file_view_window_char_limit"] or file_chars,
+        "max_files_open": files_open,
+        "per_file_view_window_char_limit": file_chars,
     }
     if include is not None:
         _leave_out(rest, include)
     return rest
+
+
+def folders_of(folders: Iterable[folder_pb2.Folder], models: Models) -> list[Rest]:
+    """Folders attached to an agent, as REST."""
+    return [
+        folder(one, embedding_config(one.embedding, models), to_public("org", current().organization_id))
+        for one in folders
+    ]
 
 
 def model_settings(handle: str, given: Rest, model: model_pb2.Model | None) -> Rest:
@@ -198,12 +209,6 @@ def _memory(blocks: list[Rest], agent_type: Any) -> Rest:
         "git_enabled": False,
         "prompt_template": "",
     }
-
-
-def _file_limits(window: int) -> tuple[int, int]:
-    if window <= 0:
-        return _UNKNOWN_FILE_LIMITS
-    return next((row[1:] for row in _FILE_LIMITS if window <= row[0]), _LARGEST_FILE_LIMITS)
 
 
 def _leave_out(rest: Rest, include: frozenset[str]) -> None:

@@ -41,8 +41,6 @@ _ROLES = {
 }
 _NO_TEMPLATES = "templates are not available yet; give the agent's own settings"
 _NOT_YET: dict[str, str] = {
-    "folder_ids": "folders are not available yet; leave it out",
-    "source_ids": "folders are not available yet; leave it out",
     "identity_ids": "identities are not available yet; leave it out",
     "enable_sleeptime": "sleep-time agents are not available yet; leave it out or send false",
     "secrets": "secrets of agents are not available yet; leave it out",
@@ -50,7 +48,7 @@ _NOT_YET: dict[str, str] = {
 }
 _NOT_YET_AT_CREATION: dict[str, str] = {
     "include_multi_agent_tools": "the multi-agent tools are not available yet; leave it out or send false",
-    "include_default_source": "folders are not available yet; leave it out or send false",
+    "include_default_source": "no folder is made with an agent; give folder_ids, or leave it out",
     "from_template": _NO_TEMPLATES,
     "template": _NO_TEMPLATES,
     "memory_variables": _NO_TEMPLATES,
@@ -166,6 +164,7 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
         agent=draft,
         blocks=[draft_of(block, minted=True) for block in body.memory_blocks or ()],
         block_ids=body.block_ids,
+        folder_ids=folder_ids(body),
         tool_names=body.tools,
         include_base_tools=body.include_base_tools is not False,
         include_base_tool_rules=body.include_base_tool_rules,
@@ -185,6 +184,11 @@ def update_request(agent_id: str, body: UpdateAgent, settings: Json) -> agent_se
     if not paths:
         return None
     return agent_service_pb2.UpdateAgentRequest(agent_id=agent_id, agent=draft, update_mask=FieldMask(paths=paths))
+
+
+def folder_ids(body: AgentSettings) -> list[str] | None:
+    """The folders that shall be attached, in the newer field or the older one; None where neither is sent."""
+    return body.source_ids if body.folder_ids is None else body.folder_ids
 
 
 def needs_settings(body: UpdateAgent) -> bool:

@@ -102,7 +102,7 @@ async def list_agents(
             query_text=query_text,
             show_hidden=show_hidden_agents,
             order_by=_ORDERS[order_name],
-            omit_relations=shown is not None and shown.isdisjoint({"agent.blocks", "agent.tools"}),
+            omit_relations=shown is not None and shown.isdisjoint({"agent.blocks", "agent.tools", "agent.sources"}),
         ),
     )
     models = await loci.catalogue.models()
@@ -131,6 +131,8 @@ async def update_agent(agent_id: AgentId, body: bodies.UpdateAgent, loci: Loci) 
     if body.block_ids is not None:
         await _set_blocks(loci, agent, body.block_ids)
         agent = await fetch(loci, agent_id)
+    if (folder_ids := bodies.folder_ids(body)) is not None:
+        agent = await _set_folders(loci, agent, folder_ids)
     return await answer(loci, agent)
 
 
@@ -194,3 +196,16 @@ async def _set_blocks(loci: Services, agent: agent_pb2.Agent, block_ids: Sequenc
         if block_id not in attached:
             attach = block_service_pb2.AttachBlockRequest(agent_id=agent.id, block_id=block_id)
             await peers.call(peers.blocks.AttachBlock, attach)
+
+
+async def _set_folders(loci: Services, agent: agent_pb2.Agent, folder_ids: Sequence[str]) -> agent_pb2.Agent:
+    """Makes `folder_ids` the attached folders. Attaches first: with the last folder the tools for files would go."""
+    peers, attached = loci.peers, {folder.id for folder in agent.folders}
+    for folder_id in folder_ids:
+        if folder_id not in attached:
+            attach = agent_service_pb2.AttachFolderRequest(agent_id=agent.id, folder_id=folder_id)
+            agent = (await peers.call(peers.agents.AttachFolder, attach)).agent
+    for folder_id in attached.difference(folder_ids):
+        detach = agent_service_pb2.DetachFolderRequest(agent_id=agent.id, folder_id=folder_id)
+        agent = (await peers.call(peers.agents.DetachFolder, detach)).agent
+    return agent

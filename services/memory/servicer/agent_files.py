@@ -1,15 +1,17 @@
 """The half of loci.memory.v1.FolderService that is about agents."""
 
 from typing import Any
+from uuid import UUID
 
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from loci.memory.v1 import folder_service_pb2_grpc as folder_grpc
 from services.common.context import current
-from services.common.errors import InvalidArgument
+from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, to_public
 from services.memory.convert import agent_files as convert
 from services.memory.convert import fields, ids
 from services.memory.files.ports_agents import AgentFileStore, Wanted
+from services.memory.files.views import id_of_agent_file
 from services.memory.servicer.refusals import refusals
 
 _FILES_PER_PAGE = 100
@@ -67,6 +69,7 @@ class AgentFileServicer(folder_grpc.FolderServiceServicer):
     ) -> folder_pb.ListAgentFilesResponse:
         agent_id = ids.agent_id(request.agent_id)
         is_open = request.is_open if request.HasField("is_open") else None
+        await self._with_file_ids(agent_id, request)
         with refusals():
             page = fields.page(request, "file", _FILES_PER_PAGE)
             found = await self._agent_files.list(current().organization_id, agent_id, page, is_open=is_open)
@@ -74,6 +77,17 @@ class AgentFileServicer(folder_grpc.FolderServiceServicer):
             files=[convert.agent_file_message(agent_id, file) for file in found.items],
             next_page_token=found.next_token,
         )
+
+    async def _with_file_ids(self, agent_id: UUID, request: folder_pb.ListAgentFilesRequest) -> None:
+        """Puts the files' own ids in the place of cursors that are ids of files as the agent sees them."""
+        for name in ("after", "before"):
+            if getattr(request, name).startswith("file_agent-"):
+                wanted = from_public("file_agent", getattr(request, name))
+                files = await self._agent_files.files(current().organization_id, agent_id)
+                found = next((file.id for file in files if id_of_agent_file(agent_id, file.id) == wanted), None)
+                if found is None:
+                    raise NotFound(f"The cursor {getattr(request, name)} was not found", reason="FILE_NOT_FOUND")
+                setattr(request, name, to_public("file", found))
 
     async def OpenFile(self, request: folder_pb.OpenFileRequest, context: Any) -> folder_pb.OpenFileResponse:
         agent_id, file_id = ids.agent_id(request.agent_id), from_public("file", request.file_id)

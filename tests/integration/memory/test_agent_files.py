@@ -167,8 +167,11 @@ async def test_the_list_pages_and_filters(files: Files) -> None:
     rest = await files.listed(page_size=2, page_token=first.next_page_token)
     assert [file.file_name for file in rest.files] == ["docs/c.md"]
     assert not rest.next_page_token
-    after = await files.listed(after=files.ids["docs/b.md"])
-    assert after.files == rest.files
+    for cursor in (files.ids["docs/b.md"], first.files[1].id):
+        assert (await files.listed(after=cursor)).files == rest.files
+    assert (await files.listed(before=first.files[1].id)).files == first.files[:1]
+    with fails(NotFound, "FILE_NOT_FOUND"):
+        await files.listed(after=f"file_agent-{uuid4()}")
     newest = await files.listed(descending=True, page_size=1)
     assert newest.files == rest.files
     assert [file.file_name for file in (await files.listed(is_open=False)).files] == ["docs/c.md"]
