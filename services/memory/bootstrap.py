@@ -155,7 +155,7 @@ def build(
     tools = Tools(
         Lines(stores.blocks, stores.calls), stores.agents, stores.copies, stores.calls, archival, conflicts, files
     )
-    changes = EmbeddingChanges(stores.changes, EmbeddingCalls(embedder, stores.passages))
+    changes = EmbeddingChanges(stores.changes, EmbeddingCalls(embedder, stores.passages), wake)
     versions = Versions(stores.copies, stores.calls, stores.agents)
     taking_in = FolderParts(
         stores.folders,

@@ -1,5 +1,6 @@
 """What clients ask of a change of an archive's embedding model."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
@@ -42,9 +43,11 @@ class EmbeddingChanges:
     Every method raises NotFound (ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND); all but `change` also NotFound (EMBEDDING_CHANGE_NOT_FOUND).
     """
 
-    def __init__(self, store: ChangeStore, calls: EmbeddingCalls) -> None:
+    def __init__(self, store: ChangeStore, calls: EmbeddingCalls, wake: Callable[[], None]) -> None:
+        """`wake`: there is a job to do."""
         self._store = store
         self._calls = calls
+        self._wake = wake
 
     async def change(self, whose: Whose, embedding: str | None) -> Progress:
         """Begins a change to this handle. Raises NotFound (MODEL_NOT_FOUND), Aborted (EMBEDDING_CHANGE_RUNNING)."""
@@ -102,11 +105,13 @@ class EmbeddingChanges:
 
     async def _decided(self, whose: Whose, decide: Decide) -> EmbeddingChange:
         try:
-            return await self._store.decided(whose.organization_id, whose.user_id, whose.archive_id, decide)
+            change = await self._store.decided(whose.organization_id, whose.user_id, whose.archive_id, decide)
         except ChangeRuns as refused:
             raise Aborted(refused.message, reason="EMBEDDING_CHANGE_RUNNING") from None
         except ChangeFinished as refused:
             raise FailedPrecondition(refused.message, reason="EMBEDDING_CHANGE_FINISHED") from None
+        self._wake()
+        return change
 
 
 def _newest(whose: Whose, standing: Standing) -> EmbeddingChange:
