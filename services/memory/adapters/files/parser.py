@@ -9,15 +9,18 @@ import contextlib
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from services.memory.files.kinds import Kind
 from services.memory.files.model import TextPage
 from services.memory.files.ports import Parsed, Unparsable
+
+T = TypeVar("T")
 
 _ROOT = Path(__file__).resolve().parents[4]
 # -I: neither the environment nor the working directory has a say in the child.
@@ -41,24 +44,39 @@ class ChildParser:
 
     async def parse(self, kind: Kind, data: AsyncIterator[bytes]) -> AsyncGenerator[TextPage | Parsed]:
         async with self._slots:
-            child = await _Child.start()
+            child, patience = await _Child.start(), _Patience(self._seconds)
             try:
-                async with asyncio.timeout(self._seconds):
-                    header = {"format": kind.format, "cutting": kind.cutting}
-                    await child.send(orjson.dumps(header, option=orjson.OPT_APPEND_NEWLINE))
-                    async for part in data:
-                        await child.send(part)
-                    child.end_input()
-                    while line := await child.reader.readline():
-                        yield _answer(line)
-                    if await child.wait() != 0:
-                        raise Unparsable("it needs too much time or memory to be read")
+                header = {"format": kind.format, "cutting": kind.cutting}
+                await patience.wait(child.send(orjson.dumps(header, option=orjson.OPT_APPEND_NEWLINE)))
+                async for part in data:
+                    await patience.wait(child.send(part))
+                child.end_input()
+                while line := await patience.wait(child.reader.readline()):
+                    yield _answer(line)
+                if await patience.wait(child.wait()) != 0:
+                    raise Unparsable("it needs too much time or memory to be read")
             except TimeoutError:
                 raise Unparsable(f"it could not be read within {self._seconds:g} seconds") from None
             except ConnectionError:
                 raise Unparsable("it needs too much time or memory to be read") from None
             finally:
                 await child.end()
+
+
+class _Patience:
+    """Seconds to spend on waiting for a child; what others make it wait for costs nothing."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+
+    async def wait(self, what: Awaitable[T]) -> T:
+        """Raises TimeoutError."""
+        begun = time.monotonic()
+        try:
+            async with asyncio.timeout(self._left):
+                return await what
+        finally:
+            self._left -= time.monotonic() - begun
 
 
 def _answer(line: bytes) -> TextPage | Parsed:
