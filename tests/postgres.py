@@ -1,4 +1,4 @@
-"""The tests' Postgres: the supervisor's own code, in a temporary folder, without fsync."""
+"""The tests' Postgres: the supervisor's own code, in a temporary folder, without fsync unless asked for."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from cli.postgres import SUPERUSER, Cluster, url
 from cli.roles import create_database, create_roles, create_schemas
 
 TEMPLATE = "template_loci"
+FAST = {"fsync": "off", "full_page_writes": "off"}
 
 
 @dataclass
@@ -36,15 +37,15 @@ class Postgres:
 
     @classmethod
     @contextmanager
-    def started(cls) -> Iterator[Postgres]:
-        """Start a server in a new folder; afterwards neither is left."""
+    def started(cls, *, durable: bool = False) -> Iterator[Postgres]:
+        """Start a server in a new folder; afterwards neither is left. durable: with fsync, as in production."""
         folder = Path(tempfile.mkdtemp(prefix="loci-test-"))
         try:
             cluster = Cluster(folder / "postgres", folder / "sockets")
             passwords = {name: secrets.token_hex(16) for name in (SUPERUSER, *map(role, SERVICES))}
             cluster.prepare(passwords[SUPERUSER])
             server = cls(cluster, passwords)
-            with server._running(folder / "log"):
+            with server._running(folder / "log", {} if durable else FAST):
                 server._in_thread(server._make_template())
                 yield server
         finally:
@@ -73,8 +74,8 @@ class Postgres:
         self._in_thread(self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
 
     @contextmanager
-    def _running(self, log: Path) -> Iterator[None]:
-        with log.open("wb") as output, self.cluster.launch(fsync="off", full_page_writes="off") as launch:
+    def _running(self, log: Path, settings: dict[str, str]) -> Iterator[None]:
+        with log.open("wb") as output, self.cluster.launch(**settings) as launch:
             process = subprocess.Popen(launch.argv, pass_fds=launch.descriptors, stderr=output, cwd="/")
         try:
             deadline = time.monotonic() + 20
