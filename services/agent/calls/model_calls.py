@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -36,8 +37,8 @@ from services.agent.ports import (
 )
 from services.agent.prompt import compile_prompt, overriding_prompt, with_recalled, with_skills
 from services.agent.turn import Turn, step_id
-from services.agent.window.budget import LEAST_ROOM, calibrated, excess, lacking, overflow_in_system
-from services.agent.window.prompt_cuts import has_open_files, with_short_blocks, with_short_files
+from services.agent.window.budget import LEAST_ROOM, calibrated, overflow_in_system
+from services.agent.window.prompt_cuts import fitted
 from services.agent.window.shrinking import with_clamped_returns, with_short_returns
 from services.agent.window.sizes import estimate, estimate_text
 from services.common.errors import LociError, Unavailable
@@ -248,13 +249,9 @@ class ModelCalls:
     def _compiled(self, turn: Turn, view: MemoryView, window: int, of_tools: int) -> Prompt:
         if turn.settings.options.system is not None:
             return overriding_prompt(turn.settings.options.system)
-        prompt = self._compile(turn, view)
-        fixed = estimate_text(prompt.text) + of_tools
-        if has_open_files(view) and (over := max(excess(window, fixed), lacking(window, fixed, _newest(turn)))):
-            view = with_short_files(view, over)
-            prompt = self._compile(turn, view)
-        over = excess(window, estimate_text(prompt.text) + of_tools)
-        return prompt if not over else self._compile(turn, with_short_blocks(view, over))
+        return fitted(
+            view, partial(self._compile, turn), window=window, of_tools=of_tools, newest=partial(_newest, turn)
+        )
 
     def _compile(self, turn: Turn, view: MemoryView) -> Prompt:
         return compile_prompt(

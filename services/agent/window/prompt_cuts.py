@@ -1,17 +1,41 @@
 """What a prompt shows less of, so that messages fit beside it: open files first, then blocks. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
 from services.agent.directories import version_of
-from services.agent.ports import DirectoryView, FileView, MemoryView
-from services.agent.window.budget import shortened, shortened_files
-from services.agent.window.sizes import BYTES_PER_TOKEN, bytes_of
+from services.agent.ports import DirectoryView, FileView, MemoryView, Prompt
+from services.agent.window.budget import excess, lacking, shortened, shortened_files
+from services.agent.window.sizes import BYTES_PER_TOKEN, bytes_of, estimate_text
 
 
-def has_open_files(view: MemoryView) -> bool:
-    """Whether there is anything that `with_short_files` may cut."""
+def fitted(
+    view: MemoryView,
+    compiled: Callable[[MemoryView], Prompt],
+    *,
+    window: int,
+    of_tools: int,
+    newest: Callable[[], int],
+) -> Prompt:
+    """The prompt of a memory, with so much of its files and blocks as there is room for in a window.
+
+    of_tools: tokens of the tools. newest: tells the tokens of the messages that shall not be cut for files.
+    """
+    prompt = compiled(view)
+    fixed = estimate_text(prompt.text) + of_tools
+    over = excess(window, fixed)
+    if _has_open_files(view):
+        over = max(over, lacking(window, fixed, newest()))
+    if over and view.directories:
+        view = with_short_files(view, over)
+        prompt = compiled(view)
+        fixed = estimate_text(prompt.text) + of_tools
+        over = excess(window, fixed)
+    return compiled(with_short_blocks(view, over)) if over else prompt
+
+
+def _has_open_files(view: MemoryView) -> bool:
     return any(file.is_open for directory in view.directories for file in directory.files)
 
 

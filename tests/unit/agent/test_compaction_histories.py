@@ -1,22 +1,28 @@
 """Thousands of histories: whatever happens in compaction, the window fits, is sound, and nothing is lost."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from uuid import UUID
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.agent.compaction import CompactionSettings, Mode, plan, plans
-from services.agent.context import MOST_BYTES, awaiting, fit, sendable, shortenings
+from services.agent.context import MOST_BYTES, awaiting, fit, newest, sendable, shortenings
+from services.agent.facts import Settings
 from services.agent.messages import Message, Text, text_of
+from services.agent.ports import BlockView, DirectoryView, FileView, MemoryView, Prompt
+from services.agent.prompt import compile_prompt
 from services.agent.summaries.bare_summary import bare_summary
 from services.agent.summaries.summary import clipped, packed, summary_of, summary_tokens
 from services.agent.summaries.transcript import SummaryRequest, request, request_to_itself, transcript
 from services.agent.window.budget import FILL, LEAST_ROOM
+from services.agent.window.prompt_cuts import fitted
 from services.agent.window.sizes import estimate_text
 from tests.unit.agent.histories import NOW, STATS, Story, load, message, sound, stories, tokens
 
 SETTINGS = CompactionSettings()
+NO_ID = UUID(int=0)
 windows = st.integers(800, 200_000)
 # The part of the window that the prompt takes.
 prompts = st.floats(0, 0.95)
@@ -158,3 +164,52 @@ def test_a_model_that_refuses_is_shown_less(story: Story, window: int, prompt: f
     assert all(map(sound, steps))
     # A picture that becomes words may let more messages in, once.
     assert sizes[1:] == sorted(sizes[1:], reverse=True)
+
+
+# Files ----------------------------------------------------------------------------------------------------------
+
+opened = st.lists(st.integers(0, 60_000), max_size=4)
+blocks = st.lists(st.integers(0, 30_000), max_size=3)
+
+
+def shown_memory(files: list[int], values: list[int], names: int) -> MemoryView:
+    """A memory with open files and blocks of these sizes, and so many files that are closed."""
+    views = [
+        FileView(
+            UUID(int=place), f"docs/{place}", True, f"[Lines 1 to 900 of 900 are in view.]\n1: {place} {'f' * size}"
+        )
+        for place, size in enumerate(files)
+    ]
+    views += [FileView(UUID(int=100 + place), f"docs/closed-{place}") for place in range(names)]
+    given_blocks = [BlockView(UUID(int=place), 1, f"b{place}", "b" * size, 50_000) for place, size in enumerate(values)]
+    return MemoryView(tuple(given_blocks), directories=(DirectoryView("docs", files=tuple(views), file_count=99),))
+
+
+def compile_for(view: MemoryView, window: int) -> Prompt:
+    set_to = Settings(1, "loci/demo", "loci/hash", "Be kind.", window)
+    return compile_prompt(set_to, view, agent_id=NO_ID, conversation_id=NO_ID, recalled=0, now=NOW, last=None)
+
+
+@settings(max_examples=100, deadline=None)
+@given(stories, windows, opened, blocks, st.integers(0, 100), st.floats(0, 0.3))
+def test_files_give_way_before_the_newest_message_and_blocks_after_it(
+    story: Story, window: int, files: list[int], values: list[int], names: int, tools: float
+) -> None:
+    history, of_tools = sendable(story.history()), int(window * tools)
+    view = shown_memory(files, values, names)
+    prompt = fitted(
+        view, lambda each: compile_for(each, window), window=window, of_tools=of_tools, newest=lambda: newest(history)
+    )
+    fixed = estimate_text(prompt.text) + of_tools
+    bare = compile_for(replace(view, blocks=(), directories=()), window).text
+    assert fixed <= FILL * window - LEAST_ROOM or estimate_text(prompt.text) <= estimate_text(bare) + 600
+    of_files = prompt.text.count("f") - compile_for(shown_memory([0] * len(files), values, names), window).text.count(
+        "f"
+    )
+    # So long as lines of a file are in view, the newest messages and the blocks are whole.
+    if of_files > 200:
+        assert newest(history) + fixed <= FILL * window + 2
+        assert all("b" * size in prompt.text for size in values)
+    shown = fit(history, window=window, fixed=fixed)
+    assert sound(shown)
+    assert tokens(shown) <= max(int(window * FILL) - fixed, LEAST_ROOM)

@@ -1,11 +1,22 @@
 """Sizes, cuts, and what a prompt gives up."""
 
+from collections.abc import Callable
+
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.agent.window.budget import BLOCK_HINT, LEAST_ROOM, calibrated, excess, overflow_in_system, shortened
+from services.agent.window.budget import (
+    BLOCK_HINT,
+    LEAST_ROOM,
+    calibrated,
+    excess,
+    lacking,
+    overflow_in_system,
+    shortened,
+    shortened_files,
+)
 from services.agent.window.sizes import bytes_of, clamp_return, clip, clip_arguments, clip_chars, level
 
 texts = st.text(st.characters(), max_size=400)
@@ -76,10 +87,39 @@ def test_the_longest_blocks_lose_their_tails() -> None:
     assert shortened([], 9) == []
 
 
-@given(st.lists(texts, max_size=5), st.integers(0, 400))
-def test_as_much_is_saved_as_there_is(values: list[str], over: int) -> None:
-    sizes, short = sum(map(bytes_of, values)), shortened(values, over)
+@given(st.lists(texts, max_size=5), st.integers(0, 400), st.sampled_from((shortened, shortened_files)))
+def test_as_much_is_saved_as_there_is(values: list[str], over: int, cut: Callable[..., list[str]]) -> None:
+    sizes, short = sum(map(bytes_of, values)), cut(values, over)
     assert sum(map(bytes_of, short)) <= max(sizes - 3 * over, 0)
+
+
+def in_view(first: int, last: int, size: int) -> str:
+    """A file as the memory service shows it."""
+    lines = [f"{number}: {'x' * size}" for number in range(first, last + 1)]
+    return "\n".join([f"[Lines {first} to {last} of 9000 are in view.]", *lines])
+
+
+@pytest.mark.parametrize("over", [100, 300, 500])
+def test_files_lose_whole_lines_and_say_where_to_go_on(over: int) -> None:
+    whole = in_view(401, 440, 50)
+    (short,) = shortened_files([whole], over)
+    *shown, marker = short.split("\n")
+    assert shown == whole.split("\n")[: len(shown)]
+    assert (
+        f"the lines after {400 + len(shown) - 1} are not shown; open_files with offset={400 + len(shown) - 1} "
+        in marker
+    )
+
+
+def test_a_file_of_which_not_a_line_fits_says_where_it_began() -> None:
+    (short,) = shortened_files([in_view(401, 401, 900)], 200)
+    assert "open_files with offset=400 " in short
+    assert "xx" not in short
+
+
+def test_files_give_up_what_the_newest_messages_need() -> None:
+    assert lacking(10_000, 5_000, 4_000) == 0
+    assert lacking(10_000, 5_000, 4_500) == 500
 
 
 def test_the_prompt_gives_up_what_messages_need() -> None:

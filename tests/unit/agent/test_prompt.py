@@ -11,10 +11,11 @@ import pytest
 from services.agent.facts import ClientSkill, Settings
 from services.agent.messages import Decision, Message, Return, Role, Text
 from services.agent.policy import POLICIES
-from services.agent.ports import BlockView, MemoryView, Prompt
+from services.agent.ports import BlockView, DirectoryView, FileView, MemoryView, Prompt
 from services.agent.prompt import asked, compile_prompt, overriding_prompt, with_recalled, with_skills
 from services.agent.tool_rules import ContinueLoop, ExitLoop, RequiredBeforeExit, RequiresApproval, RunFirst
 from services.agent.turn import begun
+from services.agent.window.prompt_cuts import with_short_files
 
 AGENT = UUID("01890000-0000-7000-8000-000000000001")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -164,6 +165,53 @@ def test_who_sees_blocks(agent_type: str) -> None:
 
 # The prefix stays ---------------------------------------------------------------------------------------------
 
+# Folders --------------------------------------------------------------------------------------------------------
+
+PLAN = FileView(UUID(int=3), "docs/plan.md", True, "[Lines 1 to 1 of 1 are in view.]\n1: Rest.")
+NOTES = FileView(UUID(int=4), 'docs/my "notes".md')
+DOCS = DirectoryView("docs", "What is planned.", "Look here first.", (PLAN, NOTES), 12)
+FILED = replace(MEMORY, directories=(DOCS, DirectoryView("empty")))
+
+
+def test_folders_are_shown_between_rules_and_metadata() -> None:
+    text = compiled(FILED, tool_rules=(ContinueLoop("roll"),)).text
+    section = (
+        "</tool_usage_rules>\n\n<directories>\n"
+        "<file_limits>\n- current_files_open=1\n- max_files_open=5\n</file_limits>\n"
+        '<directory name="docs">\n'
+        "<description>What is planned.</description>\n"
+        "<instructions>Look here first.</instructions>\n"
+        '<file status="open" name="docs/plan.md">\n'
+        "<metadata>\n- read_only=true\n- chars_current=41\n</metadata>\n"
+        "<value>\n[Lines 1 to 1 of 1 are in view.]\n1: Rest.\n</value>\n"
+        "</file>\n"
+        '<file status="closed" name="docs/my &quot;notes&quot;.md"></file>\n'
+        "(10 more files are not listed; grep_files and semantic_search_files look through all.)\n"
+        "</directory>\n"
+        '<directory name="empty">\n</directory>\n'
+        "</directories>\n\n<memory_metadata>"
+    )
+    assert section in text
+    assert "<directories>" in compiled(FILED, agent_type="react_agent").text
+    assert "<directories>" not in compiled().text
+
+
+@pytest.mark.parametrize(
+    ("window", "chosen", "limit"), [(8_000, None, 3), (200_000, None, 10), (8_000, 0, 0), (8_000, 99, 99)]
+)
+def test_how_many_files_may_be_open_is_told(window: int, chosen: int | None, limit: int) -> None:
+    text = compiled(FILED, context_window_limit=window, max_files_open=chosen).text
+    assert f"- max_files_open={limit}\n" in text
+
+
+def test_prompts_compiled_before_there_were_folders_hold() -> None:
+    first = compiled()
+    older = replace(first, versions={name: value for name, value in first.versions.items() if name != "files"})
+    assert compiled(last=older, now=NOW + timedelta(days=1)).hash == first.hash
+
+
+# What makes it anew -------------------------------------------------------------------------------------------
+
 CHANGES: list[tuple[str, MemoryView, dict[str, Any]]] = [
     ("an edit", replace(MEMORY, blocks=(replace(HUMAN, version=2, value="Name: Grace"),)), {}),
     ("another block", replace(MEMORY, blocks=(HUMAN, replace(HUMAN, id=UUID(int=2), label="work"))), {}),
@@ -171,7 +219,33 @@ CHANGES: list[tuple[str, MemoryView, dict[str, Any]]] = [
     ("a passage more", replace(MEMORY, passage_count=4), {}),
     ("a tag more", replace(MEMORY, passage_tags=("history", "play", "work")), {}),
     ("the agent", MEMORY, {"agent_version": 2}),
+    ("folders", FILED, {}),
 ]
+# Of the folders in FILED.
+FOLDER_CHANGES = [
+    ("a file opened", replace(DOCS, files=(PLAN, replace(NOTES, is_open=True, content="x")))),
+    ("a file closed", replace(DOCS, files=(replace(PLAN, is_open=False, content=""), NOTES))),
+    ("other lines in view", replace(DOCS, files=(replace(PLAN, content="x"), NOTES))),
+    ("a file renamed", replace(DOCS, files=(PLAN, replace(NOTES, name="docs/x.md")))),
+    ("a file more", replace(DOCS, file_count=13)),
+    ("instructions", replace(DOCS, instructions="")),
+]
+
+
+@pytest.mark.parametrize("docs", [row[1] for row in FOLDER_CHANGES], ids=[row[0] for row in FOLDER_CHANGES])
+def test_what_is_shown_of_folders_makes_a_prompt_anew(docs: DirectoryView) -> None:
+    first, later = compiled(FILED), NOW + timedelta(days=1)
+    assert compiled(FILED, last=first, now=later).hash == first.hash
+    assert compiled(replace(FILED, directories=(docs, FILED.directories[1])), last=first, now=later).hash != first.hash
+    gone = compiled(last=first, now=later)
+    assert gone.versions["compiled_at"] == later.isoformat()
+
+
+def test_cutting_files_for_the_window_is_no_new_version() -> None:
+    first, later = compiled(FILED), NOW + timedelta(days=1)
+    short = compiled(with_short_files(FILED, 5), last=first, now=later)
+    assert short.versions == first.versions
+    assert short.hash != first.hash
 
 
 @pytest.mark.parametrize(("memory", "changes"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES])
