@@ -6,7 +6,9 @@ The words of a concept share a direction; every other word has a weak one of its
 import math
 import re
 from functools import lru_cache
-from random import Random
+from typing import Any
+
+import numpy
 
 from bench.memory_score.vocabulary import Vocabulary
 
@@ -25,18 +27,16 @@ class ConceptEmbedding:
 
     def embed(self, text: str) -> list[float]:
         """The vector of a text: the same for the same text."""
-        vector = [_NOISE * value for value in _direction(f"text {text}")]
+        vector = _NOISE * _random_direction(f"text {text}")
         for word in _WORD.findall(text.lower()):
             name, weight = self._known.get(word) or self._known.get(word.removesuffix("s")) or (word, _FILLER)
-            for place, value in enumerate(_direction(name)):
-                vector[place] += weight * value
-        length = math.hypot(*vector)
-        return [value / length for value in vector]
+            vector = vector + weight * _direction(name)
+        return [float(value) for value in vector / math.sqrt(vector @ vector)]
 
 
-@lru_cache(maxsize=20_000)
-def _direction(name: str) -> list[float]:
-    random = Random(name)
-    values = [random.gauss(0, 1) for _ in range(DIMENSIONS)]
-    length = math.hypot(*values)
-    return [value / length for value in values]
+def _random_direction(name: str) -> Any:
+    values = numpy.random.default_rng(list(name.encode())).standard_normal(DIMENSIONS)
+    return values / math.sqrt(values @ values)
+
+
+_direction = lru_cache(maxsize=20_000)(_random_direction)
