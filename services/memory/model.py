@@ -1,5 +1,6 @@
 """What the memory service deals in, as plain values. Nothing here knows SQL or protobuf."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
@@ -357,6 +358,14 @@ class ValueEdit:
     operation: Operation
     origin: Origin
     record: CallRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """Edits of one block, one at least, the first made of `before` and each other of what the one before it left."""
+
+    before: Block
+    edits: Sequence[ValueEdit]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from services.memory.model import (
     Operation,
     Origin,
     Restored,
-    ValueEdit,
+    ValueChange,
 )
 
 
@@ -101,20 +101,18 @@ class BlockStore(Protocol):
         after: Block,
         operation: Operation,
         origin: Origin,
-        record: CallRecord | None = None,
         restored: Restored | None = None,
     ) -> Block:
-        """Stores a new version with its row of history and, if given, the call's result: all or nothing.
+        """Stores a new version with its row of history.
 
-        `after` carries the version that was read. Raises VersionConflict when that, or the call key, is
-        stale.
+        `after` carries the version that was read. Raises VersionConflict when that is stale.
         """
 
-    async def commit_values(self, organization_id: UUID, before: Block, edits: Sequence[ValueEdit]) -> list[Block]:
-        """Stores a version with its row of history and the call's result for each edit: all or nothing.
+    async def commit_values(self, organization_id: UUID, changes: Sequence[ValueChange]) -> list[list[Block] | None]:
+        """Stores edits of different blocks in one statement: a version, its row of history and the call's result each.
 
-        `before` is the block that the first edit was made of, the others were made one of another. Raises
-        VersionConflict when it, or the key of a call, is stale.
+        Per block all or nothing: the block after each edit; None where it is not as it was, or, for all blocks, where
+        there is a result under the key of one of the calls.
         """
 
     async def delete(self, organization_id: UUID, block_id: UUID) -> None:

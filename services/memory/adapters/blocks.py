@@ -1,8 +1,7 @@
 """Blocks, history and attachments on Postgres: the turn path, with prepared statements."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -10,9 +9,10 @@ import asyncpg
 
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.memory.adapters import rows
+from services.memory.adapters.block_commits import commit_block, commit_values, label_taken
 from services.memory.adapters.rows import BLOCK_COLUMNS
-from services.memory.model import Block, BlockDraft, CallRecord, Operation, Origin, Restored, ValueEdit
-from services.memory.ports import BlockById, BlockByLabel, BlockKey, VersionConflict
+from services.memory.model import Block, BlockDraft, Operation, Origin, Restored, ValueChange
+from services.memory.ports import BlockById, BlockByLabel, BlockKey
 
 _BY_ID = f"SELECT {BLOCK_COLUMNS} FROM memory.blocks b WHERE b.organization_id = $1 AND b.id = $2"
 _BY_LABEL = f"""
@@ -52,63 +52,6 @@ SELECT {BLOCK_COLUMNS} FROM made b
 _FIRST = """
 SELECT label, value, char_limit, description, metadata FROM memory.block_history
 WHERE organization_id = $1 AND block_id = $2 AND version = 1
-"""
-
-# Time goes on from version to version, whatever the clock of the server does: values are read as of a time.
-_COMMIT = f"""
-WITH edited AS (
-    UPDATE memory.blocks SET
-        label = $4, value = $5, char_limit = $6, description = $7, read_only = $8, hidden = $9,
-        metadata = $10, tags = $11, project_id = $12, template_name = $13, is_template = $14,
-        last_updated_by_id = $16, version = version + 1,
-        updated_at = greatest(clock_timestamp(), updated_at + interval '1 microsecond'),
-        template_id = $26, base_template_id = $27, deployment_id = $28, entity_id = $29, preserve_on_migration = $30
-    WHERE organization_id = $1 AND id = $2 AND version = $3
-    RETURNING *
-), recorded AS (
-    INSERT INTO memory.block_history (
-        organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
-        actor_id, agent_id, run_id, step_id, call_key, created_at, restored_version, redo_version)
-    SELECT organization_id, id, version, label, value, char_limit, description, metadata,
-        $15, $16, $17, $18, $19, $20, updated_at, $31, $32
-    FROM edited
-), answered AS (
-    INSERT INTO memory.applied_calls (
-        organization_id, call_key, agent_id, tool_name, arguments_hash, tool_return, is_error,
-        changed_block_ids)
-    SELECT organization_id, $21, $17, $22, $23, $24, $25, ARRAY[id] FROM edited WHERE $21::text IS NOT NULL
-)
-SELECT {BLOCK_COLUMNS} FROM edited b
-"""
-
-# As many versions as there are edits, a microsecond apart. What is not the value stays as it is.
-_COMMIT_VALUES = """
-WITH edited AS (
-    UPDATE memory.blocks SET
-        value = $4, version = version + $5::int, last_updated_by_id = $6,
-        updated_at = greatest(clock_timestamp(), updated_at + $5::int * interval '1 microsecond')
-    WHERE organization_id = $1 AND id = $2 AND version = $3
-    RETURNING label, char_limit, description, metadata, updated_at
-), edit AS (
-    SELECT edit.*, edited.*, edited.updated_at - ($5::int - place) * interval '1 microsecond' AS made_at
-    FROM edited, unnest(
-        $7::text[], $8::smallint[], $9::uuid[], $10::uuid[], $11::uuid[], $12::uuid[],
-        $13::text[], $14::text[], $15::bytea[], $16::text[]
-    ) WITH ORDINALITY AS edit (
-        value, operation, actor_id, agent_id, run_id, step_id, call_key, tool_name, arguments_hash, tool_return, place)
-), recorded AS (
-    INSERT INTO memory.block_history (
-        organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
-        actor_id, agent_id, run_id, step_id, call_key, created_at)
-    SELECT $1, $2, $3 + place, label, value, char_limit, description, metadata, operation,
-        actor_id, agent_id, run_id, step_id, call_key, made_at
-    FROM edit
-), answered AS (
-    INSERT INTO memory.applied_calls (
-        organization_id, call_key, agent_id, tool_name, arguments_hash, tool_return, is_error, changed_block_ids)
-    SELECT $1, call_key, agent_id, tool_name, arguments_hash, tool_return, false, ARRAY[$2::uuid] FROM edit
-)
-SELECT updated_at FROM edited
 """
 
 _ATTACH = """
@@ -156,38 +99,12 @@ class PostgresBlocks:
         after: Block,
         operation: Operation,
         origin: Origin,
-        record: CallRecord | None = None,
         restored: Restored | None = None,
     ) -> Block:
-        return await commit_block(self._pool, organization_id, after, operation, origin, record, restored)
+        return await commit_block(self._pool, organization_id, after, operation, origin, restored)
 
-    async def commit_values(self, organization_id: UUID, before: Block, edits: Sequence[ValueEdit]) -> list[Block]:
-        last = edits[-1]
-        try:
-            updated_at: datetime | None = await self._pool.fetchval(
-                _COMMIT_VALUES,
-                organization_id,
-                before.id,
-                before.version,
-                last.value,
-                len(edits),
-                last.origin.actor_id,
-                *zip(*map(_edit_values, edits), strict=True),
-            )
-        except asyncpg.UniqueViolationError:  # of a call's key
-            raise VersionConflict(before.id) from None
-        if updated_at is None:
-            raise VersionConflict(before.id)
-        return [
-            replace(
-                before,
-                value=edit.value,
-                version=before.version + place,
-                last_updated_by_id=edit.origin.actor_id,
-                updated_at=updated_at - timedelta(microseconds=len(edits) - place),
-            )
-            for place, edit in enumerate(edits, start=1)
-        ]
+    async def commit_values(self, organization_id: UUID, changes: Sequence[ValueChange]) -> list[list[Block] | None]:
+        return await commit_values(self._pool, organization_id, changes)
 
     async def delete(self, organization_id: UUID, block_id: UUID) -> None:
         gone = await self._pool.fetchrow(
@@ -224,77 +141,6 @@ class PostgresBlocks:
             block_id,
         )
         return [row["agent_id"] for row in found]
-
-
-def _edit_values(edit: ValueEdit) -> tuple[object, ...]:
-    """What the arrays of _COMMIT_VALUES have of one edit."""
-    origin, record = edit.origin, edit.record
-    return (
-        edit.value,
-        edit.operation,
-        origin.actor_id,
-        origin.agent_id,
-        origin.run_id,
-        origin.step_id,
-        record.call_key,
-        record.tool_name,
-        record.arguments_hash,
-        record.tool_return,
-    )
-
-
-async def commit_block(
-    connection: Any,
-    organization_id: UUID,
-    after: Block,
-    operation: Operation,
-    origin: Origin,
-    record: CallRecord | None = None,
-    restored: Restored | None = None,
-) -> Block:
-    """See `BlockStore.commit`; on a pool or within a transaction."""
-    answer: tuple[object, ...] = (None,) * 5
-    if record is not None:
-        answer = (record.call_key, record.tool_name, record.arguments_hash, record.tool_return, record.is_error)
-    try:
-        row = await connection.fetchrow(
-            _COMMIT,
-            organization_id,
-            after.id,
-            after.version,
-            after.label,
-            after.value,
-            after.limit,
-            after.description,
-            after.read_only,
-            after.hidden,
-            after.metadata,
-            after.tags,
-            after.project_id,
-            after.template_name,
-            after.is_template,
-            operation,
-            origin.actor_id,
-            origin.agent_id,
-            origin.run_id,
-            origin.step_id,
-            origin.call_key,
-            *answer,
-            after.template_id,
-            after.base_template_id,
-            after.deployment_id,
-            after.entity_id,
-            after.preserve_on_migration,
-            None if restored is None else restored.version,
-            None if restored is None else restored.redo_version,
-        )
-    except asyncpg.UniqueViolationError as error:
-        if error.constraint_name in ("agent_blocks_label_key", "conversation_blocks_pkey"):
-            raise _label_taken(f"an owner of this block has another block labelled {after.label!r}") from None
-        raise VersionConflict(after.id) from None
-    if row is None:
-        raise VersionConflict(after.id)
-    return rows.block(row)
 
 
 async def create_blocks(
@@ -336,7 +182,7 @@ async def attach_blocks(
     try:
         done = await connection.fetch(_ATTACH, organization_id, agent_id, block_ids, created_with_agent)
     except asyncpg.UniqueViolationError:
-        raise _label_taken(
+        raise label_taken(
             f"agent agent-{agent_id} has another block with the same label as one of those to attach"
         ) from None
     except asyncpg.ForeignKeyViolationError:
@@ -353,7 +199,3 @@ async def attach_blocks(
 def no_such_block(block_id: UUID) -> NotFound:
     """The error for an unknown id."""
     return NotFound(f"Block block-{block_id} not found", reason="BLOCK_NOT_FOUND")
-
-
-def _label_taken(message: str) -> AlreadyExists:
-    return AlreadyExists(message, reason="BLOCK_LABEL_TAKEN")

@@ -11,14 +11,15 @@ from services.memory.adapters.rows import BLOCK_COLUMNS, RECORD_COLUMNS
 from services.memory.model import Block, CallRecord
 from services.memory.ports import EditView, Look
 
-# The inner query stays as it is written, so that each look is a few steps down indexes, however many there are.
+# The inner query stays as it is written, so that each look is a few steps down indexes, however many there are. Ids come
+# as texts: about arrays of other types a new connection first has to ask.
 _VIEWS = f"""
 SELECT found.*,
     ARRAY(
         SELECT k.label FROM memory.agent_blocks k WHERE k.organization_id = $1 AND k.agent_id = look.agent_id
         ORDER BY k.position
     ) AS labels
-FROM unnest($2::uuid[], $3::text[], $4::text[], $5::uuid[]) WITH ORDINALITY
+FROM unnest($2::text[]::uuid[], $3::text[], $4::text[], $5::text[]::uuid[]) WITH ORDINALITY
     AS look (agent_id, call_key, label, conversation_id, place)
 LEFT JOIN LATERAL (
     SELECT {RECORD_COLUMNS}, {BLOCK_COLUMNS}
@@ -57,7 +58,10 @@ class PostgresCalls:
         self._pool = pool
 
     async def views(self, organization_id: UUID, looks: Sequence[Look]) -> list[EditView]:
-        asked = zip(*((look.agent_id, look.call_key, look.label, look.conversation_id) for look in looks), strict=True)
+        asked = zip(
+            *((str(look.agent_id), look.call_key, look.label, id_text(look.conversation_id)) for look in looks),
+            strict=True,
+        )
         found = await self._pool.fetch(_VIEWS, organization_id, *asked)
         return [
             EditView(
@@ -85,6 +89,11 @@ class PostgresCalls:
     async def forget(self, older_than: timedelta, limit: int) -> int:
         done: str = await self._pool.execute(_FORGET, older_than, limit)
         return int(done.rpartition(" ")[2])
+
+
+def id_text(value: UUID | None) -> str | None:
+    """An id in an array of texts."""
+    return None if value is None else str(value)
 
 
 def record_values(organization_id: UUID, record: CallRecord) -> tuple[object, ...]:

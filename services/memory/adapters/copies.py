@@ -11,7 +11,8 @@ import asyncpg
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.memory.adapters import rows
-from services.memory.adapters.blocks import attach_blocks, commit_block, create_blocks
+from services.memory.adapters.block_commits import commit_block
+from services.memory.adapters.blocks import attach_blocks, create_blocks
 from services.memory.adapters.calls import RECORD, record_values
 from services.memory.adapters.rows import BLOCK_COLUMNS
 from services.memory.core.copies import copy_of
@@ -92,6 +93,17 @@ WITH shared AS (
 ), attached AS (
     INSERT INTO memory.agent_archives (organization_id, agent_id, archive_id) SELECT $1, $3, id FROM shared
     ON CONFLICT (organization_id, agent_id, archive_id) DO NOTHING
+), folder AS (
+    INSERT INTO memory.agent_folders (organization_id, agent_id, folder_id, attached_at)
+    SELECT $1, $3, folder_id, now() + row_number() OVER (ORDER BY attached_at, folder_id) * interval '1 microsecond'
+    FROM memory.agent_folders WHERE organization_id = $1 AND agent_id = $2
+    ON CONFLICT DO NOTHING
+), file AS (
+    INSERT INTO memory.agent_files (
+        organization_id, agent_id, file_id, is_open, first_line, last_line, char_limit, accessed_at)
+    SELECT $1, $3, file_id, is_open, first_line, last_line, char_limit, accessed_at
+    FROM memory.agent_files WHERE organization_id = $1 AND agent_id = $2
+    ON CONFLICT DO NOTHING
 )
 SELECT id FROM shared ORDER BY id
 """

@@ -1,22 +1,23 @@
-"""Tools' edits of blocks: those that come at the same time are looked up together, and those of one block stored so.
+"""Tools' edits of blocks: those of a tenant that come at the same time are looked up together, and stored together.
 
 An edit is a function of the value. Those that wait while another of the same block is being stored are applied one
-after the other in memory, and stored by one statement: as many versions, rows of history and results of calls as there
-are edits. Between processes the version of the block decides.
+after the other in memory, and stored as one change of the block: as many versions, rows of history and results of calls
+as there are edits. Between processes the version of the block decides.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 from weakref import WeakValueDictionary
 
 from services.memory.core.together import Asked, Together
-from services.memory.model import Block, Refused, ValueEdit
+from services.memory.model import Block, Refused, ValueChange, ValueEdit
 from services.memory.ports import BlockStore, CallStore, EditView, Look, VersionConflict
 
 # Stored at once; every version's value is sent in full.
 _MOST_CHARACTERS = 5_000_000
-_LOOKS_AT_ONCE = 3
+# Statements of a tenant that this process has under way, of each kind.
+_AT_ONCE = 2
 
 Make = Callable[[Block], ValueEdit]
 # What was made of the block, and the block with it: None where nothing changed.
@@ -25,11 +26,31 @@ Made = tuple[ValueEdit, Block | None]
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
+    call_key: str
     seen: Block
     make: Make
 
 
 _Waiting = Asked[_Wanted, Made]
+
+
+@dataclass(slots=True)
+class _Round:
+    """What is stored at once, who is told something else when it is, and who is left for the next round."""
+
+    changes: list[tuple[_Waiting, ValueEdit]] = field(default_factory=list)
+    unchanged: list[tuple[_Waiting, ValueEdit]] = field(default_factory=list)
+    refused: list[tuple[_Waiting, Exception]] = field(default_factory=list)
+    left: Sequence[_Waiting] = ()
+
+    def tell(self, stored: Sequence[Block]) -> None:
+        """The answers, when it is done."""
+        for (one, edit), block in zip(self.changes, stored, strict=True):
+            one.tell((edit, block))
+        for one, edit in self.unchanged:
+            one.tell((edit, None))
+        for one, error in self.refused:
+            one.refuse(error)
 
 
 class Lines:
@@ -38,23 +59,14 @@ class Lines:
     def __init__(self, store: BlockStore, calls: CallStore) -> None:
         self._store = store
         self._calls = calls
-        self._desks: WeakValueDictionary[UUID, Together[Look, EditView]] = WeakValueDictionary()
+        self._desks: WeakValueDictionary[UUID, _Desk] = WeakValueDictionary()
         self._lines: WeakValueDictionary[tuple[UUID, UUID], _Line] = WeakValueDictionary()
 
     async def look(self, organization_id: UUID, look: Look) -> EditView:
         """What an edit has to know."""
+        return await self._desk(organization_id).looks.ask(look)
 
-        async def serve(asked: Sequence[Asked[Look, EditView]]) -> None:
-            views = await self._calls.views(organization_id, [one.question for one in asked])
-            for one, view in zip(asked, views, strict=True):
-                one.tell(view)
-
-        desk = self._desks.get(organization_id)
-        if desk is None:
-            desk = self._desks[organization_id] = Together(serve, _LOOKS_AT_ONCE)
-        return await desk.ask(look)
-
-    async def edit(self, organization_id: UUID, seen: Block, make: Make) -> Made:
+    async def edit(self, organization_id: UUID, call_key: str, seen: Block, make: Make) -> Made:
         """Stores what `make` makes of the block; it may be called several times, also with newer versions than `seen`.
 
         Raises VersionConflict when the block must be looked up again, and Refused as `make` does.
@@ -62,17 +74,40 @@ class Lines:
         key = organization_id, seen.id
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = _Line(self._store, organization_id)
-        return await line.ask(_Wanted(seen, make))
+            line = self._lines[key] = _Line(self._desk(organization_id))
+        return await line.ask(_Wanted(call_key, seen, make))
+
+    def _desk(self, organization_id: UUID) -> "_Desk":
+        desk = self._desks.get(organization_id)
+        if desk is None:
+            desk = self._desks[organization_id] = _Desk(self._store, self._calls, organization_id)
+        return desk
+
+
+class _Desk:
+    """The statements of one tenant."""
+
+    def __init__(self, store: BlockStore, calls: CallStore, organization_id: UUID) -> None:
+        async def look(asked: Sequence[Asked[Look, EditView]]) -> None:
+            views = await calls.views(organization_id, [one.question for one in asked])
+            for one, view in zip(asked, views, strict=True):
+                one.tell(view)
+
+        async def commit(asked: Sequence[Asked[ValueChange, list[Block] | None]]) -> None:
+            stored = await store.commit_values(organization_id, [one.question for one in asked])
+            for one, blocks in zip(asked, stored, strict=True):
+                one.tell(blocks)
+
+        self.looks = Together(look, _AT_ONCE)
+        self.commits = Together(commit, _AT_ONCE)
 
 
 class _Line(Together[_Wanted, Made]):
     """Of one block."""
 
-    def __init__(self, store: BlockStore, organization_id: UUID) -> None:
+    def __init__(self, desk: _Desk) -> None:
         super().__init__(self._apply)
-        self._store = store
-        self._organization_id = organization_id
+        self._desk = desk
         self._newest: Block | None = None
 
     async def _apply(self, asked: Sequence[_Waiting]) -> None:
@@ -81,45 +116,44 @@ class _Line(Together[_Wanted, Made]):
             block = self._newest
         # An error, or an interruption, may leave behind it a version that is not known here.
         self._newest = None
-        left = list(asked)
-        try:
-            while left:
-                changes, left = _changes(block, left)
-                if changes:
-                    edits = [edit for _, edit in changes]
-                    stored = await self._store.commit_values(self._organization_id, block, edits)
-                    for (one, edit), after in zip(changes, stored, strict=True):
-                        one.tell((edit, after))
-                    block = stored[-1]
-        except VersionConflict:
-            for one in asked:
-                one.refuse(VersionConflict(block.id))
-            return
+        left = asked
+        while left:
+            made = _round(block, left)
+            stored: list[Block] | None = []
+            if made.changes:
+                edits = [edit for _, edit in made.changes]
+                stored = await self._desk.commits.ask(ValueChange(block, edits))
+            if stored is None:
+                for one in left:
+                    one.refuse(VersionConflict(block.id))
+                return
+            made.tell(stored)
+            block, left = (stored or [block])[-1], made.left
         self._newest = block
 
 
-def _changes(block: Block, asked: Sequence[_Waiting]) -> tuple[list[tuple[_Waiting, ValueEdit]], list[_Waiting]]:
-    """The edits to store at once, and who is left for the next time. Whose edit changes nothing is told so."""
-    changes: list[tuple[_Waiting, ValueEdit]] = []
-    characters, keys = 0, set[str]()
+def _round(block: Block, asked: Sequence[_Waiting]) -> _Round:
+    """As many edits as may be stored at once, each made of what the one before left."""
+    made, characters, keys = _Round(), 0, set[str]()
     for number, one in enumerate(asked):
-        if changes and characters + len(block.value) > _MOST_CHARACTERS:
-            return changes, list(asked[number:])
-        if one.question.seen.label != block.label:
-            one.refuse(VersionConflict(block.id))
+        wanted = one.question
+        if made.changes and characters + len(block.value) > _MOST_CHARACTERS:
+            made.left = asked[number:]
+            break
+        # A call that was sent twice shall find the result of the first, and a label that moved its new block.
+        if wanted.call_key in keys or wanted.seen.label != block.label:
+            made.refused.append((one, VersionConflict(block.id)))
             continue
+        keys.add(wanted.call_key)
         try:
-            edit = one.question.make(block)
+            edit = wanted.make(block)
         except Refused as refused:
-            one.refuse(refused)
+            made.refused.append((one, refused))
             continue
         if edit.value == block.value:
-            one.tell((edit, None))
-        elif edit.record.call_key in keys:  # sent twice: the second is to find the result of the first
-            one.refuse(VersionConflict(block.id))
-        else:
-            changes.append((one, edit))
-            keys.add(edit.record.call_key)
-            characters += len(edit.value)
-            block = replace(block, value=edit.value)
-    return changes, []
+            made.unchanged.append((one, edit))
+            continue
+        made.changes.append((one, edit))
+        characters += len(edit.value)
+        block = replace(block, value=edit.value)
+    return made

@@ -31,6 +31,7 @@ class Asked(Generic[A, B]):
         """An error for an answer."""
         if not self.answer.done():
             self.answer.set_exception(error)
+            self.answer.exception()  # who asked may be gone, and nobody else misses it
 
 
 class Together(Generic[A, B]):
@@ -53,6 +54,8 @@ class Together(Generic[A, B]):
         self._waiting.append(mine)
         try:
             async with self._permits:
+                # Those who come in the same turn of the event loop are served at once.
+                await asyncio.sleep(0)
                 if mine in self._waiting:
                     await self._serve_waiting(mine)
         finally:

@@ -121,7 +121,7 @@ class Tools:
                 if _may_create(call):
                     return await self._create(call, label, operation)
                 raise blocks.unknown_label(label, view.labels)
-            edit, stored = await self._lines.edit(call.organization_id, view.block, make)
+            edit, stored = await self._lines.edit(call.organization_id, call.call_key, view.block, make)
             if stored is None:
                 return await self._answer(call, edit.record.tool_return, is_error=False)
             return ToolResult(tool_return=edit.record.tool_return, is_error=False, changed_blocks=(stored,))
