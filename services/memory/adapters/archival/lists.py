@@ -1,9 +1,10 @@
 """Pages of archives and passages, with SQLAlchemy: `ports.ArchivalLists`."""
 
+from collections.abc import Sequence
 from typing import Any, assert_never
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, Select, Subquery, and_, func, select, true
+from sqlalchemy import ColumnElement, FromClause, Select, and_, func, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.paging import Page, PageOf
@@ -19,10 +20,12 @@ from services.memory.adapters.schema import (
     passages,
 )
 from services.memory.adapters.schema_files import agent_folders, files, folders
-from services.memory.archival.passages import PassageFilter
 from services.memory.archival.places import FoldersOfAgent, InArchive, InFolder, OfAgent, OfTenant, Place
 from services.memory.lists import ArchiveList, PassageList
 from services.memory.model import Archive, Passage
+
+# Tagged passages that are sooner looked up than the others passed over.
+_FEW = 5_000
 
 
 class SqlArchivalLists:
@@ -35,7 +38,8 @@ class SqlArchivalLists:
         within = passages.c.archive_id.in_(_archive_ids(organization_id, wanted.place))
         async with self._engine.connect() as connection:
             limits = await bounds(connection, passages, organization_id, page, "PASSAGE", within)
-            query = _passages(organization_id, wanted, page, limits)
+            few = await _tags_are_few(connection, organization_id, wanted)
+            query = _passages(organization_id, wanted, page, limits, few=few)
             found = cut_rows((await connection.execute(query)).all(), page)
             if not found.items and not await _exists(connection, organization_id, wanted.place):
                 refuse_missing(wanted.place)
@@ -81,24 +85,24 @@ def _of_kind(organization_id: UUID, kind: int) -> Select[tuple[UUID]]:
     return select(archives.c.id).where(archives.c.organization_id == organization_id, archives.c.kind == kind)
 
 
-def _passages(organization_id: UUID, wanted: PassageList, page: Page, limits: list[ColumnElement[bool]]) -> Select[Any]:
-    """The page's rows (see rows.PASSAGE_COLUMNS). Of each archive its own first ones are read, in its index's order."""
+def _passages(
+    organization_id: UUID, wanted: PassageList, page: Page, limits: list[ColumnElement[bool]], *, few: bool
+) -> Select[Any]:
+    """The page's rows (see rows.PASSAGE_COLUMNS). Of each archive its own first ones are read, in its index's order.
+
+    few: see `_tags_are_few`.
+    """
     of = _archive_ids(organization_id, wanted.place).subquery("of")
     first = (
         select(*(column for column in passages.c if column.name != "words"))
-        .where(
-            passages.c.organization_id == organization_id,
-            passages.c.archive_id == of.c.id,
-            *limits,
-            *_filters(of, organization_id, wanted.filter),
-        )
+        .where(passages.c.organization_id == organization_id, passages.c.archive_id == of.c.id, *limits)
+        .where(*_filters(organization_id, of, wanted, few=few))
         .correlate(of)
     )
-    if wanted.search:
-        first = first.where(passages.c.text.icontains(wanted.search, autoescape=True))
-    p = ordered(first, passages, page).lateral("p")
+    firsts = ordered(first, passages, page).lateral("firsts")
+    p = ordered(select(firsts).select_from(of.join(firsts, true())), firsts, page).subquery("p")
     query = select(p, embedding_models.c.handle, files.c.name.label("file"), folders.c.name.label("folder"))
-    return ordered(_joined(query.select_from(of.join(p, true())), p), p, page)
+    return ordered(_joined(query.select_from(p), p), p, page)
 
 
 def _joined(query: Select[Any], p: FromClause) -> Select[Any]:
@@ -120,31 +124,38 @@ def _joined(query: Select[Any], p: FromClause) -> Select[Any]:
     )
 
 
-def _filters(of: Subquery, organization_id: UUID, wanted: PassageFilter) -> list[ColumnElement[bool]]:
+def _filters(organization_id: UUID, of: FromClause, wanted: PassageList, *, few: bool) -> list[ColumnElement[bool]]:
     filters: list[ColumnElement[bool]] = []
-    if wanted.tags:
-        filters.append(passages.c.id.in_(_tagged(of, organization_id, wanted)))
-    if wanted.start is not None:
-        filters.append(passages.c.created_at >= wanted.start)
-    if wanted.end is not None:
-        filters.append(passages.c.created_at <= wanted.end)
+    tags, start, end = list(wanted.filter.tags), wanted.filter.start, wanted.filter.end
+    if tags:
+        of_row = passages.c.tags
+        filters.append(of_row.contains(tags) if wanted.filter.match_all_tags else of_row.overlap(tags))
+    if tags and few:
+        tagged = _tagged(organization_id, tags).where(passage_tags.c.archive_id == of.c.id).correlate(of)
+        filters.append(passages.c.id.in_(tagged))
+    if start is not None:
+        filters.append(passages.c.created_at >= start)
+    if end is not None:
+        filters.append(passages.c.created_at <= end)
+    if wanted.search:
+        filters.append(passages.c.text.icontains(wanted.search, autoescape=True))
     return filters
 
 
-def _tagged(of: Subquery, organization_id: UUID, wanted: PassageFilter) -> Select[tuple[UUID]]:
-    """Ids of the passages of the archive `of` that have any, or all, of the tags."""
-    tagged = (
-        select(passage_tags.c.passage_id)
-        .where(
-            passage_tags.c.organization_id == organization_id,
-            passage_tags.c.archive_id == of.c.id,
-            passage_tags.c.tag.in_(wanted.tags),
-        )
-        .correlate(of)
+def _tagged(organization_id: UUID, tags: Sequence[str]) -> Select[tuple[UUID]]:
+    """Ids of the passages that have any of the tags."""
+    return select(passage_tags.c.passage_id).where(
+        passage_tags.c.organization_id == organization_id, passage_tags.c.tag.in_(tags)
     )
-    if wanted.match_all_tags:
-        tagged = tagged.group_by(passage_tags.c.passage_id).having(func.count() == len(wanted.tags))
-    return tagged
+
+
+async def _tags_are_few(connection: AsyncConnection, organization_id: UUID, wanted: PassageList) -> bool:
+    """Whether passages are found sooner by the tags that are wanted than by going through all of them in order."""
+    if not wanted.filter.tags:
+        return False
+    within = passage_tags.c.archive_id.in_(_archive_ids(organization_id, wanted.place))
+    some = _tagged(organization_id, wanted.filter.tags).where(within).limit(_FEW + 1).subquery()
+    return (await connection.execute(select(func.count()).select_from(some))).scalar_one() <= _FEW
 
 
 async def _exists(connection: AsyncConnection, organization_id: UUID, place: Place) -> bool:
