@@ -30,6 +30,7 @@ from services.memory.adapters.archival.lists import SqlArchivalLists
 from services.memory.adapters.archival.passages import PostgresPassages
 from services.memory.adapters.archival.rankings import PostgresRankings
 from services.memory.adapters.archival.vector_indexes import INDEX_JOB, VectorIndexing
+from services.memory.adapters.archival.word_samples import PostgresSamples
 from services.memory.adapters.block_history import PostgresHistory
 from services.memory.adapters.blocks import PostgresBlocks
 from services.memory.adapters.calls import PostgresCalls
@@ -48,6 +49,7 @@ from services.memory.archival.embedding_changes import EmbeddingChanges
 from services.memory.archival.embedding_move import EmbeddingMove
 from services.memory.archival.embedding_ports import ChangeStore
 from services.memory.archival.ports import ArchivalLists, ArchiveStore, PassageStore
+from services.memory.archival.word_samples import WORD_SAMPLE, SampleStore
 from services.memory.core.edits import Conflicts
 from services.memory.core.history import BlockHistory
 from services.memory.core.lines import Lines
@@ -66,6 +68,7 @@ from services.memory.files.ports_agents import AgentFileStore
 from services.memory.files.uploads import MEBIBYTE, Uploads
 from services.memory.jobs.erasing import Eraser
 from services.memory.jobs.queue import Handler, JobStore, Worker
+from services.memory.jobs.sampling import Sampler
 from services.memory.ports import AgentStore, BlockStore, CallStore, Embedder, Lists, Rankings
 from services.memory.ports_copies import CopyStore
 from services.memory.ports_history import HistoryStore
@@ -97,6 +100,7 @@ class Stores:
     copies: CopyStore
     history: HistoryStore
     rankings: Rankings
+    samples: SampleStore
     jobs: JobStore
     agent_files: AgentFileStore
     changes: ChangeStore
@@ -126,6 +130,7 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
         copies=PostgresCopies(pool),
         history=PostgresHistory(pool),
         rankings=PostgresRankings(pool),
+        samples=PostgresSamples(pool),
         jobs=PostgresJobs(pool),
         agent_files=PostgresAgentFiles(pool, engine),
         changes=PostgresChanges(pool),
@@ -207,5 +212,6 @@ def make_worker(stores: Stores, embedder: Embedder, signer: Signer, indexing: Ve
         FILE_JOB: ingestion.go_on,
         FOLDER_JOB: ingestion.remove_folder,
         UPLOAD_JOB: ingestion.forget_upload,
+        WORD_SAMPLE: Sampler(stores.samples).sample,
     }
     return Worker(stores.jobs, handlers, signer, uuid7())

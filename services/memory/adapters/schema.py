@@ -357,6 +357,12 @@ word_counts = Table(
     Column("lexeme", Text(collation="C"), nullable=False),
     Column("share", REAL, nullable=False),
     PrimaryKeyConstraint("organization_id", "scope_id", "lexeme"),
+    ForeignKeyConstraint(
+        ["organization_id", "scope_id"],
+        ["memory.word_samples.organization_id", "memory.word_samples.scope_id"],
+        name="word_counts_sample_fkey",
+        ondelete="CASCADE",
+    ),
 )
 
 word_samples = Table(

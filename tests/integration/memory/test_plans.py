@@ -9,8 +9,6 @@ import asyncpg
 import pytest
 
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
-from services.common.ranking import frequency_thresholds
-from services.memory.archival.search import archive_lexeme, tsquery
 from tests.integration.memory.harness import Memory
 
 # A tenant with one agent, whose archive has the agent's id; a block per passage, attached to an agent of its
@@ -25,16 +23,16 @@ WITH archive AS (
     VALUES ($1, $2, $2, true)
 ), passage AS (
     INSERT INTO memory.passages (
-        organization_id, archive_id, id, text, words, word_count, created_by_id, last_updated_by_id)
-    SELECT $1, $2, gen_random_uuid(), repeat('lorem ipsum ', 40),
+        organization_id, archive_id, id, text, tags, words, word_count, created_by_id, last_updated_by_id)
+    SELECT $1, $2, gen_random_uuid(), repeat('lorem ipsum ', 40), ARRAY['tag' || number % 50],
         to_tsvector('memory.words', 'cat word' || number)
             || array_to_tsvector(ARRAY['@' || replace($2::text, '-', '')]),
         2, $2, $2
     FROM generate_series(1, $3::int) AS number
-    RETURNING organization_id, archive_id, id
+    RETURNING organization_id, archive_id, id, tags
 ), tag AS (
     INSERT INTO memory.passage_tags (organization_id, archive_id, passage_id, tag)
-    SELECT organization_id, archive_id, id, 'tag' || row_number() OVER () % 50 FROM passage
+    SELECT organization_id, archive_id, id, tags[1] FROM passage
 ), block AS (
     INSERT INTO memory.blocks (organization_id, id, label, value, char_limit, created_by_id, last_updated_by_id)
     SELECT organization_id, id, 'human', '', 9, id, id FROM passage
@@ -111,19 +109,13 @@ async def test_what_an_edit_reads(memory: Memory, memory_url: str, agent: UUID) 
 
 
 @pytest.mark.parametrize("tags", [[], ["tag7"]])
-async def test_searching(memory: Memory, memory_url: str, agent: UUID, tags: list[str]) -> None:
-    """With a plan for the very values."""
-    assert await memory.search(f"agent-{agent}", "word7 word8", tags=tags) != []
+async def test_searching_by_vectors(memory: Memory, memory_url: str, agent: UUID, tags: list[str]) -> None:
+    """With a plan for the very values. What a search by words does is seen in test_word_search.py."""
+    assert await memory.search(f"agent-{agent}", "word7 word57", tags=tags) != []
     await memory.counted()
     assert sum(text.startswith("SET LOCAL plan_cache_mode = force_custom_plan") for text in memory.counter.texts) == 2
     tenant = f"'{memory.caller.organization_id}', ARRAY['{agent}']::uuid[]"
     filters = ", ARRAY['tag7'], 1" if tags else ""
-    [statement] = [text for text in memory.counter.texts if "ts_rank" in text]
-    query = tsquery([archive_lexeme(agent)], ["word7", "word8"]).replace("'", "''")
-    values = f"{tenant}, '{query}', ARRAY['word7', 'word8'], ARRAY{frequency_thresholds()}, 1000, 2, 50{filters}"
-    found = await plan(memory_url, statement, "uuid, uuid[]", values, mode="force_custom_plan")
-    assert "Bitmap Index Scan on passages_by_words" in found, found
-    assert read_whole(found) == set(), found
     [statement] = [text for text in memory.counter.texts if "<=>" in text]
     values = f"{tenant}, '[1,0,0,0,0,1]', 50{filters}"
     found = await plan(memory_url, statement, "uuid, uuid[]", values, mode="force_custom_plan")

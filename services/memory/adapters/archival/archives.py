@@ -36,6 +36,13 @@ WHERE organization_id = $1 AND id = $2 AND kind = 1
 RETURNING id
 """
 
+# Whoever changes a passage locks it before its archive, so what is erased with the archive is locked first.
+_LOCK_FEW = """
+SELECT id FROM memory.passages
+WHERE organization_id = $1 AND archive_id = $2
+    AND (SELECT passage_count FROM memory.archives WHERE organization_id = $1 AND id = $2) <= $3
+ORDER BY id FOR UPDATE
+"""
 _DETACH_ALL = "DELETE FROM memory.agent_archives WHERE organization_id = $1 AND archive_id = $2"
 # The number tells whether it is small enough to be erased at once.
 _CONDEMN = """
@@ -46,7 +53,10 @@ DELETE FROM memory.passages WHERE (organization_id, archive_id, id) IN (
     SELECT organization_id, archive_id, id FROM memory.passages
     WHERE organization_id = $1 AND archive_id = $2 LIMIT $3)
 """
-_ERASE = "DELETE FROM memory.archives WHERE organization_id = $1 AND id = $2 AND kind = 3"
+_ERASE = """
+WITH sample AS (DELETE FROM memory.word_samples WHERE organization_id = $1 AND scope_id = $2)
+DELETE FROM memory.archives WHERE organization_id = $1 AND id = $2 AND kind = 3
+"""
 
 # Waits for a deletion that is under way, as that waits for this.
 _EXISTS = "SELECT true FROM memory.archives WHERE organization_id = $1 AND id = $2 AND kind = 1 FOR SHARE"
@@ -137,6 +147,7 @@ async def erase_archive(connection: Any, organization_id: UUID, archive_id: UUID
     One of many passages is erased by a job, in portions: nobody waits for that, and nothing is locked meanwhile.
     kind: 1, or 2 for that of a folder.
     """
+    await connection.execute(_LOCK_FEW, organization_id, archive_id, _PORTION)
     passages = await connection.fetchval(_CONDEMN, organization_id, archive_id, kind)
     if passages is None:
         return False

@@ -8,23 +8,26 @@ branch_labels = None
 depends_on = None
 
 _UP = """
--- Words that are not here are rare. Rebuilt when the archive has grown; a scope is an archive, or the whole tenant.
-CREATE TABLE memory.word_counts (
-    organization_id uuid NOT NULL,
-    scope_id uuid NOT NULL,
-    lexeme text COLLATE "C" NOT NULL,
-    -- Share of the sampled passages that have it.
-    share real NOT NULL,
-    CONSTRAINT word_counts_pkey PRIMARY KEY (organization_id, scope_id, lexeme)
-);
 CREATE TABLE memory.word_samples (
     organization_id uuid NOT NULL,
+    -- An archive, or the whole tenant.
     scope_id uuid NOT NULL,
     -- Passages of the scope when the sample was taken, and how many of them were in it.
     passages bigint NOT NULL,
     sampled bigint NOT NULL,
     taken_at timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT word_samples_pkey PRIMARY KEY (organization_id, scope_id)
+);
+-- Words that are not here are rare.
+CREATE TABLE memory.word_counts (
+    organization_id uuid NOT NULL,
+    scope_id uuid NOT NULL,
+    lexeme text COLLATE "C" NOT NULL,
+    -- Share of the sampled passages that have it.
+    share real NOT NULL,
+    CONSTRAINT word_counts_pkey PRIMARY KEY (organization_id, scope_id, lexeme),
+    CONSTRAINT word_counts_sample_fkey FOREIGN KEY (organization_id, scope_id)
+        REFERENCES memory.word_samples (organization_id, scope_id) ON DELETE CASCADE
 )
 """
 
