@@ -99,10 +99,15 @@ class FolderServicer(AgentFileServicer):
         first = await anext(aiter(request_iterator), None)
         if first is None or not first.HasField("header"):
             raise InvalidArgument("an upload begins with its header", reason="FILE_INVALID")
-        with refusals():
-            file, is_new = await self._parts.uploads.take(
-                caller.organization_id, caller.user_id, folders.incoming(first.header), _data(request_iterator)
-            )
+        try:
+            with refusals():
+                file, is_new = await self._parts.uploads.take(
+                    caller.organization_id, caller.user_id, folders.incoming(first.header), _data(request_iterator)
+                )
+        finally:
+            # grpc.aio tells callers who are still sending of a failure within, not of what they are answered.
+            async for _ in request_iterator:
+                pass
         if is_new:
             self._parts.wake()
         return folder_pb.UploadFileResponse(file=folders.file_message(file))
