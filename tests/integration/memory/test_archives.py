@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+import grpc
 import pytest
 
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
@@ -20,6 +21,7 @@ from services.common.errors import (
     LociError,
     NotFound,
     Unavailable,
+    from_rpc,
 )
 from services.common.ids import uuid7
 from tests.integration.memory.harness import EMBEDDING, Memory, fails, unavailable
@@ -430,3 +432,37 @@ async def test_requests_that_name_no_place_or_too_many(memory: Memory) -> None:
             await call
     with fails(NotFound, "FOLDER_NOT_FOUND"):
         await texts(memory, folder_id=f"source-{uuid4()}")
+
+
+async def test_counts_hold_while_many_write(memory: Memory) -> None:
+    """Insertions, changes and deletions side by side: nobody waits for ever, and what ranking knows stays true."""
+    archive = await new_archive(memory)
+    stored = await put(memory, archive, *(f"tea number {number}" for number in range(20)))
+
+    async def change(passage: Any, text: str) -> None:
+        request = passages_pb.UpdatePassageRequest(passage_id=passage.id, passage=passages_pb.PassageDraft(text=text))
+        request.update_mask.paths.append("text")
+        await memory.passages.UpdatePassage(request)
+
+    await asyncio.gather(
+        *(change(passage, "coffee " * (1 + number)) for number, passage in enumerate(stored[:10])),
+        *(change(passage, "a short text") for passage in stored[:10]),
+        *(put(memory, archive, f"cat {number}", "dog") for number in range(10)),
+        *(memory.passages.DeletePassage(passages_pb.DeletePassageRequest(passage_id=one.id)) for one in stored[10:]),
+    )
+    counts = """
+        SELECT a.passage_count, a.word_count,
+            (SELECT count(*) FROM memory.passage_vectors v WHERE v.organization_id = $1), count(*), sum(p.word_count)
+        FROM memory.archives a JOIN memory.passages p ON p.organization_id = a.organization_id AND p.archive_id = a.id
+        WHERE a.organization_id = $1 GROUP BY a.passage_count, a.word_count
+    """
+    [row] = await memory.pool.fetch(counts, memory.caller.organization_id)
+    assert (row[0], row[2], row[3]) == (30, 30, 30)
+    assert row[1] == row[4]
+    late = [put(memory, archive, f"late {number}") for number in range(5)]
+    gone = [memory.archives.DeleteArchive(pb.DeleteArchiveRequest(archive_id=archive.id))]
+    outcomes = await asyncio.gather(*late, change(stored[0], "later"), *gone, return_exceptions=True)
+    refused = [from_rpc(one) for one in outcomes if isinstance(one, grpc.aio.AioRpcError)]
+    assert {error.reason for error in refused} <= {"ARCHIVE_NOT_FOUND", "PASSAGE_NOT_FOUND"}
+    rows = "SELECT count(*) FROM memory.passages WHERE organization_id = $1"
+    assert await memory.pool.fetchval(rows, memory.caller.organization_id) == 0
