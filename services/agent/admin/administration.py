@@ -105,6 +105,9 @@ class Administration:
             for folder_id in new.folder_ids:
                 await self._memories.attach_folder(new.agent_id, folder_id, settings.file_limits)
         except _REFUSALS:
+            if new.folder_ids:
+                # The blocks and some of the folders may be attached.
+                await self._memories.purge(new.agent_id, erase_blocks=True)
             await self._store.release(caller.organization_id, new.agent_id)
             raise
         agent = await self._store.insert(caller.organization_id, new.agent_id, caller.user_id, settings, new.messages)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -16,6 +17,7 @@ from loci.agent.v1.checkpoint_pb2 import Checkpoint, Rewind
 from loci.llm.v1 import chat_pb2, chat_service_pb2
 from loci.memory.v1 import agent_memory_service_pb2, passage_service_pb2
 from loci.memory.v1.agent_memory_service_pb2_grpc import AgentMemoryServiceStub
+from loci.memory.v1.folder_service_pb2_grpc import FolderServiceStub
 from loci.memory.v1.passage_service_pb2_grpc import PassageServiceStub
 from loci.tool.v1 import tool_pb2
 from services.common.channel import make_channel
@@ -34,12 +36,13 @@ _MEMORY_TYPE = tool_pb2.TOOL_TYPE_LETTA_CORE
 
 @dataclass
 class ObedientPeers(ScriptedPeers):
-    """Told "note X and Y" it appends X, then Y to the block `human`; told "call T Q" it calls a tool with a query and
-    repeats what that returned; to all else it answers what the block says.
+    """Told "note X and Y" it appends X, then Y to the block `human`; told "call T Q" it calls a tool with a query, or
+    with arguments as JSON, and repeats what that returned; to all else it answers what the block says.
     """
 
-    # What users had said by each call.
+    # What users had said by each call, and the prompt.
     heard: list[list[str]] = field(default_factory=list)
+    prompts: list[str] = field(default_factory=list)
 
     def add_tool(self, name: str) -> str:
         tool_id = to_public("tool", uuid7())
@@ -51,6 +54,8 @@ class ObedientPeers(ScriptedPeers):
             json_schema_json=orjson.dumps({"name": name, "parameters": {"type": "object", "properties": {}}}).decode(),
             tool_type=_MEMORY_TYPE if of_memory or name == "conversation_search" else tool_pb2.TOOL_TYPE_CUSTOM,
         )
+        if name.endswith("_files"):
+            self.tools[tool_id].tool_type = tool_pb2.TOOL_TYPE_LETTA_FILES_CORE
         return tool_id
 
     async def Generate(
@@ -60,6 +65,7 @@ class ObedientPeers(ScriptedPeers):
         await self.may_answer.wait()
         users = [each for each in request.request.messages if each.role == chat_pb2.CHAT_ROLE_USER]
         self.heard.append([each.parts[-1].text.text for each in users])
+        self.prompts.append(request.request.messages[0].parts[0].text.text)
         part = _part(request.request)
         reason = chat_pb2.FINISH_REASON_TOOL_CALLS if part.HasField("tool_call") else chat_pb2.FINISH_REASON_STOP
         message = chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_ASSISTANT, parts=[part])
@@ -78,6 +84,8 @@ def _part(request: chat_service_pb2.GenerationRequest) -> chat_pb2.ChatPart:
     if (note := _NOTE.match(text)) and done < len(notes := note[1].split(" and ")):
         return _call("core_memory_append", label="human", content=notes[done])
     if (call := _CALL.match(text)) and not done:
+        if (call[2] or "").startswith("{"):
+            return _call(call[1], **orjson.loads(call[2]))
         return _call(call[1], **({"query": call[2]} if call[2] else {}))
     if done and messages[-1].role == chat_pb2.CHAT_ROLE_TOOL and text.startswith("call"):
         return _said(messages[-1].parts[0].tool_result.content[0].text.text)
@@ -89,7 +97,7 @@ def _said(text: str) -> chat_pb2.ChatPart:
     return chat_pb2.ChatPart(text=chat_pb2.TextPart(text=text))
 
 
-def _call(name: str, **arguments: str) -> chat_pb2.ChatPart:
+def _call(name: str, **arguments: Any) -> chat_pb2.ChatPart:
     call = chat_pb2.ToolCallPart(id=f"call_{uuid7()}", name=name, arguments_json=orjson.dumps(arguments).decode())
     return chat_pb2.ChatPart(tool_call=call)
 
@@ -103,11 +111,15 @@ class TravelWorld:
         peers: ObedientPeers,
         memory: AgentMemoryServiceStub,
         passages: PassageServiceStub,
+        folders: FolderServiceStub,
+        memory_pool: asyncpg.Pool,
     ) -> None:
         self.world = world
         self.peers = peers
         self.memory = memory
         self.passages = passages
+        self.folders = folders
+        self.memory_pool = memory_pool
 
     async def say(self, agent_id: str, text: str, conversation_id: str = "") -> str:
         """A turn; what the agent said last."""
@@ -194,6 +206,7 @@ async def travel_world(agent_url: str, memory_url: str, folder: Path) -> AsyncGe
         )
         await server.start()
         async with admin_world(agent_url, folder, key=key, peers=peers, memory=channel) as world:
-            yield TravelWorld(world, peers, AgentMemoryServiceStub(channel), PassageServiceStub(channel))
+            stubs = AgentMemoryServiceStub(channel), PassageServiceStub(channel), FolderServiceStub(channel)
+            yield TravelWorld(world, peers, *stubs, pool)
         await server.stop(0)
     await engine.dispose()
