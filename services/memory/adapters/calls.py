@@ -11,8 +11,8 @@ from services.memory.adapters.rows import BLOCK_COLUMNS, RECORD_COLUMNS
 from services.memory.model import Block, CallRecord
 from services.memory.ports import EditView, Look
 
-# The inner query stays as it is written, so that each look is a few steps down indexes, however many there are. Ids come
-# as texts: about arrays of other types a new connection first has to ask.
+# The inner query stays as it is written, so that each look is a few steps down indexes, however many there are. Ids
+# come as texts: about arrays of other types a new connection first has to ask.
 _VIEWS = f"""
 SELECT found.*,
     ARRAY(

@@ -213,7 +213,7 @@ class PostgresCopies:
             await _keep(connection, organization_id, record)
             await connection.execute(_DETACH, organization_id, agent_id, plan.detached)
             for after in sorted(plan.edited.values(), key=lambda block: block.id):
-                await commit_block(connection, organization_id, after, Operation.PATCH, origin)
+                await commit_block(connection, organization_id, after, plan.operation, origin)
             await create_blocks(connection, organization_id, origin, plan.created)
             await attach_blocks(connection, organization_id, agent_id, made, created_with_agent=False)
 

@@ -164,10 +164,10 @@ def replace_one(value: str, old: str, new: str) -> Edit:
             )
 
 
-def insert(value: str, text: str, line: int) -> Edit:
-    """memory_insert: `text` as new lines after line number `line`; 0 puts it first, -1 last."""
+def insert(value: str, text: str, line: int, name: str = "new_string") -> Edit:
+    """memory_insert: `text` as new lines after line `line`; 0 puts it first, -1 last. name: of the argument `text`."""
     text = without_nul(text)
-    refuse_line_numbers("new_string", text)
+    refuse_line_numbers(name, text)
     lines = value.split("\n") if value else []
     if not -1 <= line <= len(lines):
         raise Refused(

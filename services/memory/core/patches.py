@@ -15,7 +15,7 @@ from typing import Literal
 from uuid import UUID
 
 from services.memory.core import blocks, diffs
-from services.memory.model import AgentMemory, Block, BlockDraft, Refused
+from services.memory.model import AgentMemory, Block, BlockDraft, Operation, Refused
 
 _HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) Block: *(.*\S)\s*$")
 _MOVE = re.compile(r"^\*\*\* Move to: *(.*\S)\s*$")
@@ -36,12 +36,16 @@ class Part:
 
 @dataclass(slots=True)
 class Plan:
-    """The new state of blocks that are there, by id; blocks to create; blocks to detach; what the model is told."""
+    """The new state of blocks that are there, by id; blocks to create; blocks to detach; what the model is told.
+
+    operation: what history says of those that are edited.
+    """
 
     edited: dict[UUID, Block] = field(default_factory=dict)
     created: list[BlockDraft] = field(default_factory=list)
     detached: list[UUID] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    operation: Operation = Operation.PATCH
 
     @property
     def changed_block_ids(self) -> tuple[UUID, ...]:
@@ -90,7 +94,7 @@ def plan(found: Sequence[Part], memory: AgentMemory, mint: Callable[[], UUID]) -
             raise blocks.unknown_label(part.label, present)
         block = present.pop(part.label)
         if part.kind == "Delete" or part.move_to is not None:
-            _check_owner(block, memory)
+            refuse_unowned(block, memory)
         if part.kind == "Delete":
             made.detached.append(block.id)
             made.told.append(f'The memory block "{block.label}" was removed from your memory.')
@@ -128,9 +132,15 @@ def _updated(made: Plan, block: Block, part: Part) -> Block:
     return block
 
 
-def _check_owner(block: Block, memory: AgentMemory) -> None:
+def refuse_read_only(block: Block) -> None:
+    """Raises Refused."""
     if block.read_only:
         raise _refused(f'the memory block "{block.label}" is read-only; tools cannot change it')
+
+
+def refuse_unowned(block: Block, memory: AgentMemory) -> None:
+    """Raises Refused where an agent may not rename or detach a block."""
+    refuse_read_only(block)
     if block.id in memory.isolated_block_ids:
         raise _refused(
             f'the memory block "{block.label}" belongs to this conversation alone and keeps its label while that lasts'

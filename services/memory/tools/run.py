@@ -18,10 +18,21 @@ from services.memory.core import blocks, diffs, patches
 from services.memory.core.blocks import Edit
 from services.memory.core.edits import Conflicts, persist
 from services.memory.core.lines import Lines
-from services.memory.core.patches import Part
-from services.memory.model import Block, BlockDraft, CallRecord, PassageDraft, Refused, ToolCall, ToolResult, ValueEdit
+from services.memory.core.patches import Plan
+from services.memory.model import (
+    AgentMemory,
+    Block,
+    BlockDraft,
+    CallRecord,
+    PassageDraft,
+    Refused,
+    ToolCall,
+    ToolResult,
+    ValueEdit,
+)
 from services.memory.ports import AgentStore, CallRepeated, CallStore, Look, VersionConflict
 from services.memory.ports_copies import CopyStore
+from services.memory.tools import omni
 from services.memory.tools.arguments import Arguments
 from services.memory.tools.file_tools import FILE_TOOLS, FileTools
 from services.memory.tools.telling import told_of, zone_of
@@ -50,14 +61,14 @@ _LABELS: dict[str, Callable[[Arguments], str]] = {
     "rethink_memory": lambda given: given.text("target_block_label"),
     "rethink_user_memory": lambda given: "human",
 }
-_REWRITE, _PATCH = "memory_rethink", "memory_apply_patch"
+_REWRITE, _PATCH, _OMNI = "memory_rethink", "memory_apply_patch", "memory"
 _INSERT, _SEARCH = "archival_memory_insert", "archival_memory_search"
 # What only says that a series of edits is over; the agent's rules end its turn.
 _ENDS = {
     "memory_finish_edits": "Your memory edits are complete.",
     "finish_rethinking_memory": "Your rethinking of memory is complete.",
 }
-TOOL_NAMES = (*_EDITS, *_ENDS, _INSERT, _SEARCH, *FILE_TOOLS)
+TOOL_NAMES = (*_EDITS, _OMNI, *_ENDS, _INSERT, _SEARCH, *FILE_TOOLS)
 _SUMMARY_DESCRIPTION = "Summary of earlier messages"
 
 
@@ -94,7 +105,9 @@ class Tools:
                 text = given.text("new_memory")
                 return await self._edit(call, given.text("label"), partial(blocks.rewrite, text=text, trusted=True))
             if call.tool_name == _PATCH and (parts := patches.parts(given.text("patch"))):
-                return await self._patch(call, parts)
+                return await self._carry_out(call, lambda memory: patches.plan(parts, memory, uuid7))
+            if call.tool_name == _OMNI:
+                return await self._omni(call, omni.command(given, uuid7))
             if make is not None:
                 return await self._edit(call, _label(call, given), make(given))
             if call.tool_name in _ENDS:
@@ -110,6 +123,13 @@ class Tools:
         except CallRepeated:
             return await self._answer(call, "This call was made before.", is_error=True)
         raise NotFound(f"the memory service has no tool {call.tool_name!r}", reason="TOOL_NOT_FOUND")
+
+    async def _omni(self, call: ToolCall, wanted: omni.Change | omni.Planned) -> ToolResult:
+        match wanted:
+            case omni.Change(label, operation):
+                return await self._edit(call, label, operation)
+            case omni.Planned(plan_of):
+                return await self._carry_out(call, plan_of)
 
     async def _edit(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
         async def once() -> ToolResult:
@@ -133,15 +153,14 @@ class Tools:
 
         return await persist(once)
 
-    async def _patch(self, call: ToolCall, parts: list[Part]) -> ToolResult:
-        """A patch on several blocks: all of it or nothing."""
+    async def _carry_out(self, call: ToolCall, plan_of: Callable[[AgentMemory], Plan]) -> ToolResult:
+        """What is planned for several blocks, or for which blocks there are: all of it or nothing."""
 
         async def once() -> ToolResult:
             kept = await self._calls.find(call.organization_id, call.call_key)
             if kept is not None:
                 return await self._repeat(call, kept)
-            memory = await self._agents.memory(call.organization_id, call.agent_id, call.conversation_id)
-            plan = patches.plan(parts, memory, uuid7)
+            plan = plan_of(await self._agents.memory(call.organization_id, call.agent_id, call.conversation_id))
             record = _record(call, "\n".join(plan.told), is_error=False)
             record = replace(record, changed_block_ids=plan.changed_block_ids)
             try:

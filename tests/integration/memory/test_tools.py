@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -126,6 +126,46 @@ async def test_a_patch_on_several_blocks_is_one_change(memory: Memory) -> None:
     newest = (await memory.history(before["human"].id))[0]
     assert (newest.operation, newest.call_key, newest.version) == (block_pb2.BLOCK_OPERATION_PATCH, "once", 2)
     assert [one.value for one in await memory.history(before["notes"].id)] == ["n"]
+
+
+async def test_the_tool_for_everything(memory: Memory) -> None:
+    agent, conversation = await memory.agent_with(human="Rome", own="o"), f"conv-{uuid4()}"
+    await memory.isolate(agent, conversation, "own")
+
+    async def five(command: str, key: str, **arguments: str) -> agent_pb.ApplyToolResponse:
+        """The same call several times at once."""
+        calls = (
+            memory.apply(agent, "memory", call_key=key, conversation_id=conversation, command=command, **arguments)
+            for _ in range(5)
+        )
+        told = await asyncio.gather(*calls)
+        assert len({(one.is_error, one.tool_return) for one in told}) == 1
+        return told[0]
+
+    made = await five("create", "k1", path="/memories/work/plans", file_text="a", description="d")
+    assert (made.is_error, [block.label for block in made.changed_blocks]) == (False, ["work/plans"])
+    again = await five("create", "k2", path="work/plans", file_text="b")
+    assert (again.is_error, "str_replace" in again.tool_return) == (True, True)
+    await five("insert", "k3", path="/memories/work/plans", insert_text="b", insert_line="0")
+    await five("str_replace", "k4", path="/memories/work/plans", old_string="a", new_string="c")
+    moved = await five("rename", "k5", old_path="/memories/work/plans", new_path="/memories/plans", description="e")
+    assert not moved.is_error
+    plans = (await memory.read(agent))["plans"]
+    assert (plans.value, plans.description, plans.version) == ("b\nc", "e", 4)
+    assert [block_pb2.BlockOperation.Name(one.operation)[16:] for one in await memory.history(plans.id)] == [
+        "SET", "REPLACE", "INSERT", "CREATE",
+    ]  # fmt: skip
+    assert {one.call_key for one in await memory.history(plans.id)} == {"k1", "k3", "k4", "k5"}
+    # What the conversation has for itself is edited there, and not given away.
+    await five("str_replace", "k6", path="own", old_string="o", new_string="mine")
+    assert ((await memory.read(agent, conversation))["own"].value, await memory.value(agent, "own")) == ("mine", "o")
+    refused = await five("delete", "k7", path="own")
+    assert (refused.is_error, "belongs to this conversation" in refused.tool_return) == (True, True)
+    gone = await five("delete", "k8", path="plans")
+    assert (gone.is_error, list(await memory.read(agent))) == (False, ["human", "own"])
+    # Detached, not deleted.
+    key = block_pb.BlockKey(block_id=plans.id)
+    assert (await memory.blocks.GetBlock(block_pb.GetBlockRequest(key=key))).block.value == "b\nc"
 
 
 async def test_a_patch_on_several_blocks_is_all_or_nothing(memory: Memory) -> None:

@@ -60,7 +60,7 @@ def test_large_values_are_compared_in_time() -> None:
     chance = random.Random(1)
     old = [chance.choice("ab") * 40 for _ in range(100_000)]
     started = time.process_time()
-    for new in (old[:50_000] + ["x"] + old[50_000:], [chance.choice("ab") * 40 for _ in range(100_000)]):
+    for new in ([*old[:50_000], "x", *old[50_000:]], [chance.choice("ab") * 40 for _ in range(100_000)]):
         found = difference("\n".join(old), "\n".join(new))
         assert applied("\n".join(old), found.diff) == "\n".join(new)
     assert time.process_time() - started < 5

@@ -22,6 +22,10 @@ EXPECTED = {
         "letta_core", "query tags tag_match_mode top_k start_datetime end_datetime", "query"),
     "memory_rethink": ("letta_sleeptime_core", "label new_memory", "label new_memory"),
     "memory_apply_patch": ("letta_sleeptime_core", "label patch", "label patch"),
+    "memory": (
+        "letta_sleeptime_core",
+        "command path file_text description old_string new_string insert_line insert_text old_path new_path",
+        "command"),
     "memory_finish_edits": ("letta_sleeptime_core", "", ""),
     "rethink_memory": ("letta_memory_core", "new_memory target_block_label", "new_memory target_block_label"),
     "rethink_user_memory": ("letta_voice_sleeptime_core", "new_memory", "new_memory"),
