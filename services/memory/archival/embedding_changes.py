@@ -40,7 +40,7 @@ class Whose:
 class EmbeddingChanges:
     """Begins changes, tells how far they are, takes them back and finishes them. See embedding_move.py for the work.
 
-    Every method raises NotFound (ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND); all but `change` also NotFound (EMBEDDING_CHANGE_NOT_FOUND).
+    Every method raises NotFound: ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND; all but `change` EMBEDDING_CHANGE_NOT_FOUND, too.
     """
 
     def __init__(self, store: ChangeStore, calls: EmbeddingCalls, wake: Callable[[], None]) -> None:

@@ -11,7 +11,8 @@ from services.memory.archival.embedding_ports import ChangeStore, Held, Made, To
 from services.memory.archival.embedding_rules import ChangeState, EmbeddingChange, Reached, next_batch
 from services.memory.jobs.queue import Job, Later, pause_after
 
-_AT_A_LOOK = 1_024
+# Where nothing lacks a vector, the next look goes further.
+_FAR = 1_024
 _TEXTS_PER_CALL = 128
 # About 60,000 tokens; a local model reads some thousand in a second.
 _CHARACTERS_PER_CALL = 250_000
@@ -78,10 +79,12 @@ class EmbeddingMove:
             await self._store.with_model(organization_id, change, model.id)
             return None
         place: Reached | None
+        look = _TEXTS_PER_CALL
         while not run.over:
-            walked = [] if handle is None else await self._store.walk(organization_id, change, _AT_A_LOOK)
+            walked = [] if handle is None else await self._store.walk(organization_id, change, look)
             if walked:
                 passage_ids, place = next_batch(walked, self._most(run))
+                look = _TEXTS_PER_CALL if passage_ids else _FAR
             elif await self._index_wanted(run, change):
                 return Later(_INDEX_PAUSE_SECONDS)
             else:

@@ -50,17 +50,20 @@ WITH w AS MATERIALIZED (
 )
 SELECT w.id FROM w WHERE NOT EXISTS ({_NO_VECTOR}) LIMIT $4
 """
+# One by one, by the whole key: of a list of ids the planner may think that any index of the archive will do.
 _TEXTS = f"""
-SELECT p.id, left(p.text, {_LONGEST_TEXT}), md5(p.text) FROM memory.passages p
-WHERE p.organization_id = $1 AND p.archive_id = $2 AND p.id = ANY($3)
+SELECT w.id, t.start, t.hash FROM unnest($3::uuid[]) AS w (id) CROSS JOIN LATERAL (
+    SELECT left(p.text, {_LONGEST_TEXT}) AS start, md5(p.text) AS hash FROM memory.passages p
+    WHERE p.organization_id = $1 AND p.archive_id = $2 AND p.id = w.id LIMIT 1) t
 """
 # What is being changed or deleted now is not waited for. A change that begins now waits for this transaction, and then
 # deletes the vectors of the text that was.
 _WRITE = """
 WITH same AS MATERIALIZED (
-    SELECT p.id FROM memory.passages p JOIN unnest($4::uuid[], $5::text[]) AS w (id, text_hash) ON w.id = p.id
-    WHERE p.organization_id = $1 AND p.archive_id = $2 AND p.id = ANY($4) AND md5(p.text) = w.text_hash
-    FOR SHARE OF p SKIP LOCKED
+    SELECT w.id FROM unnest($4::uuid[], $5::text[]) AS w (id, text_hash) CROSS JOIN LATERAL (
+        SELECT FROM memory.passages p
+        WHERE p.organization_id = $1 AND p.archive_id = $2 AND p.id = w.id AND md5(p.text) = w.text_hash
+        FOR SHARE SKIP LOCKED) t
 ), blank AS (
     INSERT INTO memory.embedding_blanks (organization_id, archive_id, passage_id, model_id, text_hash)
     SELECT $1, $2, w.id, $3, w.text_hash
