@@ -275,7 +275,7 @@ async def memory_service(
         async with make_channel(address) as channel:
             stubs = BlockServiceStub(channel), AgentMemoryServiceStub(channel), PassageServiceStub(channel)
             with use_context(caller):
-                further = ArchiveServiceStub(channel), stores, embedder, FolderServiceStub(channel)
-                yield Memory(*stubs, counter, pool, models, caller, *further, url)
+                archives, folders = ArchiveServiceStub(channel), FolderServiceStub(channel)
+                yield Memory(*stubs, counter, pool, models, caller, archives, stores, embedder, folders, url)
         await server.stop(0)
     await engine.dispose()
