@@ -29,6 +29,7 @@ from gateway.routes import (
     folders,
     health,
     learned_windows,
+    message_search,
     messages,
     models,
     passages,
@@ -59,6 +60,7 @@ _ROUTERS = (
     models,
     embedding_changes,
     learned_windows,
+    message_search,
     runs,
     steps,
 )

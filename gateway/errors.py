@@ -93,6 +93,7 @@ _BY_REASON: Mapping[str, Rule] = {
     "LLM_TIMEOUT": Rule(504, "llm_timeout"),
     "MESSAGES_EMPTY": Rule(422),
     "MESSAGE_INVALID": Rule(422),
+    "MESSAGE_QUERY_INVALID": Rule(422),
     "MODEL_NOT_FOUND": Rule(404),
     "MODEL_WINDOW_UNKNOWN": Rule(400),
     "NOTHING_TO_CANCEL": Rule(409, final=True),

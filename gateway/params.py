@@ -36,7 +36,8 @@ def _if_given(prefix: str) -> AfterValidator:
     return AfterValidator(lambda value: None if value is None else check(value))
 
 
-def _conversation(value: str) -> str:
+def conversation_ref(value: str) -> str:
+    """Answers 422 for a value that names no conversation: its id, `default`, or the id of its agent."""
     if value == "default":
         return value
     check: Any = checked_id("agent" if value.startswith("agent-") else "conv").func
@@ -67,7 +68,7 @@ RunId = Annotated[str, _path("run"), checked_id("run")]
 StepId = Annotated[str, _path("step"), checked_id("step")]
 ConversationId = Annotated[str, _path("conv"), checked_id("conv")]
 # A conversation; or `default`, with the agent elsewhere; or (deprecated) the agent whose default conversation is meant.
-ConversationRef = Annotated[str, _path("conv"), AfterValidator(_conversation)]
+ConversationRef = Annotated[str, _path("conv"), AfterValidator(conversation_ref)]
 NeededAgent = Annotated[str, Query(), checked_id("agent")]
 AgentFilter = Annotated[str | None, Query(), _if_given("agent")]
 AgentInBody = Annotated[str | None, _if_given("agent")]

@@ -1,6 +1,7 @@
 """`python -m services.agent` serves; `python -m services.agent migrate` brings the schema up to date;
 `python -m services.agent webhook-secret` prints what receivers of callbacks check signatures with."""
 
+from services.agent.adapters.recall.indexes import VectorIndexing
 from services.agent.adapters.streams.notices import notices_of
 from services.agent.bootstrap import AUDIENCE, build, grpc_peers, open_agent_pool, postgres_stores
 from services.agent.settings import Settings, read_database, webhook_secret
@@ -25,6 +26,7 @@ async def serve(env: Env) -> None:
     peers = grpc_peers(*channels)
     embedder = peers.embedder if settings.message_vectors else None
     stores = postgres_stores(pool, engine, peers.memory, embedder, on_busy=settings.on_busy)
+    indexing = VectorIndexing(pool, database.direct_url, memory_mib=settings.index_mib)
     notices = notices_of(database)
     # Before anything is bound: nobody shall connect to a socket that is not served yet.
     await stores.leases.register()
@@ -51,7 +53,7 @@ async def serve(env: Env) -> None:
             built.recorder.run,
             built.recorder.keep_hours,
             notices.run,
-            *([] if built.filler is None else [built.filler.run]),
+            *([] if built.filler is None else [built.filler.run, indexing.run]),
         ),
         on_stop=(
             built.tenure.stop,

@@ -72,7 +72,7 @@ class CallbackSettings:
 class Settings:
     """listen: the address for other services; on_busy: what becomes of a request for a busy conversation; run_timeout:
     longest run, seconds; stream_keep: how long the deltas of background runs are stored; message_vectors: whether
-    messages are found by their meaning, too."""
+    messages are found by their meaning, too; index_mib: memory that building an index of their vectors may take."""
 
     listen: str
     external: ExternalSettings
@@ -86,6 +86,7 @@ class Settings:
     run_timeout: float
     stream_keep: timedelta
     message_vectors: bool
+    index_mib: int
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -106,6 +107,7 @@ class Settings:
             run_timeout=env.seconds("LOCI_RUN_TIMEOUT", default=_DAY, example="86400"),
             stream_keep=timedelta(seconds=env.seconds("LOCI_STREAM_KEEP", default=_DAY, example="86400")),
             message_vectors=env.flag("LOCI_MESSAGE_VECTORS", default=True),
+            index_mib=env.integer("LOCI_VECTOR_INDEX_MIB", default=2048, least=64, example="2048"),
         )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from math import log
 from uuid import UUID
 
 from services.agent.messages import Message, Role
@@ -17,11 +16,6 @@ DEFAULT_RESULTS, MOST_RESULTS = 50, 1_000
 # What is searched when nothing is said, and what may be. Summaries only repeat what they stand for.
 ROLES: tuple[Role, ...] = ("user", "assistant", "tool", "system")
 _SEARCHED: tuple[Role, ...] = (*ROLES, "approval")
-# How often a word is counted at most; one that stands in more messages tells little.
-COUNTED = 5_000
-# A word in more messages than this does not choose what is ranked, and so many are chosen by those that do.
-_RARE = 1_000
-_CHOSEN = 2_000
 _LEAST_DEPTH = 50
 
 
@@ -88,19 +82,6 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
-    """A word that is looked for: its stem and the forms it was asked for in, and in how many messages it stands."""
-
-    lexemes: tuple[str, ...]
-    messages: int = 0
-
-    @property
-    def is_rare(self) -> bool:
-        """Whether it can choose what is ranked."""
-        return self.messages <= _RARE
-
-
-@dataclass(frozen=True, slots=True)
 class Ranked:
     """A message in the answer of one search; higher scores first."""
 
@@ -150,25 +131,6 @@ def _refused(sentence: str) -> Refused:
 def depth(limit: int) -> int:
     """How many results each search gives: enough that fusion can lift what stands lower in one list."""
     return max(_LEAST_DEPTH, 2 * limit)
-
-
-def choosing(terms: Sequence[Term]) -> list[Term]:
-    """The rarest words: messages with any of them are ranked, a few thousand at most. None where all are common."""
-    chosen: list[Term] = []
-    messages = 0
-    for term in sorted(terms, key=lambda term: term.messages):
-        messages += term.messages
-        if not term.is_rare or (chosen and messages > _CHOSEN):
-            break
-        chosen.append(term)
-    return chosen
-
-
-def weight(term: Term, messages: int) -> float:
-    """Inverse document frequency as BM25 has it. What was not counted to its end stands half-way to everywhere."""
-    is_counted = term.messages < COUNTED
-    standing = term.messages if is_counted else (COUNTED + max(messages, COUNTED)) / 2
-    return log(1 + (max(messages - standing, 0) + 0.5) / (standing + 0.5))
 
 
 def fuse(vectors: Sequence[Sequence[Ranked]], text: Sequence[Ranked]) -> list[Fused]:

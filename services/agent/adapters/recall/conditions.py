@@ -79,13 +79,19 @@ def range_values(scope: Scope, values: Values) -> tuple[str, str, str]:
 
 def counted(wanted: MessageFilter, values: Values, alias: str = "m", *, key: str = "id") -> str:
     """SQL for rows `alias` that a filter leaves, with role and created_at; `key`: the column of a message's id."""
-    parts = [f"{alias}.role = ANY({values.add(list(wanted.roles))}::text[])"]
+    parts = [f"{alias}.role = ANY({values.add(list(wanted.roles))}::text[])", made_then(wanted, values, alias)]
+    if wanted.unseen:
+        parts.append(f"{alias}.{key} <> ALL({values.add(list(wanted.unseen))}::uuid[])")
+    return " AND ".join(parts)
+
+
+def made_then(wanted: MessageFilter, values: Values, alias: str = "m") -> str:
+    """SQL for rows `alias` made when a filter says."""
+    parts = ["true"]
     if wanted.start is not None:
         parts.append(f"{alias}.created_at >= {values.add(wanted.start)}")
     if wanted.end is not None:
         parts.append(f"{alias}.created_at <= {values.add(wanted.end)}")
-    if wanted.unseen:
-        parts.append(f"{alias}.{key} <> ALL({values.add(list(wanted.unseen))}::uuid[])")
     return " AND ".join(parts)
 
 

@@ -99,7 +99,8 @@ INSERT INTO agent.message_vectors (
 SELECT $1, m.id, m.agent_id, m.log_id, m.seq, m.role, m.created_at, $4, v.embedding
 FROM unnest($2::uuid[], $3::halfvec[]) AS v (id, embedding)
 JOIN agent.messages m ON m.organization_id = $1 AND m.id = v.id
-ON CONFLICT (organization_id, message_id) DO UPDATE SET model_id = excluded.model_id, embedding = excluded.embedding
+ON CONFLICT (organization_id, message_id) DO UPDATE
+SET model_id = excluded.model_id, embedding = excluded.embedding, waiting = true
 """
 # $1 organizations, $2 logs, $3 who took them, $4 pauses
 _FAIL = """

@@ -1,12 +1,14 @@
-"""Messages ranked by their vectors."""
+"""Messages ranked by their vectors: all that count are read, or their model's index; see recall/vector_choice.py."""
 
 from collections.abc import Sequence
 
 import asyncpg
 
-from services.agent.adapters.recall.conditions import Values, ask, counted, range_values
+from services.agent.adapters.recall.conditions import Values, ask, counted, range_values, within
+from services.agent.adapters.recall.indexes import VectorIndexes
 from services.agent.recall.ports import EmbeddingModel
 from services.agent.recall.query import MessageFilter, Ranked, Scope
+from services.agent.recall.vector_choice import by_index, candidates, most_read
 from services.common.vectors import encode
 
 # Those of the agent's own model first.
@@ -38,12 +40,41 @@ _OF_RANGES = """
     WHERE v.model_id = {model} AND {counted}
 """
 
+# How many count, as far as it matters.
+_COUNT = "SELECT count(*) FROM (SELECT FROM ({parts}) v LIMIT {most}) counted"
+
+# What waits for the index is read beside it.
+_INDEX = """
+WITH near AS MATERIALIZED (
+    SELECT v.message_id, (v.embedding::halfvec({dimensions})) <=> {vector}::halfvec({dimensions}) AS distance
+    FROM agent.message_vectors v
+    WHERE {within} AND v.model_id = {model} AND NOT v.waiting AND {counted}
+    ORDER BY (v.embedding::halfvec({dimensions})) <=> {vector}::halfvec({dimensions})
+    LIMIT {limit}
+), late AS MATERIALIZED (
+    SELECT v.message_id, v.embedding <=> {vector}::halfvec AS distance
+    FROM agent.message_vectors v
+    WHERE {within} AND v.model_id = {model} AND v.waiting AND {counted}
+    ORDER BY v.embedding <=> {vector}::halfvec
+    LIMIT {limit}
+)
+SELECT message_id, 1 - distance AS score FROM (TABLE near UNION ALL TABLE late) AS found
+ORDER BY distance, message_id
+LIMIT {limit}
+"""
+# Without a way to sort, the planner takes the index, whose cost it overrates.
+_BY_INDEX = """
+SELECT set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
+       set_config('hnsw.max_scan_tuples', '40000', true), set_config('hnsw.ef_search', '{candidates}', true)
+"""
+
 
 class VectorRanking:
     """The part of `ports.Rankings` that ranks by vectors."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
+        self._indexes = VectorIndexes(pool)
 
     async def models(self, scope: Scope) -> list[EmbeddingModel]:
         """See `ports.Rankings`."""
@@ -55,6 +86,11 @@ class VectorRanking:
         self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], wanted: MessageFilter, limit: int
     ) -> list[Ranked]:
         """See `ports.Rankings`."""
+        if await self._is_for_index(scope, model, wanted, limit):
+            found = await self._by_index(scope, model, vector, wanted, limit)
+            # Where few of the vectors count, the index stops before it has met enough of them.
+            if len(found) == limit:
+                return found
         values = Values([scope.organization_id])
         statement = _EXACT.format(
             parts="UNION ALL".join(_parts(scope, model, wanted, values)),
@@ -62,6 +98,33 @@ class VectorRanking:
             limit=values.add(limit),
         )
         return [Ranked(*row) for row in await ask(self._pool, statement, values)]
+
+    async def _is_for_index(self, scope: Scope, model: EmbeddingModel, wanted: MessageFilter, limit: int) -> bool:
+        indexed, dimensions = 0, model.dimensions
+        if scope.messages > most_read(dimensions):
+            indexed = (await self._indexes.state(model)).vectors
+        if not by_index(scope.messages, indexed=indexed, limit=limit, dimensions=dimensions):
+            return False
+        values = Values([scope.organization_id])
+        parts = "UNION ALL".join(_parts(scope, model, wanted, values))
+        most = most_read(dimensions) + 1
+        ((count,),) = await ask(self._pool, _COUNT.format(parts=parts, most=values.add(most)), values)
+        return bool(count == most)
+
+    async def _by_index(
+        self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], wanted: MessageFilter, limit: int
+    ) -> list[Ranked]:
+        values = Values([scope.organization_id])
+        statement = _INDEX.format(
+            within=within(scope, values, "v"),
+            counted=counted(wanted, values, "v", key="message_id"),
+            model=model.id,
+            dimensions=model.dimensions,
+            vector=values.add(encode(vector)),
+            limit=values.add(limit),
+        )
+        setting = _BY_INDEX.format(candidates=candidates(limit))
+        return [Ranked(*row) for row in await ask(self._pool, statement, values, setting)]
 
 
 def _parts(scope: Scope, model: EmbeddingModel, wanted: MessageFilter, values: Values) -> list[str]:

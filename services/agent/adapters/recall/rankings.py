@@ -13,3 +13,4 @@ class PostgresRankings(Scopes, WordRanking, VectorRanking, FoundMessages):
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         WordRanking.__init__(self, pool)
+        VectorRanking.__init__(self, pool)

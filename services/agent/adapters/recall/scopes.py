@@ -26,7 +26,7 @@ WHERE c.organization_id = $1 AND c.id = $2 AND c.deleted_at IS NULL AND ($3::uui
 """
 # All messages of a log are of one agent.
 _RANGES = f"""
-SELECT s.log_id, s.from_seq, coalesce(s.to_seq, {_LAST}) AS to_seq, coalesce(s.to_seq, h.next_seq - 1) AS newest, (
+SELECT s.log_id, s.from_seq, coalesce(s.to_seq, h.next_seq - 1, {_LAST}) AS to_seq, (
     SELECT m.agent_id FROM agent.messages m
     WHERE m.organization_id = $1 AND m.log_id = s.log_id AND m.seq >= s.from_seq ORDER BY m.seq LIMIT 1) AS agent_id
 FROM %s
@@ -96,4 +96,4 @@ def _scope(
 
 
 def _length(ranges: "list[asyncpg.Record]") -> int:
-    return sum(max((part["newest"] or part["from_seq"]) - part["from_seq"] + 1, 0) for part in ranges)
+    return sum(max(part["to_seq"] - part["from_seq"] + 1, 0) for part in ranges)

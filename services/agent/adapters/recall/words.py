@@ -1,20 +1,35 @@
-"""Messages ranked by their words."""
+"""Messages ranked by their words; services/common/candidates.py says which of them are looked at."""
 
-from collections.abc import Iterable, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import asyncpg
 
-from services.agent.adapters.recall.conditions import WORDS, Values, ask, counted, lexemes_of, not_repeated, within
-from services.agent.recall.query import COUNTED, MessageFilter, Ranked, Scope, Term, choosing, weight
+from services.agent.adapters.recall.conditions import (
+    WORDS,
+    Values,
+    ask,
+    counted,
+    lexemes_of,
+    made_then,
+    not_repeated,
+    within,
+)
+from services.agent.adapters.recall.samples import sample
+from services.agent.recall.query import MessageFilter, Ranked, Scope
+from services.common.candidates import Candidates, candidates, weight, widened
 from services.common.ranking import BM25_B, BM25_K1, any_of, frequency_thresholds, quoted
 
 # A query of more words says nothing more about what is meant.
-_MOST_TERMS = 32
-# Messages that each way of choosing gives at most, and of the newest so many are read for common words.
-_GIVEN, _NEWEST, _LONG = 2_000, 5_000, 200
-# Of words that are all common, so many are looked for together.
-_TOGETHER = 4
+_MOST_TERMS = 24
+# Of so many messages all that have a word are ranked; of more, at most so many; and of these that each way gives.
+_MOST_EXACT = 3_000
+_CHOSEN = 1_500
+# So many of the newest are read where nearly all would do, and so many long ones.
+_NEWEST, _LONG = 3_000, 100
+
+# Its stem, and the forms that it was asked for in.
+Forms = tuple[str, ...]
 
 # Words are stored as they are and, but for those that say nothing in English, as their stems, which find other forms.
 _TERMS = """
@@ -27,61 +42,60 @@ SELECT tsvector_to_array(to_tsvector('pg_catalog.english', $1)) AS stems,
        tsvector_to_array(to_tsvector('pg_catalog.simple', $1)) AS words
 """
 
-_COUNTS = f"""
-SELECT (SELECT count(*) FROM (
-    SELECT FROM agent.messages m WHERE {{within}} AND {WORDS.format(alias="m")} @@ term.query::tsquery LIMIT {COUNTED}
-) one) AS messages
-FROM unnest({{queries}}::text[]) WITH ORDINALITY AS term (query, place) ORDER BY place
-"""
-
+_COLUMNS = """m.id, m.created_at, m.search, m.search_more, (length(m.search)
+        + coalesce((SELECT sum(length(piece)) FROM unnest(m.search_more) AS piece), 0))::float8"""
 _CHOOSE = f"""
-    (SELECT m.id FROM agent.messages m
-     WHERE {{where}} AND {WORDS.format(alias="m")} @@ {{query}}::text::tsquery LIMIT {_GIVEN})
+    (SELECT {_COLUMNS} FROM agent.messages m
+     WHERE {{where}} AND {WORDS.format(alias="m")} @@ {{query}}::text::tsquery LIMIT {{most}})
 """
 # Of words that stand nearly everywhere, what was said last is as good as anything.
 _CHOOSE_NEWEST = f"""
-    (SELECT m.id FROM (
-        SELECT * FROM agent.messages WHERE organization_id = $1 AND agent_id = {{agent}}
+    (SELECT {_COLUMNS} FROM (
+        SELECT * FROM agent.messages m WHERE organization_id = $1 AND agent_id = {{agent}} AND {{made}}
         ORDER BY created_at DESC LIMIT {_NEWEST}
-     ) m WHERE {{where}} AND m.search @@ {{query}}::text::tsquery LIMIT {_GIVEN})
+     ) m WHERE {{where}} AND m.search @@ {{query}}::text::tsquery LIMIT {{most}})
 """
 # The words of a long message are in pieces, which no index holds.
 _CHOOSE_LONG = f"""
-    (SELECT m.id FROM agent.messages m
+    (SELECT {_COLUMNS} FROM agent.messages m
      WHERE {{where}} AND m.search_more IS NOT NULL
         AND EXISTS (SELECT FROM unnest(m.search_more) AS piece WHERE piece @@ {{query}}::text::tsquery)
      ORDER BY m.created_at DESC LIMIT {_LONG})
 """
 
 # BM25. How often a word stands in a message comes out of ts_rank (see ranking.frequency_thresholds); a stem and the
-# form asked for count half each. How long a message is tell its different words. What is needed by every row is an
-# array or a hashed set: the planner cannot know how many rows match, and joins would be nested loops.
+# form asked for count half each. How long a message is tell its different words. A word whose weight is null is
+# weighed by the messages that are ranked, which are all that have it. Nothing is joined that a row could carry along:
+# the planner cannot know how many rows match, and joins would be nested loops.
 _RANK = f"""
 WITH chosen AS MATERIALIZED (
-    SELECT DISTINCT id FROM ({{chosen}}) AS any_way
+    SELECT DISTINCT ON (id) * FROM ({{chosen}}) AS any_way (id, created_at, search, search_more, words) ORDER BY id
+), mean AS MATERIALIZED (
+    SELECT greatest(avg(words), 1)::float8 AS usual FROM chosen
 ), piece AS MATERIALIZED (
-    SELECT m.id, m.created_at, piece.words, length(piece.words) AS words_in
-    FROM chosen JOIN agent.messages m ON m.organization_id = $1 AND m.id = chosen.id
-    CROSS JOIN LATERAL unnest(array_append(m.search_more, m.search)) AS piece (words)
-    WHERE {{unrepeated}}
-), size AS MATERIALIZED (
-    SELECT id, created_at, sum(words_in)::float8 AS words, avg(sum(words_in)) OVER () ::float8 AS usual
-    FROM piece GROUP BY id, created_at
+    SELECT id, created_at, words, search FROM chosen
+    UNION ALL SELECT id, created_at, words, piece FROM chosen, unnest(search_more) AS piece
 ), term AS MATERIALIZED (
     SELECT place, query::tsquery FROM unnest({{places}}::integer[], {{queries}}::text[]) AS one (place, query)
 ), found AS MATERIALIZED (
-    SELECT piece.id, term.place,
-        sum(1 + width_bucket(ts_rank('{{{{1,1,1,1}}}}', piece.words, term.query)::float8, {{thresholds}}::float8[]))
+    SELECT piece.id, piece.created_at, term.place,
+        {BM25_K1} * ({1 - BM25_B} + {BM25_B} * piece.words / (SELECT usual FROM mean)) AS length,
+        sum(1 + width_bucket(ts_rank('{{{{1,1,1,1}}}}', piece.search, term.query)::float8, {{thresholds}}::float8[]))
             / 2.0 AS frequency
-    FROM piece JOIN term ON piece.words @@ term.query
-    GROUP BY piece.id, term.place
+    FROM piece JOIN term ON piece.search @@ term.query
+    GROUP BY piece.id, piece.created_at, piece.words, term.place
+), weight AS MATERIALIZED (
+    SELECT array_agg(coalesce(given.weight, ln(
+        1 + (greatest({{total}}::float8 - coalesce(known.messages, 0), 0) + 0.5) / (coalesce(known.messages, 0) + 0.5))
+    ) ORDER BY given.place) AS of_term
+    FROM unnest({{weights}}::float8[]) WITH ORDINALITY AS given (weight, place)
+    LEFT JOIN (SELECT place, count(*)::float8 AS messages FROM found GROUP BY place) AS known USING (place)
 )
-SELECT found.id, sum(
-    ({{weights}}::float8[])[found.place] * found.frequency * {BM25_K1 + 1}
-    / (found.frequency + {BM25_K1} * ({1 - BM25_B} + {BM25_B} * size.words / greatest(size.usual, 1)))) AS score
-FROM found JOIN size ON size.id = found.id
-GROUP BY found.id, size.created_at
-ORDER BY score DESC, size.created_at DESC, found.id
+SELECT id, sum(
+    (SELECT of_term FROM weight)[place] * frequency * {BM25_K1 + 1} / (frequency + length)) AS score
+FROM found
+GROUP BY id, created_at
+ORDER BY score DESC, created_at DESC, id
 LIMIT {{limit}}
 """
 
@@ -93,44 +107,55 @@ class WordRanking:
         self._pool = pool
         self._thresholds = frequency_thresholds()
 
-    async def by_words(self, scope: Scope, text: str, wanted: MessageFilter, limit: int) -> list[Ranked]:
-        """See `ports.Rankings`."""
-        terms = await self._terms(scope, text)
-        if not terms:
-            return []
-        values = Values([scope.organization_id])
-        by_lexeme = [(place, lexeme) for place, term in enumerate(terms, 1) for lexeme in term.lexemes]
-        statement = _RANK.format(
-            chosen="UNION ALL".join(_ways(scope, terms, wanted, limit, values)),
-            unrepeated=not_repeated(wanted, values),
-            places=values.add([place for place, _ in by_lexeme]),
-            queries=values.add([quoted(lexeme) for _, lexeme in by_lexeme]),
-            thresholds=values.add(self._thresholds),
-            weights=values.add([weight(term, scope.messages) for term in terms]),
-            limit=values.add(limit),
-        )
-        return [Ranked(*row) for row in await ask(self._pool, statement, values)]
-
     async def beginnings(self, text: str) -> list[list[str]]:
         """See `ports.Rankings`."""
         row = await self._pool.fetchrow(_BEGINNINGS, text)
         # The stem of "happy" is "happi".
         return [[stem.removesuffix("i") for stem in row["stems"]], row["words"]]
 
-    async def _terms(self, scope: Scope, text: str) -> list[Term]:
-        """The words of a text, with the number of messages in which they stand."""
-        lexemes = _by_stem(await self._pool.fetch(_TERMS, text))
-        if not lexemes:
+    async def by_words(self, scope: Scope, text: str, wanted: MessageFilter, limit: int) -> list[Ranked]:
+        """See `ports.Rankings`."""
+        terms = _by_stem(await self._pool.fetch(_TERMS, text))
+        if not terms:
             return []
-        values, of_scope = Values([scope.organization_id]), lexemes_of(scope)
-        statement = _COUNTS.format(
-            within=within(scope, values), queries=values.add([f"{of_scope} & {any_of(each)}" for each in lexemes])
+        if scope.messages <= _MOST_EXACT:
+            every = Candidates(tuple((stem,) for stem in terms), ())
+            return await self._among(every, terms, {}, scope, wanted, limit)
+        shares = await sample(self._pool, scope, terms)
+        # A filter takes some of what is chosen away.
+        first = candidates(shares, scope.messages, wanted=limit, most=_CHOSEN)
+        found = await self._among(first, terms, shares, scope, wanted, limit)
+        if len(found) >= limit // 2 or first.whole == terms.keys():
+            return found
+        # The newest did not do: they may be of other roles.
+        more = replace(widened(shares, scope.messages, most=_CHOSEN), newest=False)
+        return await self._among(more, terms, shares, scope, wanted, limit)
+
+    async def _among(
+        self,
+        some: Candidates,
+        terms: Mapping[str, Forms],
+        shares: Mapping[str, float],
+        scope: Scope,
+        wanted: MessageFilter,
+        limit: int,
+    ) -> list[Ranked]:
+        values = Values([scope.organization_id])
+        by_lexeme = [(place, lexeme) for place, forms in enumerate(terms.values(), 1) for lexeme in forms]
+        weights = [None if stem in some.whole else weight(shares[stem], scope.messages) for stem in terms]
+        statement = _RANK.format(
+            chosen="UNION ALL".join(_ways(scope, some, terms, wanted, values)),
+            places=values.add([place for place, _ in by_lexeme]),
+            queries=values.add([quoted(lexeme) for _, lexeme in by_lexeme]),
+            thresholds=values.add(self._thresholds),
+            total=values.add(scope.messages),
+            weights=values.add(weights),
+            limit=values.add(limit),
         )
-        counts = await ask(self._pool, statement, values)
-        return [Term(each, row["messages"]) for each, row in zip(lexemes, counts, strict=True)]
+        return [Ranked(*row) for row in await ask(self._pool, statement, values)]
 
 
-def _by_stem(rows: Iterable[asyncpg.Record]) -> list[tuple[str, ...]]:
+def _by_stem(rows: Iterable[asyncpg.Record]) -> dict[str, Forms]:
     """For each word its stem and its forms; words that say nothing in English only where there are no others."""
     telling: dict[str, dict[str, None]] = {}
     every: dict[str, dict[str, None]] = {}
@@ -141,35 +166,30 @@ def _by_stem(rows: Iterable[asyncpg.Record]) -> list[tuple[str, ...]]:
             stem = row["stems"][0] if len(row["stems"]) == 1 else row["word"]
             telling.setdefault(stem, {stem: None})[row["word"]] = None
         every[row["word"]] = {row["word"]: None}
-    return [tuple(forms) for forms in (telling or every).values()][:_MOST_TERMS]
+    return {stem: tuple(forms) for stem, forms in list((telling or every).items())[:_MOST_TERMS]}
 
 
-def _ways(scope: Scope, terms: Sequence[Term], wanted: MessageFilter, limit: int, values: Values) -> list[str]:
-    """Statements that choose what is ranked: all messages with a rare word, and where those are few the best and the
-    newest of those with common ones."""
-    where = f"{within(scope, values)} AND {counted(wanted, values)}"
-    of_scope = lexemes_of(scope)
+def _ways(
+    scope: Scope, some: Candidates, terms: Mapping[str, Forms], wanted: MessageFilter, values: Values
+) -> list[str]:
+    """Statements that choose what is ranked."""
+    where = f"{within(scope, values)} AND {counted(wanted, values)} AND {not_repeated(wanted, values)}"
+    most = _MOST_EXACT if scope.messages <= _MOST_EXACT else 2 * _CHOSEN
 
-    def with_words(query: str) -> str:
-        return _CHOOSE.format(where=where, query=values.add(f"{of_scope} & {query}"))
+    def way(statement: str, query: str, **more: str) -> str:
+        return statement.format(where=where, query=values.add(query), most=most, **more)
 
-    any_word = _any(terms)
-    ways = [_CHOOSE_LONG.format(where=where, query=values.add(any_word))]
-    chosen = choosing(terms)
-    if chosen:
-        ways.append(with_words(_any(chosen)))
-    if sum(term.messages for term in chosen) < limit:
-        common = sorted((term for term in terms if term not in chosen), key=lambda term: term.messages)[:_TOGETHER]
-        together = [common, *combinations(common, 2)] if len(common) > 2 else [common]
-        ways += [with_words(" & ".join(any_of(term.lexemes) for term in some)) for some in together if len(some) > 1]
-        if common and scope.agent_id is not None:
-            ways.append(
-                _CHOOSE_NEWEST.format(where=where, agent=values.add(scope.agent_id), query=values.add(any_word))
-            )
-        elif common:
-            ways.append(with_words(any_word))
+    ways = [way(_CHOOSE_LONG, any_of(lexeme for forms in terms.values() for lexeme in forms))]
+    if some.sure:
+        ways.append(way(_CHOOSE, f"{lexemes_of(scope)} & {_any_of_all(some.sure, terms)}"))
+    if some.unsure and some.newest and scope.agent_id is not None:
+        agent = values.add(scope.agent_id)
+        ways.append(way(_CHOOSE_NEWEST, _any_of_all(some.unsure, terms), agent=agent, made=made_then(wanted, values)))
+    elif some.unsure:
+        ways.append(way(_CHOOSE, f"{lexemes_of(scope)} & {_any_of_all(some.unsure, terms)}"))
     return ways
 
 
-def _any(terms: Iterable[Term]) -> str:
-    return any_of(lexeme for term in terms for lexeme in term.lexemes)
+def _any_of_all(conjunctions: Sequence[Sequence[str]], terms: Mapping[str, Forms]) -> str:
+    """In tsquery's notation: has all words of one of these, in any form."""
+    return "(" + " | ".join(" & ".join(any_of(terms[stem]) for stem in some) for some in conjunctions) + ")"

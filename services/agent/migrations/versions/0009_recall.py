@@ -34,12 +34,16 @@ CREATE TABLE agent.message_vectors (
     created_at timestamptz NOT NULL,
     model_id integer NOT NULL,
     embedding halfvec NOT NULL,
+    -- Not yet in the model's index: read beside it (services/common/vector_indexes.py).
+    waiting boolean NOT NULL DEFAULT true,
     CONSTRAINT message_vectors_pkey PRIMARY KEY (organization_id, message_id),
     CONSTRAINT message_vectors_message_fkey FOREIGN KEY (organization_id, message_id)
         REFERENCES agent.messages (organization_id, id) ON DELETE CASCADE
 );
 CREATE INDEX message_vectors_by_agent
     ON agent.message_vectors (organization_id, model_id, agent_id, created_at);
+CREATE INDEX message_vectors_waiting
+    ON agent.message_vectors (model_id, organization_id, agent_id) WHERE waiting;
 CREATE INDEX message_vectors_by_place ON agent.message_vectors (organization_id, log_id, seq);
 -- Up to 4,000 dimensions a vector stays in its row; moved out, an exact scan takes more than twice the time.
 ALTER TABLE agent.message_vectors SET (toast_tuple_target = 8160);
