@@ -112,8 +112,9 @@ class _Search:
     async def nearest(self, indexed: int) -> Sequence[Any]:
         """By the statement that is soonest done; where the index does not find enough, all are read."""
         passages, limit = self.part.passages, self.asked[3]
-        await self.connection.execute(_ANY_VALUES)
         most = worth_counting(passages, indexed=indexed, limit=limit)
+        if self.wanted != PassageFilter():
+            await self.connection.execute(_ANY_VALUES)
         chosen = await choose(self.connection, self.asked[0], self.part, self.wanted, most)
         known = None if chosen is None else chosen.passages
         by = way(passages, indexed=indexed, limit=limit, dimensions=self.model.dimensions, chosen=known)
