@@ -34,8 +34,8 @@ from services.memory.jobs.queue import Job, Later, pause_after
 
 logger = logging.getLogger(__name__)
 
-# Pieces that are embedded and stored together; without vectors nothing is waited for.
-_BATCH, _BATCH_WITHOUT_VECTORS = 64, 256
+# Pieces that are stored together, and those of them that one call embeds.
+_BATCH, _PER_CALL = 256, 64
 _PAGES_AT_ONCE = 32
 _EMBED_SECONDS = 60.0
 # Then other files have a turn.
@@ -143,16 +143,22 @@ class Ingestion:
     async def _batch(self, organization_id: UUID, work: Work) -> Batch:
         """The next pieces with words and vectors. Raises LociError."""
         handle = work.embedding if work.model is None else work.model.handle
-        limit = _BATCH if handle else _BATCH_WITHOUT_VECTORS
         file = work.file
-        chunks = await self._store.chunks(organization_id, file.id, file.embedded_count, limit)
+        chunks = await self._store.chunks(organization_id, file.id, file.embedded_count, _BATCH)
         found = await asyncio.to_thread(_words, chunks)
         if not handle or not chunks:
             return Batch(chunks=chunks, words=found, vectors=[None] * len(chunks), model=work.model)
         model = work.model or await self._models.model(handle)
         texts = [ToEmbed(file.id, to_embed(chunk.text), "") for chunk in chunks]
-        made = await self._models.made(handle, model.id, texts, _EMBED_SECONDS)
-        return Batch(chunks=chunks, words=found, vectors=[one.vector for one in made], model=model)
+        parts = [texts[start : start + _PER_CALL] for start in range(0, len(texts), _PER_CALL)]
+        calls = (self._models.made(handle, model.id, part, _EMBED_SECONDS) for part in parts)
+        # All of them are waited for: none goes on when another has failed.
+        vectors: list[Sequence[float] | None] = []
+        for made in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(made, BaseException):
+                raise made
+            vectors += (one.vector for one in made)
+        return Batch(chunks=chunks, words=found, vectors=vectors, model=model)
 
     async def _failed(self, job: Job, work: Work, error: LociError, *, moved: bool) -> Later | None:
         failures = 1 if moved else job.failures + 1
