@@ -1,10 +1,16 @@
-"""`python -m bench [turns | prefix | history | search]`: see the modules of these names; turns when none is named."""
+"""`python -m bench [turns | prefix | history | search | probe]`: see the modules of these names. Default: turns."""
 
 import sys
 
-from bench import history, prefix, search, turns
+from bench import history, prefix, probe, search, turns
 
-BENCHMARKS = {"turns": turns.main, "prefix": prefix.main, "history": history.main, "search": search.main}
+BENCHMARKS = {
+    "turns": turns.main,
+    "prefix": prefix.main,
+    "history": history.main,
+    "search": search.main,
+    "probe": probe.main,
+}
 
 named = sys.argv[1:2] and sys.argv[1] in BENCHMARKS
 BENCHMARKS[sys.argv[1] if named else "turns"](sys.argv[2 if named else 1 :])

@@ -43,7 +43,7 @@ async def measure(stack: Stack, report: Report) -> None:
     )
     taken: dict[int, list[float]] = {size: [] for size in SIZES}
     async with Connection("127.0.0.1", stack.port) as loci:
-        agents = {size: await _agent(loci, superuser, size) for size in SIZES}
+        agents = {size: await agent_with(loci, superuser, size) for size in SIZES}
         await superuser.execute("VACUUM ANALYZE agent.messages")
         for _ in range(WARM_UP + TURNS):
             for size, agent_id in agents.items():
@@ -59,7 +59,8 @@ async def measure(stack: Stack, report: Report) -> None:
     report.add("the longer history over the shorter", medians[SIZES[1]] / medians[SIZES[0]])
 
 
-async def _agent(loci: Connection, superuser: asyncpg.Connection, size: int) -> str:
+async def agent_with(loci: Connection, superuser: asyncpg.Connection, size: int) -> str:
+    """A new agent with so many messages stored; its id."""
     answer = await loci.request("POST", "/v1/agents/", {"model": "openai/gpt-4o-mini"})
     agent_id: str = answer.json()["id"]
     await superuser.execute(_FILL, from_public("agent", agent_id), size)
