@@ -127,6 +127,16 @@ def block(message: block_pb2.Block) -> Rest:
     return rest
 
 
+def block_version(message: block_pb2.BlockVersion) -> Rest:
+    """A version of a block: Loci's own."""
+    rest = to_rest(message)
+    return rest | {
+        "metadata": rest["metadata"] or {},
+        "call_key": message.call_key or None,
+        "restored_version": message.restored_version or None,
+    }
+
+
 def tool(message: tool_pb2.Tool) -> Rest:
     """The reference's Tool: 18 fields."""
     rest = to_rest(message)

@@ -66,6 +66,9 @@ _BY_REASON: Mapping[str, Rule] = {
     "ARCHIVE_INVALID": Rule(422),
     "BLOCK_INVALID": Rule(422),
     "BLOCK_LABEL_TAKEN": Rule(409, final=True),
+    "BLOCK_NOTHING_TO_REDO": Rule(409, final=True),
+    "BLOCK_NOTHING_TO_UNDO": Rule(409, final=True),
+    "BLOCK_VERSION_CONFLICT": Rule(409, final=True),
     # Rejecting is what the operator or the client asked for; who wants to wait says so, and is not held to seconds.
     "CALLBACK_URL_INVALID": Rule(422),
     "CONVERSATION_BUSY": Rule(409, final=True, says="is currently being processed"),

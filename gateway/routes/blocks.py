@@ -1,24 +1,29 @@
 """Blocks on their own."""
 
 import asyncio
+import re
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
 from gateway import convert
 from gateway.agent_state import agent_state
 from gateway.bodies import blocks as bodies
+from gateway.bodies.common import Int32
 from gateway.body import JsonRoute
 from gateway.errors import InvalidRequest
-from gateway.params import BlockId, Cursor, Limit, Names, Order, one_page, page_size, unsupported
+from gateway.params import BlockId, Cursor, Limit, Names, Order, one_page, page_size
 from gateway.responses import json_response
 from gateway.routes.agents import Include, fetch_all
 from gateway.services import Loci
-from loci.memory.v1 import block_service_pb2
+from loci.memory.v1 import block_pb2, block_service_pb2
+
+IfMatch = Annotated[str | None, Header(description='A version, as ETag gives it: "7".')]
 
 router = APIRouter(prefix="/blocks", tags=["blocks"], route_class=JsonRoute)
 
-_AGENTS_AT_ONCE = 16
+_ETAG = re.compile(r'^\s*(?:W/)?"?(\d{1,18})"?\s*$')
 
 
 @router.post("")
@@ -45,23 +50,14 @@ async def list_blocks(
     label_search: str | None = None,
     description_search: str | None = None,
     value_search: str | None = None,
-    connected_to_agents_count_gt: int | None = None,
-    connected_to_agents_count_lt: int | None = None,
-    connected_to_agents_count_eq: Names = None,
+    connected_to_agents_count_gt: Int32 | None = None,
+    connected_to_agents_count_lt: Int32 | None = None,
+    connected_to_agents_count_eq: Annotated[list[Int32] | None, Query()] = None,
     tags: Names = None,
     match_all_tags: bool = False,
     show_hidden_blocks: bool = False,
 ) -> Response:
     """A page of blocks, oldest first."""
-    unsupported(
-        name=name,
-        project_id=project_id,
-        connected_to_agents_count_gt=connected_to_agents_count_gt,
-        connected_to_agents_count_lt=connected_to_agents_count_lt,
-        connected_to_agents_count_eq=connected_to_agents_count_eq,
-    )
-    if len(tags or ()) > 1 and not match_all_tags:
-        raise InvalidRequest("`tags`: with several tags, match_all_tags must be true", "query", "tags")
     if identity_id or identifier_keys:
         return json_response([])  # no block has one
     page = await loci.peers.call(
@@ -76,27 +72,46 @@ async def list_blocks(
             value_search=value_search,
             description_search=description_search,
             tags=tags,
+            match_any_tag=not match_all_tags,
             show_hidden=show_hidden_blocks,
             is_template=True if templates_only else None,
+            template_name=name,
+            project_id=project_id,
+            more_agents_than=connected_to_agents_count_gt,
+            fewer_agents_than=connected_to_agents_count_lt,
+            agent_counts=connected_to_agents_count_eq,
         ),
     )
     return json_response([convert.block(block) for block in page.blocks])
 
 
+@router.get("/count")
+async def count_blocks(loci: Loci) -> Response:
+    """How many blocks there are, hidden ones too."""
+    counted = await loci.peers.call(loci.peers.blocks.CountBlocks, block_service_pb2.CountBlocksRequest())
+    return json_response(counted.blocks)
+
+
 @router.get("/{block_id}")
 async def retrieve_block(block_id: BlockId, loci: Loci) -> Response:
-    """One block."""
-    request = block_service_pb2.GetBlockRequest(key=_key(block_id))
-    return json_response(convert.block((await loci.peers.call(loci.peers.blocks.GetBlock, request)).block))
+    """One block; its version is the answer's ETag."""
+    request = block_service_pb2.GetBlockRequest(key=block_key(block_id))
+    return tagged((await loci.peers.call(loci.peers.blocks.GetBlock, request)).block)
 
 
 @router.patch("/{block_id}")
-async def update_block(block_id: BlockId, body: bodies.UpdateBlock, loci: Loci) -> Response:
-    """Changes what the body names, for every agent that has the block."""
-    request = bodies.update_request(_key(block_id), body)
+async def update_block(block_id: BlockId, body: bodies.UpdateBlock, loci: Loci, if_match: IfMatch = None) -> Response:
+    """Changes what the body names, for every agent that has the block.
+
+    With the header If-Match, which takes a version as ETag gives it, only if the block is at that version (409).
+    """
+    expected = _version_in(if_match)
+    request = bodies.update_request(block_key(block_id), body)
     if request is None:
         return await retrieve_block(block_id, loci)
-    return json_response(convert.block((await loci.peers.call(loci.peers.blocks.UpdateBlock, request)).block))
+    if expected is not None:
+        request.expected_version = expected
+    return tagged((await loci.peers.call(loci.peers.blocks.UpdateBlock, request)).block)
 
 
 @router.delete("/{block_id}")
@@ -120,7 +135,7 @@ async def list_agents(
     """The agents that the block is attached to, in the order of attachment, the newest first."""
     peers = loci.peers
     asked = block_service_pb2.ListBlockAgentsRequest(block_id=block_id)
-    get = block_service_pb2.GetBlockRequest(key=_key(block_id))
+    get = block_service_pb2.GetBlockRequest(key=block_key(block_id))
     attached, _ = await asyncio.gather(
         peers.call(peers.blocks.ListBlockAgents, asked), peers.call(peers.blocks.GetBlock, get)
     )
@@ -133,5 +148,21 @@ async def list_agents(
     return json_response([agent_state(agent, models, shown) for agent in agents])
 
 
-def _key(block_id: str) -> block_service_pb2.BlockKey:
+def block_key(block_id: str) -> block_service_pb2.BlockKey:
+    """Names a block by its id."""
     return block_service_pb2.BlockKey(block_id=block_id)
+
+
+def tagged(block: block_pb2.Block, **more: object) -> Response:
+    """A block, and its version as the ETag."""
+    return json_response(convert.block(block) | more, headers={"etag": f'"{block.version}"'})
+
+
+def _version_in(if_match: str | None) -> int | None:
+    """The version in an If-Match header. Raises InvalidRequest."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    found = _ETAG.match(if_match)
+    if found is None:
+        raise InvalidRequest('`If-Match`: give a version as ETag does, such as "7"', "header", "if-match")
+    return int(found[1])
