@@ -48,9 +48,9 @@ FROM unnest($2::uuid[]) AS t (scope_id)
 LEFT JOIN memory.word_samples s ON s.organization_id = $1 AND s.scope_id = t.scope_id
 """
 _SHARES_AT_FIRST = """
-WITH some AS MATERIALIZED ({newest})
-SELECT term.lexeme, count(*)::float8 / (SELECT count(*) FROM some) AS share
-FROM unnest($4::text[], $5::text[]) AS term (lexeme, query) JOIN some ON some.words @@ term.query::tsquery
+WITH recent AS MATERIALIZED ({newest})
+SELECT term.lexeme, count(*)::float8 / (SELECT count(*) FROM recent) AS share
+FROM unnest($4::text[], $5::text[]) AS term (lexeme, query) JOIN recent ON recent.words @@ term.query::tsquery
 GROUP BY term.lexeme
 """
 
