@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from fastapi import FastAPI
 from letta_client import resources
-from letta_client.resources import agents, archives, blocks, conversations, models, passages, runs, steps
+from letta_client.resources import agents, archives, blocks, conversations, folders, models, passages, runs, steps
 
 from gateway.bootstrap import build
 from gateway.edge import canonical_path
@@ -28,6 +28,9 @@ WHOLE: list[ModuleType] = [
     blocks.blocks,
     blocks.agents,
     conversations.conversations,
+    folders.agents,
+    folders.files,
+    folders.folders,
     models.models,
     models.embeddings,
     passages,
