@@ -116,7 +116,9 @@ class Load:
         self._embedder.learn(texts, vectors)
         nearest = Nearest(vectors, NEAREST)
         begin = time.perf_counter()
-        await copy_passages(url, archive, self._corpus, passages, nearest)
+        # Apart from this loop, which has to answer pings.
+        copying = copy_passages(url, archive, self._corpus, passages, nearest)
+        await asyncio.to_thread(asyncio.run, copying)
         self._report.add("loaded in, s", time.perf_counter() - begin)
         await self._ask(agent_id, "hybrid", texts[:1])
         self._report.add("indexed in, s", await _settled(url))
