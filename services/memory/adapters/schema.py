@@ -248,7 +248,12 @@ passages = Table(
     ),
     Index("passages_by_creation", "organization_id", "archive_id", "created_at", "id"),
     Index("passages_by_id", "organization_id", "id"),
-    Index("passages_by_words", "words", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
+    Index(
+        "passages_by_words",
+        "words",
+        postgresql_using="gin",
+        postgresql_with={"fastupdate": "on", "gin_pending_list_limit": "512"},
+    ),
     Index(
         "passages_by_file",
         "organization_id",
