@@ -12,6 +12,13 @@ from starlette.requests import Request
 from gateway.services import caller_of
 from loci.agent.v1 import message_service_pb2
 
+_RETRIES = b"x-stainless-retry-count"
+
+
+def is_retry(request: Request) -> bool:
+    """Whether the SDK says that it repeats this request."""
+    return _count(dict(request.scope["headers"]).get(_RETRIES, b"")) >= 1
+
 
 async def retry_of(request: Request) -> message_service_pb2.Retry:
     """The keys of a request that is being served."""
@@ -33,7 +40,7 @@ def retry_keys(
     return message_service_pb2.Retry(
         idempotency_key=headers.get(b"idempotency-key", b"").decode("latin-1"),
         request_hash=request_hash(credential, user_id, method, path, body),
-        is_retry=_count(headers.get(b"x-stainless-retry-count", b"")) >= 1,
+        is_retry=_count(headers.get(_RETRIES, b"")) >= 1,
     )
 
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from gateway import convert
 from gateway.body import JsonRoute
 from gateway.convert import Rest
+from gateway.idempotency import is_retry
 from gateway.params import Cursor, FileId, FolderId, Limit, Order, page_size
 from gateway.responses import json_response
 from gateway.services import Loci
@@ -48,6 +49,7 @@ async def upload_file(
         name=name or part.name,
         media_type=part.media_type,
         on_duplicate=_ON_DUPLICATE[duplicate_handling],
+        is_retry=is_retry(request),
     )
     try:
         stored = await store(loci.peers, header, part.pieces)

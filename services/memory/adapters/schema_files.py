@@ -91,6 +91,7 @@ files = Table(
     Column("size", BigInteger, nullable=False),
     Column("sha256", LargeBinary, nullable=False),
     Column("upload_id", Uuid),
+    Column("tries", SmallInteger, nullable=False, server_default=text("0")),
     Column("status", SmallInteger, nullable=False, server_default=text("1")),
     Column("error", Text),
     _number("chunk_count", 0),

@@ -42,6 +42,7 @@ _EMBED_SECONDS = 60.0
 _TURN_SECONDS = 10.0
 # With growing pauses: about an hour.
 _MOST_FAILURES = 20
+_MOST_TRIES = 5
 # Repeating does not help until somebody does something.
 _FINAL = (InvalidArgument, NotFound, FailedPrecondition)
 
@@ -71,6 +72,9 @@ class Ingestion:
             if work is None or work.file.status is FileStatus.ERROR:
                 await self._remove(job.organization_id, folder_id, file_id)
                 return None
+            if work.file.status is not FileStatus.COMPLETED and _is_hopeless(job, work):
+                await self._give_up(job.organization_id, work, "could not be taken in; the server's log says why")
+                return None
             if work.file.status in (FileStatus.PENDING, FileStatus.PARSING):
                 await self._parse(job.organization_id, work)
             return await self._embed(job, folder_id, file_id)
@@ -98,7 +102,7 @@ class Ingestion:
             parsed = await self._pages(organization_id, work)
         except Unparsable as error:
             logger.info("a file cannot be parsed", extra={"file": str(file.id), "reason": error.message})
-            await self._store.give_up(organization_id, work, f"{file.name} cannot be read: {error.message}.")
+            await self._give_up(organization_id, work, f"cannot be read: {error.message}")
             return
         await self._store.finish_parsing(organization_id, work, parsed)
 
@@ -164,16 +168,23 @@ class Ingestion:
         failures = 1 if moved else job.failures + 1
         logger.warning("a file could not be embedded", extra={"file": str(work.file.id), "reason": error.reason})
         if isinstance(error, _FINAL) or failures >= _MOST_FAILURES:
-            sentence = f"{work.file.name} could not be embedded: {error.message}"
-            await self._store.give_up(job.organization_id, work, sentence)
-            await self._remove(job.organization_id, work.file.folder_id, work.file.id)
+            await self._give_up(job.organization_id, work, f"could not be embedded: {error.message}")
             return None
         await self._store.note(job.organization_id, work.file.id, f"trying again: {error.message}")
         return Later(pause_after(failures), failed=not moved)
 
+    async def _give_up(self, organization_id: UUID, work: Work, why: str) -> None:
+        await self._store.give_up(organization_id, work, f"{work.file.name} {why}")
+        await self._remove(organization_id, work.file.folder_id, work.file.id)
+
     async def _remove(self, organization_id: UUID, folder_id: UUID, file_id: UUID) -> None:
         while await self._store.remove_passages(organization_id, folder_id, file_id):
             pass
+
+
+def _is_hopeless(job: Job, work: Work) -> bool:
+    """Whether it failed as often as it may, or ended as many processes."""
+    return job.failures >= _MOST_FAILURES or (work.file.status is FileStatus.PARSING and work.tries >= _MOST_TRIES)
 
 
 def _words(chunks: Sequence[Chunk]) -> list[list[str]]:

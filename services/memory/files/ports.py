@@ -68,7 +68,7 @@ class Parser(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """Bytes that came whole. upload_id: where the parts are."""
+    """Bytes that came whole. upload_id: where the parts are; is_retry: see loci.memory.v1.UploadHeader."""
 
     id: UUID
     upload_id: UUID
@@ -77,18 +77,19 @@ class Upload:
     media_type: str
     size: int
     sha256: bytes
-    parts: int
+    is_retry: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A file as its job finds it. upload_id: None once it was parsed. embedding: of the folder, "" for none.
+    """A file as its job finds it. upload_id: None once it was parsed; tries: how often that was begun.
 
-    model: whose vectors the folder has; None before the first.
+    embedding: of the folder, "" for none; model: whose vectors it has, None before the first.
     """
 
     file: File
     upload_id: UUID | None
+    tries: int
     embedding: str
     model: EmbeddingModel | None
 

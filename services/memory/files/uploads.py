@@ -26,6 +26,7 @@ class Incoming:
     name: str
     media_type: str
     on_duplicate: OnDuplicate
+    is_retry: bool = False
 
 
 class Uploads:
@@ -64,6 +65,8 @@ class Uploads:
             return await self._files.get(organization_id, incoming.file_id, incoming.folder_id)
         except NotFound:
             named = await self._files.find(organization_id, incoming.folder_id, name)
+        if incoming.is_retry:
+            return None  # the bytes have a say
         if named is not None and incoming.on_duplicate is OnDuplicate.ERROR:
             raise name_taken(name)
         return named if incoming.on_duplicate is OnDuplicate.SKIP else None
@@ -89,7 +92,7 @@ class Uploads:
             media_type=media_type or _media_type(name, incoming.media_type, b""),
             size=size,
             sha256=digest.digest(),
-            parts=parts,
+            is_retry=incoming.is_retry,
         )
 
     def _too_large(self, name: str) -> InvalidArgument:

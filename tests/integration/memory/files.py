@@ -27,10 +27,16 @@ async def upload(
     media_type: str = "",
     file_id: str = "",
     on_duplicate: folder_pb.OnDuplicate.ValueType = folder_pb.ON_DUPLICATE_UNSPECIFIED,
+    is_retry: bool = False,
 ) -> folder_pb2.File:
     """The file as it is stored."""
     header = folder_pb.UploadHeader(
-        file_id=file_id, folder_id=folder_id, name=name, media_type=media_type, on_duplicate=on_duplicate
+        file_id=file_id,
+        folder_id=folder_id,
+        name=name,
+        media_type=media_type,
+        on_duplicate=on_duplicate,
+        is_retry=is_retry,
     )
 
     def parts() -> Iterator[folder_pb.UploadFileRequest]:

@@ -93,6 +93,14 @@ async def test_names_that_are_taken(memory: Memory) -> None:
     assert await upload(memory, folder_id, "report.txt", b"4", on_duplicate=folder_pb.ON_DUPLICATE_SKIP) == first
     with fails(AlreadyExists, "FILE_NAME_TAKEN"):
         await upload(memory, folder_id, "report.txt", b"5", on_duplicate=folder_pb.ON_DUPLICATE_ERROR)
+    # A client that repeats itself has the file already, if its bytes are the same.
+    assert await upload(memory, folder_id, "report.txt", b"3", is_retry=True) == third
+    refusing = folder_pb.ON_DUPLICATE_ERROR
+    assert await upload(memory, folder_id, "report.txt", b"3", is_retry=True, on_duplicate=refusing) == third
+    with fails(AlreadyExists, "FILE_NAME_TAKEN"):
+        await upload(memory, folder_id, "report.txt", b"other", is_retry=True, on_duplicate=refusing)
+    with fails(AlreadyExists, "FILE_NAME_TAKEN"):
+        await upload(memory, await new_folder(memory, "g"), "a.txt", b"a", file_id=third.id)
     new = await upload(memory, folder_id, "report.txt", b"six", on_duplicate=folder_pb.ON_DUPLICATE_REPLACE)
     assert (new.name, new.size) == ("f/report.txt", 3)
     with fails(NotFound, "FILE_NOT_FOUND"):

@@ -322,6 +322,26 @@ async def test_what_repeating_does_not_mend_is_given_up_at_once(
     assert (await read(memory, file)).status == status
 
 
+async def test_a_file_that_ends_every_process_is_given_up(memory: Memory) -> None:
+    folder_id = await new_folder(memory, "f")
+    file = await upload(memory, folder_id, "a.md", b"a kitten")
+    for _ in range(ingestion._MOST_TRIES):
+        dying = cast(IngestionStore, Dying(memory.stores.ingestion, [2], after=False))
+        with pytest.raises(Killed):
+            await run(memory, files_worker(memory, InProcess(), dying))
+        assert (await read(memory, file)).status == folder_pb2.FILE_STATUS_PARSING
+        await memory.pool.execute("UPDATE memory.jobs SET leased_until = now() - interval '1 second'")
+    await run(memory)
+    now = await read(memory, file)
+    assert (now.status, now.error) == (
+        folder_pb2.FILE_STATUS_ERROR,
+        "a.md could not be taken in; the server's log says why",
+    )
+    await memory.folders.RetryFile(folder_pb.RetryFileRequest(folder_id=folder_id, file_id=file.id))
+    await run(memory)
+    assert (await read(memory, file)).status == folder_pb2.FILE_STATUS_COMPLETED
+
+
 async def test_without_a_model_words_are_enough_and_a_refused_text_is_no_reason_to_give_up(memory: Memory) -> None:
     plain = await new_folder(memory, "plain", embedding="")
     file = await upload(memory, plain, "a.md", _LONG.encode())

@@ -51,7 +51,8 @@ SELECT true FROM gone
 """
 # What was parsed is not parsed again.
 _RETRY = """
-UPDATE memory.files SET status = CASE WHEN upload_id IS NULL THEN 3 ELSE 1 END, error = NULL, updated_at = now()
+UPDATE memory.files
+SET status = CASE WHEN upload_id IS NULL THEN 3 ELSE 1 END, error = NULL, tries = 0, updated_at = now()
 WHERE organization_id = $1 AND folder_id = $2 AND id = $3 AND status = 5 RETURNING id
 """
 

@@ -18,14 +18,14 @@ from services.memory.model import EmbeddingModel
 _PORTION = 1_000
 
 _WORK = f"""
-SELECT {FILE_COLUMNS}, f.upload_id, a.embedding, a.model_id, e.handle, e.dimensions
+SELECT {FILE_COLUMNS}, f.upload_id, f.tries, a.embedding, a.model_id, e.handle, e.dimensions
 FROM memory.files f {FILE_JOIN}
 JOIN memory.archives a ON a.organization_id = f.organization_id AND a.id = f.folder_id
 LEFT JOIN memory.embedding_models e ON e.id = a.model_id
 WHERE f.organization_id = $1 AND f.folder_id = $2 AND f.id = $3
 """
 _START = """
-UPDATE memory.files SET status = 2, error = NULL, updated_at = now()
+UPDATE memory.files SET status = 2, tries = tries + 1, error = NULL, updated_at = now()
 WHERE organization_id = $1 AND id = $2 AND status IN (1, 2) RETURNING id
 """
 _NO_PAGES = "DELETE FROM memory.file_pages WHERE organization_id = $1 AND file_id = $2"
@@ -115,7 +115,13 @@ class PostgresIngestion:
         model = None
         if row["model_id"] is not None:
             model = EmbeddingModel(id=row["model_id"], handle=row["handle"], dimensions=row["dimensions"])
-        return Work(file=file(row), upload_id=row["upload_id"], embedding=row["embedding"] or "", model=model)
+        return Work(
+            file=file(row),
+            upload_id=row["upload_id"],
+            tries=row["tries"],
+            embedding=row["embedding"] or "",
+            model=model,
+        )
 
     async def start_parsing(self, organization_id: UUID, file_id: UUID) -> None:
         async with self._pool.acquire() as connection, connection.transaction():

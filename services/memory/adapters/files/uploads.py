@@ -6,7 +6,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.errors import Aborted
+from services.common.errors import Aborted, AlreadyExists
 from services.memory.adapters.files.files import delete_file
 from services.memory.adapters.files.rows import FILE_COLUMNS, FILE_JOIN, file, no_such_folder
 from services.memory.adapters.jobs import add_job, withdraw_job
@@ -26,6 +26,12 @@ _KNOWN = f"SELECT {FILE_COLUMNS} FROM memory.files f {FILE_JOIN} WHERE f.organiz
 _NAMED = f"""
 SELECT {FILE_COLUMNS} FROM memory.files f {FILE_JOIN}
 WHERE f.organization_id = $1 AND f.folder_id = $2 AND f.name = $3
+"""
+_SAME = f"""
+SELECT {FILE_COLUMNS} FROM memory.files f {FILE_JOIN}
+WHERE f.organization_id = $1 AND f.folder_id = $2 AND f.original_name = $3 AND f.sha256 = $4
+    AND f.created_at > now() - interval '10 minutes'
+ORDER BY f.created_at DESC LIMIT 1
 """
 _TAKEN = "SELECT name FROM memory.files WHERE organization_id = $1 AND folder_id = $2 AND starts_with(name, $3)"
 _NEW = """
@@ -55,9 +61,9 @@ class PostgresUploads:
             if not await connection.fetchval(_FOLDER, organization_id, upload.folder_id):
                 raise no_such_folder(upload.folder_id)
             while True:
-                known = await connection.fetchrow(_KNOWN, organization_id, upload.id)
+                known = await _known(connection, organization_id, upload)
                 if known is not None:
-                    return file(known), False
+                    return known, False
                 name = upload.name
                 named = await connection.fetchrow(_NAMED, organization_id, upload.folder_id, name)
                 if named is not None:
@@ -87,6 +93,16 @@ class PostgresUploads:
         while (data := await self._pool.fetchval(_PART, organization_id, upload_id, part)) is not None:
             yield data
             part += 1
+
+
+async def _known(connection: Any, organization_id: UUID, upload: Upload) -> File | None:
+    """The file that this upload made already. Raises AlreadyExists for an id that is another file's."""
+    row = await connection.fetchrow(_KNOWN, organization_id, upload.id)
+    if row is None and upload.is_retry:
+        row = await connection.fetchrow(_SAME, organization_id, upload.folder_id, upload.name, upload.sha256)
+    if row is not None and row["folder_id"] != upload.folder_id:
+        raise AlreadyExists(f"the id file-{upload.id} is that of a file in another folder", reason="FILE_NAME_TAKEN")
+    return None if row is None else file(row)
 
 
 async def _free_name(connection: Any, organization_id: UUID, upload: Upload) -> str:

@@ -7,9 +7,11 @@ Stdin: a line of JSON (`format`, `cutting`), then the file's bytes. Stdout, line
 import contextlib
 import importlib
 import json
+import os
 import resource
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from services.memory.files.kinds import Cutting, Format
@@ -22,6 +24,10 @@ MEMORY_BYTES = 768 * 1024 * 1024
 
 
 def _limit() -> None:
+    # Whoever is served comes first; and where memory is short, this process is the one to go.
+    os.nice(10)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
     for what, value in (
         (resource.RLIMIT_CPU, CPU_SECONDS),
         (resource.RLIMIT_AS, MEMORY_BYTES),

@@ -23,6 +23,7 @@ def read(data: bytes) -> Iterator[str]:
         except pypdfium2.PdfiumError:
             continue  # one damaged page is no reason to lose the others
         found = found or bool(text.strip())
-        yield f"{text.rstrip()}\n\n"
+        # What PDFium gives for a hyphen at the end of a line.
+        yield text.replace("\ufffe", "-").rstrip() + "\n\n"
     if not found:
         raise Unreadable(f"there is no text on its pages ({len(document)}); pictures and scans are not read")

@@ -39,6 +39,8 @@ CREATE TABLE memory.files (
     sha256 bytea NOT NULL,
     -- Where its bytes are, until they are parsed: whoever parses after a crash begins with them.
     upload_id uuid,
+    -- How often its parsing was begun: whatever ends the process that parses shall not do so for ever.
+    tries smallint NOT NULL DEFAULT 0,
     status smallint NOT NULL DEFAULT 1,
     error text,
     chunk_count integer NOT NULL DEFAULT 0,
