@@ -11,6 +11,7 @@ import pytest
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
 from tests.integration.memory.harness import ConceptModels, Memory, embeddings, memory_service
+from tests.integration.memory.moving import SIZES, WORDS, Moving, archive_with
 
 
 @pytest.fixture(scope="module")
@@ -30,3 +31,11 @@ async def memory(memory_url: str, tmp_path: Path) -> AsyncIterator[Memory]:
         memory_service(memory_url, tmp_path, llm_channel=llm_channel, models=models) as service,
     ):
         yield service
+
+
+@pytest.fixture
+async def moving(memory: Memory) -> Moving:
+    """Six passages with vectors of EMBEDDING."""
+    memory.models.sizes = dict(SIZES)
+    await memory.pool.execute("DELETE FROM memory.jobs")
+    return await archive_with(memory, *(f"A {word} of mine." for word in WORDS), "A kitten sleeps.")
