@@ -197,6 +197,13 @@ class ScriptedPeers(
             raise NotFound(f"There is no model {request.handle}", reason="MODEL_NOT_FOUND")
         return model_service_pb2.GetEmbeddingModelResponse(model=model_pb2.EmbeddingModel(handle=request.handle))
 
+    async def Embed(self, request: model_service_pb2.EmbedRequest, context: Any) -> model_service_pb2.EmbedResponse:
+        """A direction for texts about cars, and one for all others."""
+        self._note("Embed")
+        about = [any(word in text for word in ("car", "automobile")) for text in request.texts]
+        vectors = [model_service_pb2.Vector(values=[1.0, 0.1] if each else [0.1, 1.0]) for each in about]
+        return model_service_pb2.EmbedResponse(vectors=vectors, dimensions=2)
+
     async def Generate(
         self, request: chat_service_pb2.GenerateRequest, context: Any
     ) -> chat_service_pb2.GenerateResponse:
