@@ -44,9 +44,10 @@ ORDER BY m.attached_at, m.folder_id
 _AGENTS = """
 SELECT agent_id FROM memory.agent_folders WHERE organization_id = $1 AND folder_id = $2 ORDER BY attached_at, agent_id
 """
+# Whoever deletes a file waits until it is open.
 _OLDEST = f"""
 SELECT f.id FROM memory.files f WHERE f.organization_id = $1 AND f.folder_id = $2 AND {HAS_TEXT}
-ORDER BY f.created_at, f.id LIMIT $3
+ORDER BY f.created_at, f.id LIMIT $3 FOR KEY SHARE
 """
 _OPEN_NOW = """
 SELECT a.file_id, d.name || '/' || f.name AS path, a.accessed_at
@@ -62,6 +63,7 @@ FROM memory.agent_folders m
 JOIN memory.folders d ON d.organization_id = m.organization_id AND d.id = m.folder_id
 JOIN memory.files f ON f.organization_id = m.organization_id AND f.folder_id = m.folder_id
 WHERE m.organization_id = $1 AND m.agent_id = $2 AND f.id = ANY($3::uuid[])
+FOR KEY SHARE OF f
 """
 # Those opened together count as opened one after the other.
 _OPEN = """
