@@ -105,7 +105,7 @@ def _options(address: str) -> list[tuple[str, Any]]:
         ("grpc.keepalive_time_ms", limits.KEEPALIVE_MS),
         ("grpc.keepalive_timeout_ms", limits.KEEPALIVE_TIMEOUT_MS),
         ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", limits.LEAST_PING_INTERVAL_MS),
+        ("grpc.http2.min_ping_interval_without_data_ms", limits.LEAST_PING_INTERVAL_MS),
         # A port in use is an error, never shared with whoever holds it.
         ("grpc.so_reuseport", 0),
     ]
