@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -50,7 +51,11 @@ class Writer:
             case 2:
                 name, arguments = "memory_replace", {"old_string": mine.pop(), "new_string": word}
             case _:
-                name, arguments, word = "core_memory_replace", {"old_content": f"\n{mine.pop(0)}", "new_content": ""}, ""
+                name, arguments, word = (
+                    "core_memory_replace",
+                    {"old_content": f"\n{mine.pop(0)}", "new_content": ""},
+                    "",
+                )
         mine += [word] if word else []
         return ToolCall(
             organization_id=ORGANIZATION,
@@ -119,7 +124,7 @@ async def test_no_edit_of_fifty_thousand_is_lost(memory_url: str) -> None:
                 block_id,
             )
             value, keys = "start", list[str]()
-            for before, row in zip(rows, rows[1:], strict=False):
+            for before, row in pairwise(rows):
                 assert row["version"] == before["version"] + 1
                 assert row["created_at"] > before["created_at"]
                 operation = Operation.SET

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from dataclasses import replace
 from datetime import datetime
@@ -128,11 +129,59 @@ async def test_a_patch_on_several_blocks_is_one_change(memory: Memory) -> None:
     assert [one.value for one in await memory.history(before["notes"].id)] == ["n"]
 
 
+LONG = "x" * 20
+# Every tool that changes a block, each time to a value that is too long.
+EDITS: list[tuple[str, dict[str, Any]]] = [
+    ("core_memory_append", {"label": "human", "content": LONG}),
+    ("core_memory_replace", {"label": "human", "old_content": "old", "new_content": LONG}),
+    ("memory_insert", {"label": "human", "new_string": LONG}),
+    ("memory_replace", {"label": "human", "old_string": "old", "new_string": LONG}),
+    ("memory_rethink", {"label": "human", "new_memory": LONG}),
+    ("rethink_memory", {"target_block_label": "human", "new_memory": LONG}),
+    ("rethink_user_memory", {"new_memory": LONG}),
+    ("memory_apply_patch", {"label": "human", "patch": f"-old\n+{LONG}"}),
+    ("memory_apply_patch", {"label": "", "patch": f"*** Update Block: human\n-old\n+{LONG}"}),
+    ("memory", {"command": "str_replace", "path": "human", "old_string": "old", "new_string": LONG}),
+    ("memory", {"command": "insert", "path": "human", "insert_text": LONG}),
+]
+RENAMES: list[tuple[str, dict[str, Any]]] = [
+    ("memory_apply_patch", {"label": "", "patch": "*** Update Block: human\n*** Move to: person"}),
+    ("memory_apply_patch", {"label": "", "patch": "*** Delete Block: human"}),
+    ("memory", {"command": "rename", "old_path": "human", "new_path": "person"}),
+    ("memory", {"command": "rename", "path": "human", "description": "d"}),
+    ("memory", {"command": "delete", "path": "human"}),
+]
+
+
+async def test_no_tool_exceeds_a_limit_or_touches_what_is_read_only(memory: Memory) -> None:
+    agent = await memory.agent_with(human="old")
+    key = block_pb.BlockKey(agent_label=block_pb.AgentLabel(agent_id=agent, label="human"))
+    for name, draft in (("limit", block_pb.BlockDraft(limit=10)), ("read_only", block_pb.BlockDraft(read_only=True))):
+        request = block_pb.UpdateBlockRequest(key=key, block=draft)
+        request.update_mask.paths.append(name)
+        before = (await memory.blocks.UpdateBlock(request)).block
+        for tool, arguments in EDITS if name == "limit" else EDITS + RENAMES:
+            told = await memory.apply(agent, tool, **arguments)
+            assert told.is_error, (tool, arguments)
+            expected = r"would be 2\d characters long, and its limit is 10" if name == "limit" else "read-only"
+            assert re.search(expected, told.tool_return), told.tool_return
+            assert await memory.read(agent) == {"human": before}
+    long = "x" * 100_001
+    for tool, arguments in (
+        ("memory", {"command": "create", "path": "new", "file_text": long}),
+        ("memory_apply_patch", {"label": "", "patch": f"*** Add Block: new\n+{long}"}),
+    ):
+        told = await memory.apply(agent, tool, **arguments)
+        assert told.is_error
+        assert "100001 characters long, its limit is 100000" in told.tool_return
+    assert list(await memory.read(agent)) == ["human"]
+
+
 async def test_the_tool_for_everything(memory: Memory) -> None:
     agent, conversation = await memory.agent_with(human="Rome", own="o"), f"conv-{uuid4()}"
     await memory.isolate(agent, conversation, "own")
 
-    async def five(command: str, key: str, **arguments: str) -> agent_pb.ApplyToolResponse:
+    async def five(command: str, key: str, **arguments: Any) -> agent_pb.ApplyToolResponse:
         """The same call several times at once."""
         calls = (
             memory.apply(agent, "memory", call_key=key, conversation_id=conversation, command=command, **arguments)
