@@ -44,7 +44,7 @@ WITH added AS (
         id uuid, text text, tags text[], metadata jsonb, words text, word_count integer,
         created_at timestamptz)
     ON CONFLICT (organization_id, archive_id, id) DO NOTHING
-    RETURNING id, tags, word_count, created_at, updated_at
+    RETURNING id, tags, metadata, word_count, created_at, updated_at
 ), tagged AS (
     INSERT INTO memory.passage_tags (organization_id, archive_id, passage_id, tag)
     SELECT $1, $2, added.id, tag FROM added CROSS JOIN unnest(added.tags) AS tag
@@ -59,7 +59,7 @@ WITH added AS (
     WHERE a.organization_id = $1 AND a.id = $2 AND {_FITS.format(model="$6", embedding="$9")}
     RETURNING a.id
 )
-SELECT added.id, added.created_at, added.updated_at, EXISTS (SELECT FROM counted) AS fits FROM added
+SELECT added.id, added.metadata, added.created_at, added.updated_at, EXISTS (SELECT FROM counted) AS fits FROM added
 """
 
 _UPDATE_COUNT = f"""
@@ -95,10 +95,8 @@ async def insert_passages(
     connection: Any, organization_id: UUID, user_id: UUID, new: NewPassages
 ) -> dict[UUID, Passage]:
     """Stores those whose ids are new, and returns them. Raises ArchiveChanged."""
-    values = _values(new) if len(new.drafts) < _MANY else await asyncio.to_thread(_values, new)
-    lexemes = _lexemes(organization_id, new.archive_id)
-    model_id = None if new.embedded.model is None else new.embedded.model.id
-    drafts, ids, vectors = values
+    drafts, ids, vectors = _values(new) if len(new.drafts) < _MANY else await asyncio.to_thread(_values, new)
+    embedded = new.embedded
     try:
         added = await connection.fetch(
             _INSERT,
@@ -106,34 +104,38 @@ async def insert_passages(
             new.archive_id,
             user_id,
             drafts,
-            lexemes,
-            model_id,
+            _lexemes(organization_id, new.archive_id),
+            None if embedded.model is None else embedded.model.id,
             ids,
             vectors,
-            new.embedded.embedding,
+            embedded.embedding,
         )
     except asyncpg.ForeignKeyViolationError:
         raise ArchiveChanged from None  # deleted meanwhile
     if added and not added[0]["fits"]:
         raise ArchiveChanged
-    times = {row["id"]: row for row in added}
-    with_vector = set(ids)
+    drafted, with_vector = {draft.id: draft for draft in new.drafts}, set(ids)
     return {
-        draft.id: Passage(
-            id=draft.id,
-            archive_id=new.archive_id,
-            text=draft.text,
-            tags=draft.tags,
-            metadata=draft.metadata,
-            embedding=new.embedded.embedding if draft.id in with_vector else None,
-            created_by_id=user_id,
-            last_updated_by_id=user_id,
-            created_at=times[draft.id]["created_at"],
-            updated_at=times[draft.id]["updated_at"],
+        row["id"]: _stored(
+            drafted[row["id"]], row, new.archive_id, user_id, embedded.embedding if row["id"] in with_vector else None
         )
-        for draft in new.drafts
-        if draft.id in times
+        for row in added
     }
+
+
+def _stored(draft: PassageDraft, row: Any, archive_id: UUID, user_id: UUID, embedding: str | None) -> Passage:
+    return Passage(
+        id=draft.id,
+        archive_id=archive_id,
+        text=draft.text,
+        tags=draft.tags,
+        metadata=row["metadata"],
+        embedding=embedding,
+        created_by_id=user_id,
+        last_updated_by_id=user_id,
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )
 
 
 async def replace_text(
