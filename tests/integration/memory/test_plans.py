@@ -98,14 +98,26 @@ async def test_reading_a_memory(memory: Memory, memory_url: str, agent: UUID) ->
 
 
 async def test_what_an_edit_reads(memory: Memory, memory_url: str, agent: UUID) -> None:
-    """Before every edit by a tool, with the generic plan."""
+    """Before every edit by a tool, with the generic plan; each of several looks goes down the indexes."""
     await memory.apply(f"agent-{agent}", "core_memory_append", label="human", content="x")
     await memory.counted()
     [statement] = [text for text in memory.counter.texts if "FROM memory.agent_blocks" in text]
-    values = f"'{memory.caller.organization_id}', '{agent}', 'key', 'human', '{uuid4()}'"
-    found = await plan(memory_url, statement, "uuid, uuid, text, text, uuid", values, mode="force_generic_plan")
+    looks = (f"'{{{agent},{uuid4()}}}'", "'{key,other}'", "'{human,human}'", f"'{{{uuid4()},NULL}}'")
+    values = ", ".join((f"'{memory.caller.organization_id}'", *looks))
+    found = await plan(memory_url, statement, "uuid, text[], text[], text[], text[]", values, mode="force_generic_plan")
     assert read_whole(found) == set(), found
-    assert re.search(r"Index Cond: .*\(conversation_id = \$5\)", found), found
+    assert re.search(r"Index Cond: .*\(conversation_id = look\.conversation_id\)", found), found
+
+
+async def test_what_an_edit_writes(memory: Memory, memory_url: str, agent: UUID) -> None:
+    """Edits of several blocks, with the generic plan."""
+    await memory.apply(await memory.agent_with(human="h"), "core_memory_append", label="human", content="x")
+    await memory.counted()
+    [statement] = [text for text in memory.counter.texts if "WITH wanted AS" in text]
+    values = ", ".join((f"'{memory.caller.organization_id}'", *("'{}'" for _ in range(17))))
+    types = ", ".join(("uuid", *("text[]" for _ in range(17))))
+    found = await plan(memory_url, statement, types, values, mode="force_generic_plan")
+    assert read_whole(found) == set(), found
 
 
 @pytest.mark.parametrize("tags", [[], ["tag7"]])
