@@ -28,7 +28,8 @@ _BULK_BATCH = 5_000
 _MIB = 1 << 20
 
 _STATE = """
-SELECT coalesce(i.indisvalid, false) AS valid, greatest(c.reltuples, 0)::bigint AS vectors,
+SELECT coalesce(i.indisvalid, false) AS valid, NOT coalesce(i.indisvalid, true) AS broken,
+    greatest(c.reltuples, 0)::bigint AS vectors,
     pg_has_role(t.relowner, 'USAGE') AS buildable,
     (SELECT count(*) FROM (SELECT FROM {table} WHERE model_id = {model} AND waiting LIMIT {most}) w) AS waiting
 FROM pg_catalog.pg_class t
@@ -78,24 +79,29 @@ class VectorIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """vectors: about how many the index holds; waiting: how many do not, counted up to a little over LEAST_VECTORS."""
+    """vectors: about how many the index holds; waiting: how many do not, counted up to a little over LEAST_VECTORS.
+
+    broken: there is one that is being built, or was when its builder died. buildable: this role may build one.
+    """
 
     valid: bool = False
+    broken: bool = False
     vectors: int = 0
     waiting: int = 0
     buildable: bool = False
 
     @property
     def overdue(self) -> bool:
-        """Whether there is work for `tend`."""
-        return self.waiting > (MOST_WAITING if self.valid else LEAST_VECTORS)
+        """Whether there is work for `tend`, as far as this tells: where an index was removed, nothing waits."""
+        return self.broken or self.waiting > (MOST_WAITING if self.valid else LEAST_VECTORS)
 
 
 async def read_state(executor: Any, index: VectorIndex) -> IndexState:
     """What there is now; a few milliseconds at most."""
     row = await executor.fetchrow(index.sql(_STATE, most=LEAST_VECTORS + 1))
-    vectors = row["vectors"] if row["valid"] else 0
-    return IndexState(valid=row["valid"], vectors=vectors or 0, waiting=row["waiting"], buildable=row["buildable"])
+    # What a statistic does not know yet, is more than an index is built for.
+    vectors = (row["vectors"] or LEAST_VECTORS) if row["valid"] else 0
+    return IndexState(row["valid"], row["broken"], vectors, row["waiting"], row["buildable"])
 
 
 async def tend(url: str, index: VectorIndex, *, memory_mib: int) -> bool:
@@ -112,12 +118,8 @@ async def tend(url: str, index: VectorIndex, *, memory_mib: int) -> bool:
         # A session that waited would hold a snapshot, for which a concurrent build would wait in turn.
         if not await connection.fetchval("SELECT pg_try_advisory_lock(hashtextextended($1, 0))", _qualified(index)):
             return False
-        while (state := await read_state(connection, index)).overdue:
-            if not state.buildable:
-                logger.warning("the role of the database does not own %s: no index of its vectors", index.table)
-                break
-            if not await _step(connection, index, state, memory_mib):
-                break
+        while await _step(connection, index, await read_state(connection, index), memory_mib):
+            pass
     finally:
         await connection.close()
     return True
@@ -125,7 +127,16 @@ async def tend(url: str, index: VectorIndex, *, memory_mib: int) -> bool:
 
 async def _step(connection: asyncpg.Connection, index: VectorIndex, state: IndexState, memory_mib: int) -> bool:
     """Whether something was done."""
+    if not state.buildable:
+        logger.warning("the role of the database does not own %s: no index of its vectors", index.table)
+        return False
+    if state.valid and not state.overdue:
+        return False
+    # What waits does not tell: a build that was cut off has taken it in.
     waiting, vectors = await connection.fetchrow(index.sql(_COUNT))
+    if not state.valid and vectors <= LEAST_VECTORS:
+        await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {_qualified(index)}")
+        return False
     # Vector by vector an index takes thrice the time, or more, of one that is built from the beginning.
     if state.valid and waiting <= vectors - waiting:
         return await _take_in(connection, index, _BATCH, batches=_BATCHES)

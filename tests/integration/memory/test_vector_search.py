@@ -205,9 +205,8 @@ async def test_the_index_is_asked_for_and_built_again_when_it_is_broken(
     await superuser.execute(
         "UPDATE pg_index SET indisvalid = false WHERE indexrelid = $1::text::regclass", f"memory.{index.name}"
     )
-    await superuser.execute("UPDATE memory.passage_vectors SET waiting = true WHERE model_id = $1", model.id)
+    assert (await read_state(memory.pool, index)).overdue
     lock = "SELECT pg_advisory_lock(hashtextextended($1, 0))"
-    await superuser.execute("SELECT 1")
     await superuser.fetchval(lock, f"memory.{index.name}")
     job = Job(id=uuid4(), organization_id=few.organization_id, kind=INDEX_JOB, subject=str(model.id))
     indexing = VectorIndexing(memory.pool, memory.url, memory_mib=64)
@@ -223,4 +222,8 @@ async def test_the_index_is_asked_for_and_built_again_when_it_is_broken(
 
     assert await indexing.handle(job) is None
     assert (await read_state(memory.pool, index)).valid
+    await superuser.execute(f"DROP INDEX memory.{index.name}")
+    await search()
+    assert await worker.run_one()
+    assert (await read_state(memory.pool, index)).valid, "also where somebody has removed it, and nothing waits"
     await superuser.close()

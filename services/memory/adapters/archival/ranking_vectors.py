@@ -90,7 +90,7 @@ class VectorRanking:
         """See `ports.Rankings`."""
         indexed, large = 0, part.passages > most_read(model.dimensions)
         if large:
-            indexed = (await self._indexes.state(organization_id, model)).vectors
+            indexed = (await self._indexes.state(organization_id, model, part.passages)).vectors
         async with self._vectors.acquire() as connection, connection.transaction(readonly=True):
             search = _Search(
                 connection, part, model, wanted, (organization_id, part.archive_ids, encode(vector), limit)

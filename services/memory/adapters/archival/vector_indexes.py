@@ -1,18 +1,21 @@
 """The indexes of passages' vectors: what is known of them, and the job that keeps them."""
 
 import asyncio
+import math
 import time
 from uuid import UUID
 
 import asyncpg
 
-from services.common.vector_indexes import IndexState, VectorIndex, read_state, tend
+from services.common.vector_indexes import LEAST_VECTORS, IndexState, VectorIndex, read_state, tend
 from services.memory.adapters.jobs import add_job
 from services.memory.jobs.queue import Job, Later
 from services.memory.model import EmbeddingModel
 
 INDEX_JOB = "vector_index"
 _KNOWN_SECONDS = 5.0
+# An index that is missing may be under way, or not be wanted after all: passages may have no vectors yet.
+_ASKED_SECONDS = 60.0
 _ELSEWHERE_SECONDS = 15.0
 _DIMENSIONS = "SELECT dimensions FROM memory.embedding_models WHERE id = $1"
 
@@ -29,9 +32,10 @@ class VectorIndexes:
         self._pool = pool
         self._known_seconds = known_seconds
         self._known: dict[int, tuple[float, IndexState]] = {}
+        self._ask_again: dict[int, float] = {}
 
-    async def state(self, organization_id: UUID, model: EmbeddingModel) -> IndexState:
-        """At most a few seconds old; the job, if there is need of it, is the organization's."""
+    async def state(self, organization_id: UUID, model: EmbeddingModel, passages: int) -> IndexState:
+        """At most a few seconds old; the job, if a search among `passages` needs it, is the organization's."""
         index = index_of(model.id, model.dimensions)
         if not index.possible:
             return IndexState()
@@ -40,9 +44,19 @@ class VectorIndexes:
             return state
         state = await read_state(self._pool, index)
         self._known[model.id] = time.monotonic() + self._known_seconds, state
-        if state.overdue and state.buildable:
+        if self._is_due(model.id, state, passages):
             await add_job(self._pool, organization_id, INDEX_JOB, str(model.id))
         return state
+
+    def _is_due(self, model_id: int, state: IndexState, passages: int) -> bool:
+        if state.valid and state.buildable:
+            return state.overdue
+        now = time.monotonic()
+        if passages <= LEAST_VECTORS or now < self._ask_again.get(model_id, 0.0):
+            return False
+        # A job that may not build says so in the log, once.
+        self._ask_again[model_id] = now + _ASKED_SECONDS if state.buildable else math.inf
+        return True
 
 
 class VectorIndexing:
