@@ -7,6 +7,7 @@ from gateway.bodies.searches import SearchMessages
 from gateway.body import JsonRoute
 from gateway.convert import Rest, moment
 from gateway.messages import message, message_type
+from gateway.passages import without_vectors
 from gateway.responses import json_response
 from gateway.services import Loci
 from gateway.spoken import Spoken
@@ -25,7 +26,7 @@ async def search(body: SearchMessages, loci: Loci) -> Response:
     found = await loci.peers.call(loci.peers.messages.SearchMessages, body.request(), timeout=_SEARCH_SECONDS)
     spoken = Spoken()
     results = [_result(hit, shown) for hit in found.hits for shown in spoken.whole(hit.message) if _is_shown(shown)]
-    return json_response(results[: body.limit])
+    return json_response(results[: body.limit], headers=without_vectors(found.without_vectors))
 
 
 @router.post("/agents/messages/search")

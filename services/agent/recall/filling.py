@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, groupby
+from itertools import groupby
 from uuid import UUID
 
 from services.agent.messages import Message
@@ -26,10 +26,14 @@ EMBED_SECONDS = 20.0
 # A conversation is read when it has been quiet for so long, or has not been read for so much longer.
 _QUIET_SECONDS, _LONGEST_SECONDS = 2.0, 10.0
 _POLL_SECONDS = 1.0
-# Logs, and messages of each, in one round.
+# Most messages a second: what was there before there were vectors is not all paid for at once.
+_MOST_PER_SECOND = 100
+# Logs of one round, and messages of each; and what is embedded of one model's by one call.
 _LOGS, _MESSAGES = 32, 32
-# Logs that a model refused so often are passed over; another failure is tried again for ever.
-_PATIENCE = 5
+_TEXTS, _CHARACTERS = 128, 200_000
+# Calls by which it is found out what a model refuses. Logs of which it refuses all so often are passed over; another
+# failure is tried again for ever.
+_MOST_CALLS, _PATIENCE = 40, 5
 # Conversations that were heard of and not read yet; the sweep finds the others.
 _MOST_HEARD = 10_000
 # Work that no user waits for.
@@ -61,31 +65,27 @@ class Filler:
     async def run(self) -> None:
         """Works until cancelled, less the more turns are driven."""
         while True:
-            begun, worked = time.monotonic(), False
+            begun, read = time.monotonic(), 0
             try:
-                worked = await self.round()
+                read = await self.round()
             except Exception:  # noqa: BLE001
                 # The supervisor of vectors: a database that is away comes back, and marks wait there.
                 _log.exception("messages could not be read for vectors")
             took = time.monotonic() - begun
-            await asyncio.sleep(took * (1 + self._load()) if worked else _POLL_SECONDS * random.uniform(0.5, 1.5))
+            pause = max(took * (1 + self._load()), read / _MOST_PER_SECOND - took)
+            await asyncio.sleep(pause if read else _POLL_SECONDS * random.uniform(0.5, 1.5))
 
-    async def round(self) -> bool:
-        """Reads some logs further; whether there were any."""
+    async def round(self) -> int:
+        """Reads some logs further; how many messages that were."""
         quiet = self._quiet(time.monotonic())
         for conversation in quiet:
             del self._heard[conversation]
-        logs = dict.fromkeys(await self._store.logs_of(quiet) if quiet else ())
+        heard = await self._store.logs_of(quiet) if quiet else ()
         if len(self._waiting) < _LOGS and (page := await self._store.sweep()) is not None:
             self._waiting |= dict.fromkeys(page.due)
-        for key in list(self._waiting)[: max(_LOGS - len(logs), 0)]:
-            del self._waiting[key]
-            logs[key] = None
-        # What more was heard of at once than fits in a round.
-        self._waiting = dict.fromkeys(chain(list(logs)[_LOGS:], self._waiting))
-        if logs:
-            await self.read(list(logs)[:_LOGS])
-        return bool(logs)
+        logs = list(dict.fromkeys([*heard, *self._waiting]))
+        self._waiting = dict.fromkeys(logs[_LOGS:])
+        return await self.read(logs[:_LOGS]) if logs else 0
 
     def _quiet(self, now: float) -> list[tuple[UUID, UUID]]:
         return [
@@ -94,35 +94,39 @@ class Filler:
             if now - last >= _QUIET_SECONDS or now - first >= _LONGEST_SECONDS
         ]
 
-    async def read(self, logs: Sequence[LogKey]) -> None:
-        """Takes logs and makes vectors of what comes next in them. What fails stops no other model or tenant."""
+    async def read(self, logs: Sequence[LogKey]) -> int:
+        """Takes logs and makes vectors of what comes next in them; how many messages that were.
+
+        What fails stops no other model or tenant.
+        """
         taken = await self._store.take(logs)
-        if not taken:
-            return
-        messages = await self._store.messages(taken, _MESSAGES)
+        messages = await self._store.messages(taken, _MESSAGES) if taken else {}
         groups = [self._fill(*group, messages) for group in _by_model(taken)]
-        failures = [each for each in await asyncio.gather(*groups, return_exceptions=True) if each is not None]
-        # More may come: those are looked at once more.
-        for log in taken:
-            if len(messages.get(log.key, ())) == _MESSAGES:
-                self._waiting[log.key] = None
-        for failure in failures:
-            raise failure
+        done = await asyncio.gather(*groups, return_exceptions=True)
+        for failure in done:
+            if isinstance(failure, BaseException):
+                raise failure
+        return sum(each for each in done if isinstance(each, int))
 
     async def _fill(
         self, organization_id: UUID, handle: str, logs: Sequence[Taken], messages: Mapping[LogKey, Sequence[Message]]
-    ) -> None:
+    ) -> int:
         context = CallContext(organization_id, _NOBODY, "agent", AUDIENCE)
-        texts = {
-            message.id: text for log in logs for message in messages.get(log.key, ()) if (text := to_embed(message))
-        }
+        some = _some(logs, messages)
         try:
             with use_context(context, signer=self._signer):
+                texts = {message.id: text for read in some.values() for message, text in read if text}
                 vectors = await self._embed(handle, texts, give_up=all(log.failures >= _PATIENCE for log in logs))
-            await self._store.store(handle, [_done(log, messages.get(log.key, ()), vectors) for log in logs])
+            await self._store.store(handle, [_done(log, some[log.key], vectors) for log in logs])
         except LociError as error:
             _log.warning("%s made no vectors: %s", handle, error.message)
             await self._store.fail(logs)
+            return 0
+        for log in logs:
+            # More may come: it is looked at once more.
+            if len(some[log.key]) == _MESSAGES or len(some[log.key]) < len(messages.get(log.key, ())):
+                self._waiting[log.key] = None
+        return sum(map(len, some.values()))
 
     async def _embed(self, handle: str, texts: Mapping[UUID, str], *, give_up: bool) -> dict[UUID, list[float]]:
         """Vectors by message; of what the model alone refuses there is none, it is found by its words.
@@ -130,23 +134,39 @@ class Filler:
         Raises InvalidArgument when it refuses everything, unless it is time to `give_up`.
         """
         vectors: dict[UUID, list[float]] = {}
-        refusal = None
-        for some in [texts] if len(texts) <= 1 else [texts, *({key: text} for key, text in texts.items())]:
-            if not some:
-                break
+        refusal: InvalidArgument | None = None
+        parts, calls = [list(texts)] if texts else [], 0
+        while parts and calls < _MOST_CALLS:
+            part, calls = parts.pop(), calls + 1
             try:
-                made = await self._embedder.embed(handle, list(some.values()), EMBED_SECONDS)
+                made = await self._embedder.embed(handle, [texts[message_id] for message_id in part], EMBED_SECONDS)
             except InvalidArgument as error:
-                refusal = error
-                continue
-            vectors |= _unit(zip(some, made, strict=True))
-            if len(some) == len(texts):
-                break
-        if refusal is not None and not vectors and not give_up:
+                refusal, half = error, len(part) // 2
+                parts += [part[half:], part[:half]] if half else []
+            else:
+                vectors |= _unit(zip(part, made, strict=True))
+        if refusal is not None and not give_up and (parts or not vectors):
             raise refusal
         for message_id in texts.keys() - vectors.keys():
             _log.warning("%s has no vector for message-%s", handle, message_id)
         return vectors
+
+
+def _some(
+    logs: Sequence[Taken], messages: Mapping[LogKey, Sequence[Message]]
+) -> dict[LogKey, list[tuple[Message, str]]]:
+    """What of the logs is embedded now, at least one message of the first, in order: messages with their texts."""
+    some: dict[LogKey, list[tuple[Message, str]]] = {}
+    texts, characters = 0, 0
+    for log in logs:
+        some[log.key] = []
+        for message in messages.get(log.key, ()):
+            text = to_embed(message)
+            texts, characters = texts + bool(text), characters + len(text)
+            if texts > _TEXTS or (characters > _CHARACTERS and texts > 1):
+                break
+            some[log.key].append((message, text))
+    return some
 
 
 def _by_model(taken: Sequence[Taken]) -> list[tuple[UUID, str, list[Taken]]]:
@@ -156,9 +176,9 @@ def _by_model(taken: Sequence[Taken]) -> list[tuple[UUID, str, list[Taken]]]:
     return [(*key, list(logs)) for key, logs in groupby(sorted(taken, key=model), key=model)]
 
 
-def _done(log: Taken, messages: Sequence[Message], vectors: Mapping[UUID, Sequence[float]]) -> Done:
-    mine = {message.id: vectors[message.id] for message in messages if message.id in vectors}
-    return Done(log, messages[-1].seq if messages else log.seq, mine)
+def _done(log: Taken, read: Sequence[tuple[Message, str]], vectors: Mapping[UUID, Sequence[float]]) -> Done:
+    mine = {message.id: vectors[message.id] for message, _ in read if message.id in vectors}
+    return Done(log, read[-1][0].seq if read else log.seq, mine)
 
 
 def _unit(vectors: Iterable[tuple[UUID, Sequence[float]]]) -> dict[UUID, list[float]]:

@@ -77,10 +77,12 @@ async def test_results_are_of_the_four_shapes(edge: Edge, backend: Backend) -> N
 
 
 async def test_older_clients_and_tools(edge: Edge, backend: Backend) -> None:
-    backend.on("SearchMessages", lambda _: wire.SearchMessagesResponse(hits=HITS))
+    found = wire.SearchMessagesResponse(hits=HITS, without_vectors=["loci/hash"])
+    backend.on("SearchMessages", lambda _: found)
     for path in ("/v1/agents/messages/search", "/v1/messages/search/"):
         body = {"query": "car", "limit": 1, "roles": ["tool"], "agent_id": AGENT_ID, "conversation_id": "default"}
         answer = await edge.http.post(path, json={**body, "limit": 9})
+        assert answer.headers["x-loci-without-vectors"] == "loci/hash"
         assert answer.json()[-1] == {
             "message_type": "tool_return_message",
             "message_id": "message-6",
