@@ -5,7 +5,7 @@ the parts and gone with the commit, has the parts swept when no agent follows.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from services.agent.admin.base_tools import (
     without_approval,
 )
 from services.agent.admin.catalogues import Catalogues, together, with_their_approvals
+from services.agent.admin.described import Described, NewAgent
 from services.agent.admin.drafts import AgentDraft, check
 from services.agent.admin.ports_admin import (
     AgentList,
@@ -30,7 +31,6 @@ from services.agent.admin.ports_admin import (
     ModelCatalogue,
     ToolCatalogue,
 )
-from services.agent.messages import Message
 from services.agent.refusals import Refused
 from services.common.context import CallContext
 from services.common.errors import (
@@ -46,34 +46,6 @@ from services.common.paging import PageOf
 _ATTEMPTS = 10
 # With these the memory service has made nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewAgent:
-    """A request for an agent. `blocks` are drafts as the memory service takes them, with ids.
-
-    include_base_tool_rules: None for what is usual for the agent type. messages: what it begins with, without a run.
-    """
-
-    agent_id: UUID
-    draft: AgentDraft
-    blocks: Sequence[Any] = ()
-    block_ids: tuple[UUID, ...] = ()
-    folder_ids: tuple[UUID, ...] = ()
-    tool_names: tuple[str, ...] = ()
-    include_base_tools: bool = True
-    include_base_tool_rules: bool | None = None
-    messages: tuple[Message, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """An agent with its blocks, tools and folders, as their services gave them."""
-
-    agent: Agent
-    blocks: Sequence[Any] = ()
-    tools: Sequence[Any] = ()
-    folders: Sequence[Any] = ()
 
 
 class Administration:

@@ -3,10 +3,11 @@
 from uuid import UUID
 
 from services.agent.admin import agents
-from services.agent.admin.administration import Administration, Described
+from services.agent.admin.administration import Administration
 from services.agent.admin.agents import AgentSettings
 from services.agent.admin.base_tools import FILE_TOOLS
 from services.agent.admin.catalogues import Catalogues, with_their_approvals
+from services.agent.admin.described import Described
 from services.agent.admin.ports_admin import AgentMemories, AgentStore
 from services.common.context import CallContext
 

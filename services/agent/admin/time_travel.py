@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from services.agent.admin import conversations
-from services.agent.admin.administration import Administration, Described
+from services.agent.admin.administration import Administration
 from services.agent.admin.checkpoints import Checkpoint, CheckpointRef, with_edits
 from services.agent.admin.conversation_administration import ConversationAdministration, DescribedConversation
+from services.agent.admin.described import Described
 from services.agent.admin.drafts import AgentDraft, check
 from services.agent.admin.ports_admin import AgentStore
 from services.agent.admin.ports_checkpoints import (

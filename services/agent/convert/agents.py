@@ -8,8 +8,8 @@ import orjson
 
 from loci.agent.v1 import agent_pb2, agent_service_pb2
 from loci.memory.v1 import block_service_pb2
-from services.agent.admin.administration import Described, NewAgent
 from services.agent.admin.agents import AgentSettings, LastRun, Waiting
+from services.agent.admin.described import Described, NewAgent
 from services.agent.admin.drafts import AgentDraft, json_object, tool_rules
 from services.agent.admin.instructions import BLOCK_DESCRIPTIONS
 from services.agent.admin.ports_admin import AgentList

@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from loci.agent.v1 import checkpoint_pb2, checkpoint_service_pb2
-from services.agent.admin.administration import Described
 from services.agent.admin.checkpoints import Checkpoint, CheckpointKind, CheckpointRef
+from services.agent.admin.described import Described
 from services.agent.admin.ports_checkpoints import Inherited, Rewind, RewoundBlock
 from services.agent.admin.time_travel import Where
 from services.agent.convert.agents import agent_to_proto
