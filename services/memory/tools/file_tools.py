@@ -24,7 +24,7 @@ FILE_TOOLS = (OPEN, GREP, SEARCH)
 SHOWN_CHARS = 40_000
 _LEAST_SHOWN = 500
 _MOST_RESULTS = 50
-_SUGGESTED = 1_000
+_SUGGESTED = 300
 
 # What is kept of a call that was answered so.
 Record = Callable[[str], CallRecord]
@@ -82,7 +82,9 @@ class FileTools:
             others = [file.path for file in every[:_SUGGESTED]]
         wanted: dict[object, Wanted] = {}
         for name, offset, length in requests:
-            file = named(name, [one for one in candidates if name in (one.path, one.name)], others)
+            # To find names like it takes a while, in which others shall be served.
+            like_it = [one for one in candidates if name in (one.path, one.name)]
+            file = await asyncio.to_thread(named, name, like_it, others) if others else named(name, like_it, others)
             if offset >= max(file.line_count, 1):
                 count = f'"{file.path}" has {file.line_count} lines'
                 raise Refused("TOOL_REFUSED", f"{count}; offset={offset} is behind the last.")
