@@ -64,7 +64,8 @@ class Lines:
 
     async def look(self, organization_id: UUID, look: Look) -> EditView:
         """What an edit has to know."""
-        return await self._desk(organization_id).looks.ask(look)
+        desk = self._desk(organization_id)  # held, so that others find it
+        return await desk.looks.ask(look)
 
     async def edit(self, organization_id: UUID, call_key: str, seen: Block, make: Make) -> Made:
         """Stores what `make` makes of the block; it may be called several times, also with newer versions than `seen`.

@@ -9,7 +9,7 @@ from services.memory.core.copies import copy_of, id_of_copy, to_copy
 from services.memory.model import Block, CallRecord
 from services.memory.ports import AgentStore, CallRepeated, CallStore
 from services.memory.ports_copies import CopyRequest, CopyStore, RestoreRequest
-from services.memory.tools.run import refuse_another
+from services.memory.tools.records import refuse_another
 
 
 class Versions:

@@ -7,15 +7,13 @@ it was killed half-way) finds the result and does nothing.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 
-from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, LociError, NotFound
+from services.common.errors import Aborted, AlreadyExists, LociError, NotFound
 from services.common.ids import uuid7
 from services.memory.archival.archive import Archival
 from services.memory.archival.passages import PassageFilter, PassageQuery, id_of_call
 from services.memory.archival.places import OfAgent
-from services.memory.core import blocks, diffs, patches
-from services.memory.core.blocks import Edit
+from services.memory.core import blocks, patches
 from services.memory.core.edits import Conflicts, persist
 from services.memory.core.lines import Lines
 from services.memory.core.patches import Plan
@@ -35,32 +33,10 @@ from services.memory.ports_copies import CopyStore
 from services.memory.tools import omni
 from services.memory.tools.arguments import Arguments
 from services.memory.tools.file_tools import FILE_TOOLS, FileTools
+from services.memory.tools.records import fingerprint, record_of, refuse_another
 from services.memory.tools.telling import told_of, zone_of
+from services.memory.tools.value_edits import EDITS, Operation, label_of
 
-Operation = Callable[[str], Edit]
-
-# tool -> what it does to the value of a block, the one that its argument "label" names
-_EDITS: dict[str, Callable[[Arguments], Operation]] = {
-    "core_memory_append": lambda given: partial(blocks.append, content=given.text("content")),
-    "core_memory_replace": lambda given: partial(
-        blocks.replace_every, old=given.text("old_content"), new=given.text("new_content")
-    ),
-    "memory_insert": lambda given: partial(
-        blocks.insert, text=given.text("new_string"), line=given.integer("insert_line", -1)
-    ),
-    "memory_replace": lambda given: partial(
-        blocks.replace_one, old=given.text("old_string"), new=given.text("new_string")
-    ),
-    "memory_apply_patch": lambda given: partial(diffs.patch, diff=given.text("patch")),
-    "memory_rethink": lambda given: partial(blocks.rewrite, text=given.text("new_memory")),
-    "rethink_memory": lambda given: partial(blocks.rewrite, text=given.text("new_memory")),
-    "rethink_user_memory": lambda given: partial(blocks.rewrite, text=given.text("new_memory")),
-}
-# Whose block another argument names, or none.
-_LABELS: dict[str, Callable[[Arguments], str]] = {
-    "rethink_memory": lambda given: given.text("target_block_label"),
-    "rethink_user_memory": lambda given: "human",
-}
 _REWRITE, _PATCH, _OMNI = "memory_rethink", "memory_apply_patch", "memory"
 _INSERT, _SEARCH = "archival_memory_insert", "archival_memory_search"
 # What only says that a series of edits is over; the agent's rules end its turn.
@@ -68,7 +44,7 @@ _ENDS = {
     "memory_finish_edits": "Your memory edits are complete.",
     "finish_rethinking_memory": "Your rethinking of memory is complete.",
 }
-TOOL_NAMES = (*_EDITS, _OMNI, *_ENDS, _INSERT, _SEARCH, *FILE_TOOLS)
+TOOL_NAMES = (*EDITS, _OMNI, *_ENDS, _INSERT, _SEARCH, *FILE_TOOLS)
 _SUMMARY_DESCRIPTION = "Summary of earlier messages"
 
 
@@ -98,7 +74,7 @@ class Tools:
 
         Raises NotFound (TOOL_NOT_FOUND), FailedPrecondition (CALL_KEY_REUSED).
         """
-        make = _EDITS.get(call.tool_name)
+        make = EDITS.get(call.tool_name)
         try:
             given = Arguments.parse(call.arguments_json)
             if _may_create(call):
@@ -109,7 +85,7 @@ class Tools:
             if call.tool_name == _OMNI:
                 return await self._omni(call, omni.command(given, uuid7))
             if make is not None:
-                return await self._edit(call, _label(call, given), make(given))
+                return await self._edit(call, label_of(call.tool_name, given), make(given))
             if call.tool_name in _ENDS:
                 return await self._answer(call, _ENDS[call.tool_name], is_error=False)
             if call.tool_name == _INSERT:
@@ -148,7 +124,7 @@ class Tools:
 
         def make(block: Block) -> ValueEdit:
             after, edit = blocks.edited(block, operation)
-            record = _record(call, blocks.report(after, edit), is_error=False)
+            record = record_of(call, blocks.report(after, edit), is_error=False)
             return ValueEdit(value=after.value, operation=edit.operation, origin=call.origin, record=record)
 
         return await persist(once)
@@ -161,7 +137,7 @@ class Tools:
             if kept is not None:
                 return await self._repeat(call, kept)
             plan = plan_of(await self._agents.memory(call.organization_id, call.agent_id, call.conversation_id))
-            record = _record(call, "\n".join(plan.told), is_error=False)
+            record = record_of(call, "\n".join(plan.told), is_error=False)
             record = replace(record, changed_block_ids=plan.changed_block_ids)
             try:
                 await self._copies.apply_plan(call.organization_id, call.agent_id, plan, call.origin, record)
@@ -178,7 +154,7 @@ class Tools:
             BlockDraft(id=block_id, label=label, value=operation("").value, description=_SUMMARY_DESCRIPTION)
         )
         told = f'The memory block "{label}" was created ({len(draft.value)} of {draft.limit} characters).'
-        record = replace(_record(call, told, is_error=False), changed_block_ids=(block_id,))
+        record = replace(record_of(call, told, is_error=False), changed_block_ids=(block_id,))
         try:
             await self._copies.create_attached(call.organization_id, call.agent_id, [draft], call.origin, record)
         except AlreadyExists:  # since the agent's labels were read
@@ -192,7 +168,7 @@ class Tools:
         passage_id = id_of_call(call.organization_id, call.call_key)
         draft = PassageDraft(id=passage_id, text=given.text("content"), tags=given.texts("tags"))
         told = f"Stored in archival memory as passage-{passage_id}."
-        record = _record(call, told, is_error=False)
+        record = record_of(call, told, is_error=False)
         try:
             await self._archival.insert(
                 call.organization_id, call.user_id, OfAgent(call.agent_id), [draft], call.embedding, record
@@ -228,16 +204,16 @@ class Tools:
     async def _with_files(self, call: ToolCall, given: Arguments) -> ToolResult:
         kept = await self._calls.find(call.organization_id, call.call_key)
         if kept is None:
-            kept = await self._files.apply(call, given, partial(_record, call, is_error=False))
+            kept = await self._files.apply(call, given, partial(record_of, call, is_error=False))
         return await self._repeat(call, kept)
 
     async def _answer(self, call: ToolCall, told: str, *, is_error: bool) -> ToolResult:
         """Keeps a result that changes nothing, unless there is one already, which then is the answer."""
-        record = _record(call, told, is_error=is_error)
+        record = record_of(call, told, is_error=is_error)
         return await self._repeat(call, await self._calls.record(call.organization_id, record))
 
     async def _repeat(self, call: ToolCall, record: CallRecord) -> ToolResult:
-        refuse_another(record, _fingerprint(call))
+        refuse_another(record, fingerprint(call))
         changed: list[Block] = []
         if record.changed_block_ids:
             changed = await self._calls.blocks(call.organization_id, record.changed_block_ids)
@@ -246,32 +222,3 @@ class Tools:
 
 def _may_create(call: ToolCall) -> bool:
     return call.create_missing_block and call.tool_name == _REWRITE
-
-
-def _label(call: ToolCall, given: Arguments) -> str:
-    """Of the block that the call means."""
-    read = _LABELS.get(call.tool_name)
-    return given.text("label") if read is None else read(given)
-
-
-def refuse_another(record: CallRecord, arguments_hash: bytes) -> None:
-    """Raises FailedPrecondition (CALL_KEY_REUSED) unless the record answers this question."""
-    if record.arguments_hash != arguments_hash:
-        raise FailedPrecondition(
-            f"the call key {record.call_key!r} was used for another call", reason="CALL_KEY_REUSED"
-        )
-
-
-def _record(call: ToolCall, told: str, *, is_error: bool) -> CallRecord:
-    return CallRecord(
-        call_key=call.call_key,
-        agent_id=call.agent_id,
-        tool_name=call.tool_name,
-        arguments_hash=_fingerprint(call),
-        tool_return=told,
-        is_error=is_error,
-    )
-
-
-def _fingerprint(call: ToolCall) -> bytes:
-    return sha256("\n".join((call.tool_name, str(call.agent_id), call.arguments_json)).encode()).digest()
