@@ -88,7 +88,7 @@ class FileTools:
             if offset >= max(file.line_count, 1):
                 count = f'"{file.path}" has {file.line_count} lines'
                 raise Refused("TOOL_REFUSED", f"{count}; offset={offset} is behind the last.")
-            last = None if length is None else offset + length
+            last = None if length is None else min(offset + length, file.line_count)
             # Of two requests for one file the last counts.
             wanted[file.id] = Wanted(file.id, offset + 1, last)
         return list(wanted.values())

@@ -296,7 +296,7 @@ async def test_open_files(files: Files) -> None:
     other = await files.folder("other", a="another")
     await files.attach(docs, most=0)
     await files.attach(other, most=0)
-    requests = [{"file_name": "docs/a.md"}, {"file_name": "b.md", "offset": 40, "length": 2}]
+    requests = [{"file_name": "docs/a.md", "length": 10**11}, {"file_name": "b.md", "offset": 40, "length": 2}]
     told = await files.call("open_files", key="k1", most=2, file_requests=requests)
     assert not told.is_error
     assert told.tool_return == (
