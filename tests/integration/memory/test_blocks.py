@@ -65,6 +65,11 @@ async def test_a_block_comes_back_as_it_was_created(memory: Memory) -> None:
         project_id="p",
         template_name="t",
         is_template=True,
+        template_id="ti",
+        base_template_id="bt",
+        deployment_id="de",
+        entity_id="en",
+        preserve_on_migration=True,
     )
     assert await get(memory, block.id) == block
     assert (block.label, block.value, block.limit, block.description) == ("human", "x", 5, "d")
@@ -72,6 +77,8 @@ async def test_a_block_comes_back_as_it_was_created(memory: Memory) -> None:
     assert list(block.tags) == ["a", "b"]
     assert (block.version, block.hidden, block.read_only, block.is_template) == (1, True, True, True)
     assert (block.project_id, block.template_name) == ("p", "t")
+    assert (block.template_id, block.base_template_id, block.deployment_id, block.entity_id) == ("ti", "bt", "de", "en")
+    assert block.preserve_on_migration
     assert block.created_by_id == block.last_updated_by_id == f"user-{memory.caller.user_id}"
     plain = await create(memory)
     assert (plain.limit, plain.value, plain.metadata_json) == (100_000, "", "{}")

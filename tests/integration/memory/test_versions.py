@@ -93,7 +93,7 @@ async def test_blocks_are_set_back_as_new_versions(memory: Memory) -> None:
     newest, *older = await memory.history(now["human"].id)
     assert [one.value for one in older] == ["h\n2\n3", "h\n2", "h"]
     assert (newest.value, newest.version) == ("h\n2", 4)
-    assert newest.operation == block_pb2.BLOCK_OPERATION_RESTORE
+    assert (newest.operation, newest.restored_version) == (block_pb2.BLOCK_OPERATION_RESTORE, 2)
     assert (newest.agent_id, newest.run_id, newest.call_key) == (agent, RUN, "r")
 
 
