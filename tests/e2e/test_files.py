@@ -52,7 +52,7 @@ def test_a_folder_takes_files_in(stack: Stack) -> None:
     assert completed(client, folder.id, paper.id).content == "on dogs"
     bad = client.folders.files.upload(folder.id, file=("bad.docx", b"no zip"))
     assert "not a DOCX file" in completed(client, folder.id, bad.id).error_message
-    large = b"one line of a large file\n" * 60_000
+    large = b"one line of a large file\n" * 20_000
     big = completed(client, folder.id, client.folders.files.upload(folder.id, file=("big.log", large)).id)
     assert (big.file_size, len(big.content), big.total_chunks == big.chunks_embedded) == (
         len(large),
@@ -89,7 +89,7 @@ def _others(stack: Stack, folder_id: str, file_id: str) -> None:
         [described] = [one for one in everything["sources"] if one["source_id"] == folder_id]
         assert file_id in [file["file_id"] for file in described["files"]]
         assert everything["total_files"] >= 5
-        assert everything["total_size"] >= 1_500_000
+        assert everything["total_size"] >= 500_000
         pieces = http.get(f"/folders/{folder_id}/passages", params={"order": "asc", "limit": 1}).json()
         assert (pieces[0]["text"], pieces[0]["file_id"]) == ("# Cats\n\nA cat sleeps.", file_id)
         assert (pieces[0]["source_id"], pieces[0]["file_name"]) == (folder_id, "e2e law/note.md")

@@ -1,5 +1,6 @@
 """`files.ports.IngestionStore` on Postgres: every write holds a file to the state that was read."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid5
@@ -166,11 +167,13 @@ class PostgresIngestion:
 
     async def add_batch(self, organization_id: UUID, work: Work, batch: Batch) -> FileStatus:
         at = (organization_id, work.file.id, work.file.embedded_count, len(batch.chunks))
+        # Others are served while a large batch is encoded.
+        values = await asyncio.to_thread(_values, organization_id, work, batch)
         async with self._pool.acquire() as connection, connection.transaction():
             status = await connection.fetchval(_MOVE, *at)
             if status is None:
                 raise FileMoved
-            if batch.chunks and not await connection.fetchval(_ADD, *_values(organization_id, work, batch)):
+            if batch.chunks and not await connection.fetchval(_ADD, *values):
                 raise ModelMoved
         return FileStatus(status)
 

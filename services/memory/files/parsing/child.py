@@ -25,7 +25,7 @@ MEMORY_BYTES = 768 * 1024 * 1024
 
 def _limit() -> None:
     # Whoever is served comes first; and where memory is short, this process is the one to go.
-    os.nice(10)
+    os.nice(5)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
     for what, value in (
