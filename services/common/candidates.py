@@ -15,6 +15,8 @@ from math import log, prod
 _MOST_COMBINED = 6
 # A document that has a word several times scores up to so much more than one that has it once.
 _SLACK = 1.4
+# The same for conjunctions of common words alone, which take longest to find.
+_SLACK_OF_COMMON = 1.2
 # A query of common words alone that this share of all documents matches is answered from the newest of them.
 COMMON_SHARE = 0.02
 
@@ -45,7 +47,7 @@ def candidates(shares: Mapping[str, float], total: int, *, wanted: int, most: in
     shares: of the documents, that have each word of the query; between 0 and 1, both excluded.
     """
     chosen: list[Words] = []
-    for words in _telling(shares, total, wanted):
+    for words in _telling(shares, total, wanted, most):
         kept = [other for other in chosen if not set(words) <= set(other)]
         if sum(_expected(other, shares, total) for other in (*kept, words)) <= most:
             chosen = [*kept, words]
@@ -77,15 +79,16 @@ def weight(share: float, total: int) -> float:
     return log(1 + (total * (1 - share) + 0.5) / (total * share + 0.5))
 
 
-def _telling(shares: Mapping[str, float], total: int, wanted: int) -> Iterator[Words]:
-    """Conjunctions of the rarest words first to last, as far as documents with no more may be among the best."""
+def _telling(shares: Mapping[str, float], total: int, wanted: int, most: int) -> Iterator[Words]:
+    """Conjunctions of the rarest words, as far as documents with no more than these may be among the best."""
     considered = rarest(shares, _MOST_COMBINED)
     ranked = sorted(_conjunctions(considered), key=lambda words: -_weight(words, shares, total))
     least, met = 0.0, 0.0
     for words in ranked:
         if _SLACK * _weight(words, shares, total) < least:
             return
-        yield words
+        if shares[words[0]] * total <= most or _SLACK_OF_COMMON * _weight(words, shares, total) >= least:
+            yield words
         met += total * prod(shares[word] if word in words else 1 - shares[word] for word in considered)
         if not least and met >= wanted:
             least = _weight(words, shares, total)
