@@ -28,6 +28,8 @@ _QUIET_SECONDS, _LONGEST_SECONDS = 2.0, 10.0
 _POLL_SECONDS = 1.0
 # Most messages a second: what was there before there were vectors is not all paid for at once.
 _MOST_PER_SECOND = 100
+# While turns are driven here, and not many conversations wait, so long between two rounds.
+_STEP_BACK_SECONDS, _MANY = 2.0, 256
 # Logs of one round, and messages of each; and what is embedded of one model's by one call.
 _LOGS, _MESSAGES = 32, 32
 _TEXTS, _CHARACTERS = 128, 200_000
@@ -54,11 +56,13 @@ class Filler:
         self._load = load
         # Conversations with something new: since when, and when they were heard of last.
         self._heard: dict[tuple[UUID, UUID], tuple[float, float]] = {}
+        self._heard_at = 0.0
         self._waiting: dict[LogKey, None] = {}
 
     def hear(self, organization_id: UUID, conversation_id: UUID) -> None:
         """Something was said in a conversation. Costs nothing, and may be forgotten."""
         key, now = (organization_id, conversation_id), time.monotonic()
+        self._heard_at = now
         if key in self._heard or len(self._heard) < _MOST_HEARD:
             self._heard[key] = (self._heard.get(key, (now, now))[0], now)
 
@@ -72,8 +76,15 @@ class Filler:
                 # The supervisor of vectors: a database that is away comes back, and marks wait there.
                 _log.exception("messages could not be read for vectors")
             took = time.monotonic() - begun
-            pause = max(took * (1 + self._load()), read / _MOST_PER_SECOND - took)
-            await asyncio.sleep(pause if read else _POLL_SECONDS * random.uniform(0.5, 1.5))
+            await asyncio.sleep(self._pause(read, took))
+
+    def _pause(self, read: int, took: float) -> float:
+        """Seconds until the next round, after one that read so many messages."""
+        if not read:
+            return _POLL_SECONDS * random.uniform(0.5, 1.5)
+        pause = max(took * (1 + self._load()), read / _MOST_PER_SECOND - took)
+        is_busy = self._load() > 0 or time.monotonic() - self._heard_at < _POLL_SECONDS
+        return max(pause, _STEP_BACK_SECONDS) if is_busy and len(self._waiting) < _MANY else pause
 
     async def round(self) -> int:
         """Reads some logs further; how many messages that were."""
