@@ -120,6 +120,6 @@ def scope_lexemes(organization_id: UUID, archive_ids: Iterable[UUID] | None) -> 
     return [archive_lexeme(archive_id) for archive_id in archive_ids]
 
 
-def tsquery(scope: Iterable[str], lexemes: Iterable[str]) -> str:
-    """Passages with one of the scope's lexemes and any of the others, in tsquery's notation."""
-    return f"{any_of(scope)} & {any_of(lexemes)}"
+def tsquery(scope: Iterable[str], query: str) -> str:
+    """Of the passages with one of the scope's lexemes those that a query, in tsquery's notation, finds."""
+    return f"{any_of(scope)} & {query}"

@@ -56,5 +56,5 @@ def test_depth_leaves_room_for_fusion() -> None:
 def test_a_query_looks_within_its_scope() -> None:
     assert archive_lexeme(ARCHIVE) == "@00000000000000000000000000000001"
     assert scope_lexemes(UUID(int=9), None) == ["@@00000000000000000000000000000009"]
-    query = tsquery(scope_lexemes(UUID(int=9), [ARCHIVE, UUID(int=2)]), ["a", "b"])
+    query = tsquery(scope_lexemes(UUID(int=9), [ARCHIVE, UUID(int=2)]), "('a' | 'b')")
     assert query == f"('@{ARCHIVE.hex}' | '@{UUID(int=2).hex}') & ('a' | 'b')"

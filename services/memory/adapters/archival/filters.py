@@ -1,9 +1,4 @@
-"""SQL for what a search leaves out, and how its statements are planned."""
-
-from collections.abc import Sequence
-from typing import Any
-
-import asyncpg
+"""SQL for where a search looks, and what it leaves out."""
 
 from services.memory.archival.passages import PassageFilter
 from services.memory.archival.search import Part
@@ -21,14 +16,6 @@ _WITH_DATES = """(c.archive_id, c.{key}) IN (
 _OF_ARCHIVES = "{alias}.archive_id = ANY($2)"
 _OF_TENANT = """$2::uuid[] IS NULL AND {alias}.archive_id NOT IN (
         SELECT f.id FROM memory.archives f WHERE f.organization_id = $1 AND f.kind <> 1)"""
-
-
-async def ask(pool: asyncpg.Pool, statement: str, *values: object) -> Sequence[Any]:
-    """Plans for these values: a plan for any tenant would be wrong for one that holds most of the rows."""
-    async with pool.acquire() as connection, connection.transaction(readonly=True):
-        await connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
-        found: Sequence[Any] = await connection.fetch(statement, *values)
-        return found
 
 
 def within(part: Part, alias: str = "c") -> str:

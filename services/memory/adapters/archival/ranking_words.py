@@ -20,7 +20,7 @@ from services.memory.adapters.archival.word_statements import (
     ranked,
 )
 from services.memory.archival.passages import PassageFilter
-from services.memory.archival.search import Ranked, Scope, scope_lexemes
+from services.memory.archival.search import Ranked, Scope, scope_lexemes, tsquery
 from services.memory.archival.text_choice import (
     MOST_EXACT,
     MOST_NEWEST,
@@ -148,7 +148,7 @@ class WordSearch:
         return weight(share, self.scope.whole.passages)
 
     def _within(self, query: str) -> str:
-        return f"{any_of(scope_lexemes(self.organization_id, self.scope.whole.archive_ids))} & {query}"
+        return tsquery(scope_lexemes(self.organization_id, self.scope.whole.archive_ids), query)
 
 
 def any_of_all(conjunctions: Sequence[Sequence[str]]) -> str:
