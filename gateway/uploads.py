@@ -17,7 +17,8 @@ from services.common.errors import Cancelled, from_rpc
 # Of one message; the service takes up to 1 MiB.
 _PIECE_BYTES = 512 * 1024
 _FIELD = b"file"
-_SECONDS = 600.0
+# A large file over a slow line.
+_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)

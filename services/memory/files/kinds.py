@@ -157,6 +157,8 @@ _BY_MEDIA_TYPE = {kind.media_type: kind for kind in reversed(BY_EXTENSION.values
 _UNKNOWN = Kind(Format.TEXT, Cutting.PROSE, "text/plain")
 _SNIFFED_BYTES = 8_192
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+# Texts that nobody reads as they are.
+_PROGRAMS = (b"{\\rtf", b"%!PS")
 _READABLE = "PDF, DOCX, XLSX, PPTX, HTML, Markdown, CSV, JSON, code and other text"
 
 
@@ -169,12 +171,14 @@ def kind_of(name: str, media_type: str) -> Kind | None:
 
 
 def sniffed_kind(name: str, head: bytes) -> Kind:
-    """The kind of a file that neither name nor MIME type tells: text. `head`: how it begins.
+    """The kind of a file that neither name nor MIME type tells: text, or PDF. `head`: how it begins.
 
     Raises Refused (FILE_TYPE_UNSUPPORTED) for what is no text.
     """
     head = head[:_SNIFFED_BYTES]
-    if b"\0" in head and not head.startswith(_WIDE_MARKS):
+    if head.startswith(b"%PDF-"):
+        return BY_EXTENSION["pdf"]
+    if head.startswith(_PROGRAMS) or (b"\0" in head and not head.startswith(_WIDE_MARKS)):
         raise Refused("FILE_TYPE_UNSUPPORTED", f"{name!r} is of a type that cannot be read; there is {_READABLE}")
     return _UNKNOWN
 

@@ -74,6 +74,7 @@ async def test_every_format_is_read_and_found(memory: Memory) -> None:
         "a.xlsx": documents.xlsx(("animal", "age"), ("kitten", 1)),
         "a.pptx": documents.pptx("Pets", "a kitten sleeps", "notes on it"),
         "a.html": b"<html><head><title>x</title></head><body><h1>Pets</h1><p>a <b>kitten</b></p></body></html>",
+        "titled.html": b"<title>On\n cats</title><script>x</script><p>a kitten</p>",
         "a.md": b"# Pets\n\na kitten sleeps\n",
         "a.csv": b"animal,age\r\nkitten,1\r\n",
         "a.json": b'{"animal": "kitten"}',
@@ -89,7 +90,7 @@ async def test_every_format_is_read_and_found(memory: Memory) -> None:
     for name, data in files.items():
         stored[name] = await upload(memory, folder_id, name, data)
         # Each process takes a while; one for each library is enough.
-        office = name.endswith(("pdf", "docx", "xlsx", "pptx", "html"))
+        office = name.endswith(("pdf", "docx", "xlsx", "pptx", "a.html"))
         await run(memory, None if office else files_worker(memory, InProcess()))
     texts = {name: await read(memory, file) for name, file in stored.items()}
     assert {name: file.error for name, file in texts.items() if file.status != folder_pb2.FILE_STATUS_COMPLETED} == {}
@@ -98,6 +99,7 @@ async def test_every_format_is_read_and_found(memory: Memory) -> None:
     assert texts["a.xlsx"].content == "## Data\n\n| animal | age |\n| --- | --- |\n| kitten | 1 |"
     assert texts["a.pptx"].content == "## Slide 1: Pets\n\na kitten sleeps\n\nNotes: notes on it"
     assert texts["a.html"].content == "# Pets\n\na **kitten**"
+    assert texts["titled.html"].content == "# On cats\n\na kitten"
     assert texts["a.csv"].content == "animal,age\nkitten,1"
     assert "Kätzchen" in texts["latin.txt"].content
     assert {(file.total_chunks, file.chunks_embedded) for file in texts.values()} == {(1, 1), (0, 0)}

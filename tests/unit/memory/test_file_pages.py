@@ -54,9 +54,11 @@ def test_the_table_of_kinds() -> None:
         assert of_media_type("without", kind.media_type).format == kind.format
     assert sniffed_kind("LICENSE", b"Copyright") == of_media_type("LICENSE", "text/plain")
     assert sniffed_kind("wide", "wide".encode("utf-16")).format is Format.TEXT
-    with pytest.raises(Refused) as error:
-        sniffed_kind("a.bin", b"\x7fELF\0\0")
-    assert error.value.reason == "FILE_TYPE_UNSUPPORTED"
+    assert sniffed_kind("paper", b"%PDF-1.7\n\0") == BY_EXTENSION["pdf"]
+    for head in (b"\x7fELF\0\0", b"{\\rtf1\\ansi"):
+        with pytest.raises(Refused) as error:
+            sniffed_kind("a.bin", head)
+        assert error.value.reason == "FILE_TYPE_UNSUPPORTED"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from markdownify import MarkdownConverter
 from services.memory.files.parsing.text import decoded
 from services.memory.files.parsing.unreadable import Unreadable
 
-_NOT_SHOWN = ("script", "style", "noscript", "template", "svg", "iframe", "head")
+_NOT_SHOWN = ("script", "style", "noscript", "template", "svg", "iframe", "head", "title")
 
 
 def read(data: bytes) -> Iterator[str]:
@@ -26,10 +26,12 @@ def read(data: bytes) -> Iterator[str]:
 def markdown(html: str) -> str:
     """Raises Unreadable for what is nested too deeply."""
     soup = BeautifulSoup(html, "html.parser")
+    title = soup.title.get_text(" ", strip=True) if soup.title is not None and soup.h1 is None else ""
     for tag in soup(_NOT_SHOWN):
         tag.decompose()
     try:
         converted: Any = MarkdownConverter(heading_style="ATX", bullets="-", strip=["img"]).convert_soup(soup)
     except RecursionError:
         raise Unreadable("it is nested too deeply to be read") from None
-    return "\n".join(line.rstrip() for line in str(converted).splitlines()).strip()
+    shown = "\n".join(line.rstrip() for line in str(converted).splitlines()).strip()
+    return f"# {' '.join(title.split())}\n\n{shown}" if title else shown
