@@ -26,6 +26,7 @@ _BATCH = 100
 _BATCHES = 50
 _BULK_BATCH = 5_000
 _MIB = 1 << 20
+_CLOSE_SECONDS = 5.0
 
 _STATE = """
 SELECT coalesce(i.indisvalid, false) AS valid, NOT coalesce(i.indisvalid, true) AS broken,
@@ -121,7 +122,7 @@ async def tend(url: str, index: VectorIndex, *, memory_mib: int) -> bool:
         while await _step(connection, index, await read_state(connection, index), memory_mib):
             pass
     finally:
-        await connection.close()
+        await connection.close(timeout=_CLOSE_SECONDS)
     return True
 
 

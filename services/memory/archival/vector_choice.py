@@ -13,7 +13,7 @@ from math import isqrt
 MOST_READ = 10_000
 _DIMENSIONS = 1_024
 # Candidates that the index keeps at hand (hnsw.ef_search): more find more, and take longer.
-LEAST_CANDIDATES = 200
+LEAST_CANDIDATES = 150
 MOST_CANDIDATES = 1_000
 _UNIT = 512
 _VISIT = 50

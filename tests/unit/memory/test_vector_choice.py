@@ -50,6 +50,6 @@ def test_what_is_counted_up_to_the_bound_is_decided_as_if_it_were_known() -> Non
     assert way(MILLION, indexed=MILLION, limit=50, dimensions=384, chosen=bound - 1) is Way.FETCH
 
 
-@pytest.mark.parametrize(("limit", "expected"), [(1, 200), (50, 200), (200, 400), (2_000, 1_000)])
+@pytest.mark.parametrize(("limit", "expected"), [(1, 150), (50, 150), (200, 400), (2_000, 1_000)])
 def test_candidates(limit: int, expected: int) -> None:
     assert candidates(limit) == expected

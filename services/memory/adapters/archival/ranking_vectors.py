@@ -55,6 +55,7 @@ _INDEX_SETTINGS = f"""{_ANY_VALUES};
 SET LOCAL enable_sort = off;
 SET LOCAL hnsw.iterative_scan = relaxed_order;
 SET LOCAL hnsw.max_scan_tuples = 40000;
+SET LOCAL hnsw.scan_mem_multiplier = 4;
 SET LOCAL hnsw.ef_search = """
 
 _FETCH = """
@@ -149,7 +150,7 @@ class _Search:
         statement = _FETCH.format(
             model=self.model.id,
             chosen=chosen.sql(self.wanted, self.part, values),
-            wanted=looked_up(self.wanted, values),
+            wanted=looked_up(chosen.rest(self.wanted), values),
         )
         return await self._ask(_FETCH_SETTINGS, statement, values.all)
 

@@ -1,7 +1,6 @@
 """Filters of a search by vectors: looked up for one passage after the other, or as the set that they leave."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -51,13 +50,19 @@ class Chosen:
     """About `passages` passages, among them all that a filter leaves: those with any of `tags`, or of its dates."""
 
     passages: int
-    tags: Sequence[str] = ()
+    tags: tuple[str, ...] = ()
 
     def sql(self, wanted: PassageFilter, part: Part, values: Values) -> str:
         """A query of their keys."""
         if self.tags:
             return _WITH_TAGS.format(within=within(part, "t"), tags=values.add(self.tags))
         return _WITH_DATES.format(within=within(part, "d"), bounds=_bounds(wanted, values))
+
+    def rest(self, wanted: PassageFilter) -> PassageFilter:
+        """What of the filter these passages need not all fit."""
+        if not self.tags:
+            return replace(wanted, start=None, end=None)
+        return replace(wanted, tags=()) if self.tags == wanted.tags else wanted
 
 
 def looked_up(wanted: PassageFilter, values: Values) -> str:
