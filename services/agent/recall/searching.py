@@ -1,5 +1,6 @@
 """Search over messages: by words, by meaning, or both."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from uuid import UUID
@@ -59,6 +60,15 @@ class Search:
         return await self._rankings.found(scope, ranked, query.filter, query.limit), silent
 
     async def _with_vectors(self, scope: Scope, query: MessageQuery) -> tuple[list[Fused], list[str]]:
+        if query.mode is Mode.VECTOR:
+            lists, silent = await self._nearest(scope, query)
+            return (alone(lists[0], text=False) if len(lists) == 1 else fuse(lists, ())), silent
+        # A model may take its time; the words are looked for meanwhile.
+        (lists, silent), words = await asyncio.gather(self._nearest(scope, query), self._by_words(scope, query))
+        return fuse(lists, words), silent
+
+    async def _nearest(self, scope: Scope, query: MessageQuery) -> tuple[list[list[Ranked]], list[str]]:
+        """A list for each model, and the models that did not answer."""
         lists: list[list[Ranked]] = []
         silent: list[str] = []
         for model in await self._models(scope):
@@ -69,9 +79,7 @@ class Search:
                     raise
                 _log.warning("%s made no vector of a query: %s", model.handle, error.message)
                 silent.append(model.handle)
-        if query.mode is Mode.VECTOR:
-            return (alone(lists[0], text=False) if len(lists) == 1 else fuse(lists, ())), silent
-        return fuse(lists, await self._by_words(scope, query)), silent
+        return lists, silent
 
     async def _models(self, scope: Scope) -> Sequence[EmbeddingModel]:
         if self._embedder is None or scope.embedding == "":
