@@ -24,15 +24,15 @@ def test_overdue(state: IndexState, overdue: bool) -> None:
 
 
 def test_an_index_is_of_one_model_at_its_dimension() -> None:
-    index = VectorIndex("agent.message_vectors", 7, 384)
-    assert index.name == "message_vectors_model_7"
+    index = VectorIndex("shop.photo_vectors", 7, 384)
+    assert index.name == "photo_vectors_model_7"
     assert index.expression == "(embedding::halfvec(384))"
     assert index.condition == "model_id = 7 AND NOT waiting"
 
 
 async def test_longer_vectors_than_it_can_hold_have_no_index() -> None:
-    assert VectorIndex("memory.passage_vectors", 1, 4_000).possible
-    longer = VectorIndex("memory.passage_vectors", 1, 4_001)
+    assert VectorIndex("shop.photo_vectors", 1, 4_000).possible
+    longer = VectorIndex("shop.photo_vectors", 1, 4_001)
     assert not longer.possible
     assert await tend("nowhere is asked", longer, memory_mib=64), "there is nothing to do"
 
