@@ -6,6 +6,7 @@ without spaces become single characters and pairs of neighbours, the usual form 
 """
 
 import re
+import time
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -19,8 +20,11 @@ _POSITION_BYTES = 2
 _MOST_POSITIONS = 255
 # A character gives at most three characters of words, of four bytes each, in three words with a position.
 _SURELY_SHORT = _MOST_BYTES // (3 * (4 + _WORD_BYTES + _POSITION_BYTES))
-# Nothing else in the process runs while a regular expression does: this many characters take it a few milliseconds.
-_PIECE = 16_384
+# Other threads run when this one waits, and seldom else: after so many characters or words, a millisecond or two, it
+# does. Without that an event loop would be 15 ms late at every step, and 150 ms beside two such threads.
+_PIECE = 4_096
+_MOST_WORDS_AT_ONCE = 1_024
+_PAUSE_SECONDS = 0.0005
 # Longer runs are keys and encoded data, which nobody looks up by their end.
 _LONGEST_WORD = 100
 # A query of more words says nothing more about what is meant.
@@ -35,11 +39,28 @@ _UNSPACED = re.compile(
 )
 
 
+def all_to_index(texts: Iterable[str]) -> list[list[str]]:
+    """The words of each text, see `to_index`. For a thread: it pauses to let others run."""
+    found = []
+    done = 0
+    for text in texts:
+        found.append(to_index(text))
+        done += len(text)
+        if done > _PIECE:
+            time.sleep(_PAUSE_SECONDS)
+            done = 0
+    return found
+
+
 def to_index(text: str) -> list[str]:
-    """The words by which a text is found, in order, without case and accents; as many as a tsvector holds."""
-    if len(text) < _SURELY_SHORT:
-        return [word for piece in _pieces(text) for word in _words(_normal(piece))]
-    return list(_as_many_as_fit(word for piece in _pieces(text) for word in _words(_normal(piece))))
+    """The words by which a text is found, in order, without case and accents; as many as a tsvector holds.
+
+    Of a long text this takes a while, with pauses in which other threads run.
+    """
+    if len(text) <= _PIECE:
+        return _words(_normal(text))
+    found = _with_pauses(word for piece in _pieces(text) for word in _words(_normal(piece)))
+    return list(found if len(text) < _SURELY_SHORT else _as_many_as_fit(found))
 
 
 def to_find(text: str) -> list[str]:
@@ -54,12 +75,19 @@ def to_find(text: str) -> list[str]:
 def _pieces(text: str) -> Iterator[str]:
     """A text cut between words; a run of words without spaces that is longer than a piece is cut anywhere."""
     start = 0
-    while len(text) - start > 2 * _PIECE:
-        space = _SPACE.search(text, start + _PIECE, start + 2 * _PIECE)
-        end = space.start() if space else start + 2 * _PIECE
+    while len(text) - start > _PIECE:
+        space = _SPACE.search(text, start + _PIECE // 2, start + _PIECE)
+        end = space.start() if space else start + _PIECE
         yield text[start:end]
         start = end
     yield text[start:]
+
+
+def _with_pauses(words: Iterable[str]) -> Iterator[str]:
+    for number, word in enumerate(words, 1):
+        if number % _MOST_WORDS_AT_ONCE == 0:
+            time.sleep(_PAUSE_SECONDS)
+        yield word
 
 
 def _as_many_as_fit(words: Iterable[str]) -> Iterator[str]:

@@ -109,7 +109,7 @@ class _Texts:
     async def _made(self, embedding: str) -> Embedded:
         if self._search_words is None:
             # A long text takes a while, in which others shall be served.
-            self._search_words = await asyncio.to_thread(_search_words, self._texts)
+            self._search_words = await asyncio.to_thread(words.all_to_index, self._texts)
         if not embedding:
             nothing = [None] * len(self._texts)
             return Embedded(embedding=None, model=None, search_words=self._search_words, vectors=nothing)
@@ -129,10 +129,6 @@ async def _settled(once: Callable[[], Awaitable[T]]) -> T:
         except ArchiveChanged:
             continue
     raise Aborted("the archive keeps changing; try again", reason="ARCHIVE_CHANGED")
-
-
-def _search_words(texts: Sequence[str]) -> list[list[str]]:
-    return [words.to_index(text) for text in texts]
 
 
 def _units(handle: str, vectors: Sequence[Sequence[float]]) -> list[list[float] | None]:

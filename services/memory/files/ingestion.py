@@ -188,4 +188,4 @@ def _is_hopeless(job: Job, work: Work) -> bool:
 
 
 def _words(chunks: Sequence[Chunk]) -> list[list[str]]:
-    return [words.to_index(chunk.text) for chunk in chunks]
+    return words.all_to_index(chunk.text for chunk in chunks)

@@ -1,5 +1,7 @@
 """How texts become words, in scripts with and without spaces."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,3 +51,20 @@ def test_what_a_text_is_asked_by_is_among_its_words(text: str) -> None:
 def test_a_long_text_is_cut_into_pieces_between_words() -> None:
     text = "two words\n" * 20_000
     assert words.to_index(text) == ["two", "words"] * 20_000
+
+
+def test_many_texts_have_the_words_of_each() -> None:
+    texts = ["two words"] * 1_000 + ["漢字" * 10_000, "", "x" * 5_000]
+    assert words.all_to_index(texts) == [words.to_index(text) for text in texts]
+
+
+async def test_a_loop_goes_on_while_long_texts_are_cut() -> None:
+    """It wakes up some 150 times; without pauses, some 30 times."""
+    text = "some words of a language " * 40_000
+    work = asyncio.gather(*(asyncio.to_thread(words.to_index, text) for _ in range(2)))
+    steps = 0
+    while not work.done():
+        await asyncio.sleep(0.001)
+        steps += 1
+    assert [len(found) for found in await work] == [200_000, 200_000]
+    assert steps > 60
