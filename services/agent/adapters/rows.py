@@ -29,11 +29,9 @@ from services.agent.facts import (
 )
 from services.agent.messages import Message, calls_of, parts_from_json, parts_to_json, text_of
 from services.agent.ports import Commit
+from services.agent.recall.texts import to_search
 from services.agent.turn import Turn, status_of, step_id
-from services.agent.window.excerpts import pieces
 
-# Postgres keeps at most 1 MB in a tsvector, whatever the words; a longer text has several.
-SEARCHED_CHARACTERS = 100_000
 # Kinds of facts that readers are shown a message of.
 SHOWN_KINDS = ("model_replied", "tools_returned", "compacted")
 
@@ -63,7 +61,7 @@ def message_from_json(row: Mapping[str, Any]) -> Message:
 
 def message_to_row(message: Message, place: int, fact: int) -> dict[str, Any]:
     """Parameters of one message; `place` counts from 0 within the statement, `fact` from 1."""
-    search, *more = pieces(text_of(message), SEARCHED_CHARACTERS)
+    search, *more = to_search(text_of(message))
     return {
         "place": place,
         "fact": fact,

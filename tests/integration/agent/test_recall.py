@@ -104,6 +104,16 @@ async def test_every_word_of_a_message_of_1_mb_is_found(world: World) -> None:
     assert all(word in shown for word in ("Heron.", "Otter.", "Beaver."))
 
 
+async def test_what_is_written_without_spaces_is_found_by_a_part_of_it(world: World) -> None:
+    ideographs = "".join(map(chr, range(0x4E00, 0x9F00)))
+    async with world.replica() as replica:
+        for said in ("我们昨天讨论了自然语言处理的模型。", "We talked of models.", ideographs * 2):
+            replica.models.replies = [text("好的")]
+            await replica.send(world.request(said))
+    assert ("user", "我们昨天讨论了自然语言处理的模型。") in await found(world, query="语言模型", roles=["user"])
+    assert await found(world, query="模型", limit=1) == [("user", "我们昨天讨论了自然语言处理的模型。")]
+
+
 async def test_what_of_a_run_is_not_shown_is_found_in_it(world: World) -> None:
     searched: list[list[tuple[str, str]]] = []
 

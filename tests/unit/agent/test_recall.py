@@ -22,7 +22,7 @@ from services.agent.recall.query import (
     checked_query,
     fuse,
 )
-from services.agent.recall.texts import to_embed, unit_vector
+from services.agent.recall.texts import to_embed, to_look_for, to_search, unit_vector
 from services.agent.recall.vector_choice import by_index, candidates, most_read
 from services.agent.refusals import Refused
 from services.common.errors import InvalidArgument
@@ -54,6 +54,17 @@ def message(role: Role, *parts: Part) -> Message:
 )  # fmt: skip
 def test_what_is_embedded(said: Message, embedded: str) -> None:
     assert to_embed(said) == embedded
+
+
+def test_what_has_no_spaces_is_found_by_pairs() -> None:
+    assert to_search("") == [""]
+    assert to_search("A car — naïve 🚗.") == ["A car — naïve 🚗."]
+    assert to_search("GPT的模型") == ["GPT的模型 的 的模 模 模型 型"]
+    assert to_look_for("模型") == "模型 模型"
+    assert to_look_for("a model") == "a model"
+    assert [len(piece) for piece in to_search("word " * 30_000)] == [99_999, 50_001]
+    long = to_search("".join(map(chr, range(0x4E00, 0x9000))) * 8)
+    assert [len(piece) > 20_000 for piece in long] == [True] * 2 + [False] * 5
 
 
 def test_vectors_have_length_one_or_are_none() -> None:

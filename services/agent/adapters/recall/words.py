@@ -17,6 +17,7 @@ from services.agent.adapters.recall.conditions import (
 )
 from services.agent.adapters.recall.samples import sample
 from services.agent.recall.query import MessageFilter, Ranked, Scope
+from services.agent.recall.texts import to_look_for
 from services.common.candidates import Candidates, candidates, weight, widened
 from services.common.ranking import BM25_B, BM25_K1, any_of, frequency_thresholds, quoted
 
@@ -115,7 +116,7 @@ class WordRanking:
 
     async def by_words(self, scope: Scope, text: str, wanted: MessageFilter, limit: int) -> list[Ranked]:
         """See `ports.Rankings`."""
-        terms = _by_stem(await self._pool.fetch(_TERMS, text))
+        terms = _by_stem(await self._pool.fetch(_TERMS, to_look_for(text)))
         if not terms:
             return []
         if scope.messages <= _MOST_EXACT:
