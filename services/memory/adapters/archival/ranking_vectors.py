@@ -20,14 +20,17 @@ from services.memory.model import EmbeddingModel
 # vectors it has. Plans are made for the very values: one for any tenant would be wrong for one that has most rows.
 _ANY_VALUES = "SET LOCAL plan_cache_mode = force_custom_plan"
 
-# The order is not by an expression that an index has.
+# The order is not by an expression that an index has, and the distance, which is what costs, is computed once.
 _READ_SETTINGS = f"{_ANY_VALUES}; SET LOCAL enable_sort = on"
 _READ = """
-SELECT c.archive_id, c.passage_id, 1 - (c.embedding <=> $3::halfvec) AS score
-FROM memory.passage_vectors c
-WHERE c.organization_id = $1 AND {within} AND c.model_id = {model} AND {wanted}
-ORDER BY c.embedding <=> $3::halfvec, c.passage_id
-LIMIT $4
+SELECT archive_id, passage_id, 1 - distance AS score
+FROM (
+    SELECT c.archive_id, c.passage_id, c.embedding <=> $3::halfvec AS distance
+    FROM memory.passage_vectors c
+    WHERE c.organization_id = $1 AND {within} AND c.model_id = {model} AND {wanted}
+    ORDER BY distance, c.passage_id
+    LIMIT $4
+) AS nearest
 """
 
 # What waits for the index is read beside it.
@@ -60,13 +63,16 @@ SET LOCAL hnsw.ef_search = """
 
 _FETCH = """
 WITH chosen AS MATERIALIZED ({chosen})
-SELECT c.archive_id, c.passage_id, 1 - (c.embedding <=> $3::halfvec) AS score
-FROM chosen
-JOIN memory.passage_vectors c ON c.organization_id = $1 AND c.archive_id = chosen.archive_id
-    AND c.passage_id = chosen.passage_id AND c.model_id = {model}
-WHERE {wanted}
-ORDER BY c.embedding <=> $3::halfvec, c.passage_id
-LIMIT $4
+SELECT archive_id, passage_id, 1 - distance AS score
+FROM (
+    SELECT c.archive_id, c.passage_id, c.embedding <=> $3::halfvec AS distance
+    FROM chosen
+    JOIN memory.passage_vectors c ON c.organization_id = $1 AND c.archive_id = chosen.archive_id
+        AND c.passage_id = chosen.passage_id AND c.model_id = {model}
+    WHERE {wanted}
+    ORDER BY distance, c.passage_id
+    LIMIT $4
+) AS nearest
 """
 # A hash of all vectors is what the chosen few are there to avoid.
 _FETCH_SETTINGS = f"{_ANY_VALUES}; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
