@@ -207,13 +207,33 @@ async def test_plans(memory: Memory, tenant: Tenant, words: list[str]) -> None:
     assert "Seq Scan" not in plan, plan
 
 
-async def test_a_sample_goes_with_its_archive(memory: Memory, tenant: Tenant) -> None:
-    """And is taken again only when the archive has grown."""
+async def test_a_sample_stays_until_the_archive_has_grown(memory: Memory, tenant: Tenant) -> None:
     await sample(memory, tenant)
-    taken = "SELECT taken_at FROM memory.word_samples WHERE scope_id = $1"
-    first = await memory.pool.fetchval(taken, tenant.archive_id)
+    first = await taken(memory, tenant.archive_id)
     await sample(memory, tenant)
-    assert await memory.pool.fetchval(taken, tenant.archive_id) == first
-    gone = UUID(int=9)
-    await memory.stores.samples.take(tenant.organization_id, gone)
-    assert await memory.pool.fetchval(taken, gone) is None
+    assert await taken(memory, tenant.archive_id) == first
+    grown = replace(tenant.scope, whole=Part((tenant.archive_id,), PASSAGES))
+    await memory.pool.execute(
+        "UPDATE memory.archives SET passage_count = passage_count * 13 / 10 WHERE id = $1", tenant.archive_id
+    )
+    async with memory.pool.acquire() as connection:
+        known = await frequencies(connection, tenant.organization_id, grown.whole, ["w1"])
+    assert known.old == [tenant.archive_id]
+
+
+async def test_a_sample_goes_with_its_archive(memory: Memory, memory_url: str) -> None:
+    connection = await asyncpg.connect(memory_url)
+    small = await stored(connection, 400, seed=5)
+    await connection.close()
+    await memory.stores.samples.take(small.organization_id, small.archive_id)
+    assert await taken(memory, small.archive_id) is not None
+    assert await memory.pool.fetchval("SELECT count(*) FROM memory.word_counts WHERE scope_id = $1", small.archive_id)
+    await memory.stores.archives.delete(small.organization_id, small.archive_id)
+    assert await taken(memory, small.archive_id) is None
+    await memory.stores.samples.take(small.organization_id, small.archive_id)
+    assert await taken(memory, small.archive_id) is None
+
+
+async def taken(memory: Memory, scope_id: UUID) -> Any:
+    """When the sample was."""
+    return await memory.pool.fetchval("SELECT taken_at FROM memory.word_samples WHERE scope_id = $1", scope_id)
