@@ -1,6 +1,7 @@
 """Parameters that many routes share: ids in paths, pages."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Path, Query
@@ -51,6 +52,18 @@ def checkpoint_id(value: str) -> str:
     check: Any = checked_id(prefix if prefix in ("message", "step") else "run").func
     checked: str = check(value)
     return checked
+
+
+def _in_utc(value: datetime) -> datetime:
+    """Without an offset it is UTC. Answers 422 where that is no time from the year 1 to 9999, as near either end."""
+    try:
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    except OverflowError:
+        sentence = "Input should be a time between the years 1 and 9999 in UTC"
+        raise PydanticCustomError("datetime_out_of_range", "{sentence}", {"sentence": sentence}) from None
+
+
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
 
 
 def _path(prefix: str) -> object:

@@ -1,14 +1,12 @@
 """Conversations: what clients set on them, and what they say in them."""
 
-from datetime import UTC, datetime
-
 from google.protobuf.field_mask_pb2 import FieldMask
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from gateway.bodies.agents import Handle
 from gateway.bodies.common import Body, Json, Positive, dump, given
 from gateway.bodies.messages import Compact, SendMessages
-from gateway.params import AgentInBody
+from gateway.bodies.passages import timestamp
+from gateway.params import AgentInBody, Moment
 from loci.agent.v1 import conversation_service_pb2
 from services.common.ids import to_public, uuid7
 
@@ -38,7 +36,7 @@ class UpdateConversation(ConversationSettings):
     """Body of conversations.update: only what is sent changes; null takes a setting away."""
 
     archived: bool | None = None
-    last_message_at: datetime | None = None
+    last_message_at: Moment | None = None
 
 
 class SendToConversation(SendMessages):
@@ -90,12 +88,5 @@ def _draft(sent: Json) -> conversation_service_pb2.ConversationDraft:
     if "model_settings" in fields:
         fields["model_settings_json"] = dump(fields.pop("model_settings"))
     if "last_message_at" in fields:
-        fields["last_message_at"] = _timestamp(fields["last_message_at"])
+        fields["last_message_at"] = timestamp(fields["last_message_at"])
     return conversation_service_pb2.ConversationDraft(**fields)
-
-
-def _timestamp(time: datetime) -> Timestamp:
-    """Without an offset it is UTC."""
-    moment = Timestamp()
-    moment.FromDatetime(time if time.tzinfo else time.replace(tzinfo=UTC))
-    return moment

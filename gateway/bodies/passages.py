@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field
 
 from gateway.bodies.agents import Handle
 from gateway.bodies.common import Body, Json, deprecated, dump, given
-from gateway.params import AgentInBody, ArchiveInBody
+from gateway.params import AgentInBody, ArchiveInBody, Moment
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
 from services.common.ids import to_public, uuid7
 
@@ -66,7 +66,7 @@ class PassageSettings(Body):
 
     tags: list[str] | None = None
     metadata: Json | None = None
-    created_at: datetime | None = None
+    created_at: Moment | None = None
 
 
 class CreatePassage(PassageSettings):
@@ -96,8 +96,8 @@ class SearchPassages(Body):
     tags: list[str] | None = None
     tag_match_mode: TagMode = "any"
     limit: Annotated[int, Field(ge=1)] = 5
-    start_date: datetime | None = None
-    end_date: datetime | None = None
+    start_date: Moment | None = None
+    end_date: Moment | None = None
     search_mode: Annotated[Mode | None, Field(validation_alias=AliasChoices("search_mode", "mode"))] = None
 
 
@@ -147,7 +147,7 @@ def passage_change(
 
 
 def timestamp(moment: datetime | None) -> Timestamp | None:
-    """`moment` as protobuf; without a zone it is UTC."""
+    """A `Moment` as protobuf."""
     if moment is None:
         return None
     stamp = Timestamp()

@@ -1,13 +1,12 @@
 """What is searched for among messages."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from gateway.bodies.common import Body
 from gateway.bodies.passages import timestamp
-from gateway.params import AgentInBody, conversation_ref
+from gateway.params import AgentInBody, Moment, conversation_ref
 from loci.agent.v1 import message_service_pb2
 
 _MODES = {
@@ -27,8 +26,8 @@ class SearchMessages(Body):
     search_mode: Literal["vector", "fts", "hybrid"] = "hybrid"
     agent_id: AgentInBody = None
     conversation_id: Annotated[str | None, AfterValidator(lambda value: value and conversation_ref(value))] = None
-    start_date: datetime | None = None
-    end_date: datetime | None = None
+    start_date: Moment | None = None
+    end_date: Moment | None = None
     limit: Annotated[int, Field(ge=1, le=1_000)] = 50
     roles: list[Role] | None = None
 

@@ -1,7 +1,7 @@
 """Archival memory of an agent, and the search in that of the tenant."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -12,7 +12,7 @@ from gateway.bodies import passages as bodies
 from gateway.bodies.passages import MODES, timestamp
 from gateway.body import JsonRoute
 from gateway.convert import Rest
-from gateway.params import AgentId, Cursor, Limit, Names, PassageId, page_size
+from gateway.params import AgentId, Cursor, Limit, Moment, Names, PassageId, page_size
 from gateway.passages import EMBEDDING_SECONDS, passage_answer, passage_answers, passage_rests, without_vectors
 from gateway.responses import json_response
 from gateway.routes.agents import fetch
@@ -68,8 +68,8 @@ async def search_passages(
     tags: Names = None,
     tag_match_mode: bodies.TagMode = "any",
     top_k: Annotated[int | None, Query(ge=1)] = None,
-    start_datetime: datetime | None = None,
-    end_datetime: datetime | None = None,
+    start_datetime: Moment | None = None,
+    end_datetime: Moment | None = None,
     search_mode: bodies.Mode | None = None,
     mode: bodies.Mode | None = None,
 ) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from letta_client import NotFoundError
@@ -16,7 +17,9 @@ from tests.integration.gateway.scripted import Backend
 
 ARCHIVE_ID = "archive-00000000-0000-4000-8000-00000000000a"
 PASSAGE_ID = "passage-00000000-0000-4000-8000-00000000000b"
+CONVERSATION_ID = "conv-00000000-0000-4000-8000-00000000000d"
 USER_ID = "user-00000000-0000-4000-8000-00000000000c"
+EARLY = "0001-01-01T00:00:00+14:00"
 ARCHIVE = passage_pb2.Archive(
     id=ARCHIVE_ID,
     name="Lore",
@@ -160,6 +163,17 @@ async def test_search_in_all_passages(edge: Edge, backend: Backend) -> None:
         ("POST", "/v1/archives", {}, "name"),
         ("POST", "/v1/archives", {"name": "a", "embedding": "no-handle"}, "provider/model"),
         ("GET", "/v1/archives/block-1", None, "archive-"),
+        # In UTC these are before the year 1, or after 9999.
+        ("POST", f"/v1/archives/{ARCHIVE_ID}/passages", {"text": "a", "created_at": EARLY}, "created_at"),
+        ("POST", "/v1/passages/search", {"query": "a", "end_date": "9999-12-31T23:59:59-12:00"}, "end_date"),
+        (
+            "GET",
+            f"/v1/agents/{AGENT_ID}/archival-memory/search?query=a&start_datetime={quote(EARLY)}",
+            None,
+            "start_datetime",
+        ),
+        ("POST", "/v1/messages/search", {"query": "a", "start_date": EARLY}, "start_date"),
+        ("PATCH", f"/v1/conversations/{CONVERSATION_ID}", {"last_message_at": EARLY}, "last_message_at"),
         ("POST", f"/v1/archives/{ARCHIVE_ID}/passages", {"tags": []}, "text"),
         ("POST", f"/v1/archives/{ARCHIVE_ID}/passages", {"text": "a\0b"}, "NUL"),
         ("POST", f"/v1/archives/{ARCHIVE_ID}/passages", {"text": "a", "metadata": []}, "metadata"),
