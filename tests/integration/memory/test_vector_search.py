@@ -21,6 +21,7 @@ from services.memory.adapters.archival.passages import PostgresPassages
 from services.memory.adapters.archival.rankings import PostgresRankings
 from services.memory.adapters.archival.vector_indexes import INDEX_JOB, VectorIndexing, index_of
 from services.memory.archival.passages import PassageFilter
+from services.memory.archival.search import Part
 from services.memory.archival.vector_choice import Way
 from services.memory.jobs.queue import Job, Later
 from services.memory.model import EmbeddingModel
@@ -146,6 +147,22 @@ async def _plan(pool: asyncpg.Pool, asked: tuple[str, tuple[Any, ...]]) -> str:
     return "\n".join(row[0] for row in rows)
 
 
+@pytest.mark.parametrize(("tags", "way"), [((), Way.INDEX), (("rare",), Way.FETCH)])
+async def test_all_archives_of_a_tenant(world: World, pool: asyncpg.Pool, tags: tuple[str, ...], way: Way) -> None:
+    """Where no archive is named."""
+    tenant = world.tenants["99 %"]
+    part = Part(None, len(tenant.vectors))
+    [query] = clustered(1, seed=98)
+    rankings, wanted = PostgresRankings(pool), PassageFilter(tags=tags)
+    best = await rankings.by_vector(tenant.organization_id, part, world.model, query, wanted, LIMIT)
+    numbers = np.arange(0, len(tenant.vectors), 200 if tags else 1)
+    assert len({one.passage_id for one in best[:10]} & set(tenant.nearest(query, numbers, 10))) >= 9
+    await asyncio.sleep(0.01)
+    assert world.way() is way
+    plan = await _plan(pool, world.search())
+    assert (index_of(world.model.id, DIMENSIONS).name in plan) == (way is Way.INDEX), plan
+
+
 async def test_what_waits_is_found_and_taken_in_and_what_is_gone_is_not(world: World, pool: asyncpg.Pool) -> None:
     tenant = world.tenants["99 %"]
     [query] = clustered(1, seed=7)
@@ -188,7 +205,7 @@ async def test_the_index_is_asked_for_and_built_again_when_it_is_broken(
     index = index_of(model.id, DIMENSIONS)
 
     async def search() -> None:
-        part = few.part.__class__(few.part.archive_ids, 20_000)
+        part = Part(few.part.archive_ids, 20_000)
         rankings = PostgresRankings(memory.pool)
         assert len(await rankings.by_vector(few.organization_id, part, model, few.vectors[0], PassageFilter(), 5)) == 5
 
