@@ -9,7 +9,7 @@ MOST_EXACT = 5_000
 # The rarest words of a query say what is meant; more would only take longer.
 MOST_WORDS = 24
 # For common words alone, of so many of the newest passages those that have them.
-MOST_NEWEST = 4_000
+MOST_NEWEST = 3_000
 _MOST_CANDIDATES = 2_000
 _MOST_CHOSEN = 4_000
 # A filter leaves many when it leaves one in so many.
