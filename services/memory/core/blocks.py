@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from services.memory.core.occurrences import how_often, starts
 from services.memory.model import Block, BlockChanges, BlockDraft, JsonObject, Operation, Refused
 
 LONGEST_LABEL = 100
@@ -19,8 +20,9 @@ LONGEST_TAG = 500
 _SHOWN_WHOLE = 2_000
 _SHOWN_AROUND = 4
 
-# "12→ text" and "Line 12: text": the two ways in which a prompt numbers the lines of a block.
-_LINE_NUMBER = re.compile(r"^\s*(?:\d+→|Line \d+: )", re.MULTILINE)
+# "12→ text" and "Line 12: text": the two ways in which a prompt numbers the lines of a block. Blanks of this line
+# alone: over those of all lines that follow, a text of blank lines would take quadratic time.
+_LINE_NUMBER = re.compile(r"^[^\S\n]*(?:\d+→|Line \d+: )", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,14 @@ def replace_every(value: str, old: str, new: str) -> Edit:
     before, found, after = value.partition(old)
     if not found:
         raise _not_found("old_content")
+    # Before it is made: of a short text that is everywhere and a long one it would fill the memory of the service.
+    length = len(value) + value.count(old) * (len(new) - len(old))
+    if length > LARGEST_LIMIT:
+        raise Refused(
+            "TOOL_REFUSED",
+            f"Nothing was changed: the block would be {length} characters long, and none may be longer than "
+            f"{LARGEST_LIMIT}. Give more of the text around the place you mean, or write less.",
+        )
     return _edit(before, new, after.replace(old, new), Operation.REPLACE)
 
 
@@ -150,16 +160,15 @@ def replace_one(value: str, old: str, new: str) -> Edit:
     refuse_line_numbers("new_string", new)
     if old not in value and old.expandtabs() in value.expandtabs():
         value, old, new = value.expandtabs(), old.expandtabs(), new.expandtabs()
-    match _starts(value, old):
+    match starts(value, old):
         case []:
             raise _not_found("old_string")
         case [start]:
             return _edit(value[:start], new, value[start + len(old) :], Operation.REPLACE)
-        case starts:
-            lines = ", ".join(str(value.count("\n", 0, start) + 1) for start in starts[:20])
+        case found:
             raise Refused(
                 "TOOL_REFUSED",
-                f"old_string occurs {len(starts)} times (on lines {lines}) and must match exactly once. "
+                f"old_string occurs {how_often(value, found)} and must match exactly once. "
                 "Give more of the text around the place you mean.",
             )
 
@@ -229,15 +238,6 @@ def report(block: Block, edit: Edit) -> str:
 def _edit(before: str, new: str, after: str, operation: Operation) -> Edit:
     first = before.count("\n")
     return Edit(before + new + after, first, first + new.count("\n") + 1, operation)
-
-
-def _starts(value: str, old: str) -> list[int]:
-    """Where `old` begins, overlapping occurrences included: each is a place the model may mean."""
-    starts, at = [], value.find(old)
-    while at >= 0:
-        starts.append(at)
-        at = value.find(old, at + 1)
-    return starts
 
 
 def _not_found(name: str) -> Refused:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from services.memory.core.blocks import Edit, refuse_line_numbers, without_nul
+from services.memory.core.occurrences import how_often, starts
 from services.memory.model import Operation, Refused
 
 _SHOWN = 200
@@ -23,16 +24,22 @@ class Hunk:
 
 def patch(value: str, diff: str) -> Edit:
     """The text with every hunk applied, in order, all or none. Raises Refused."""
-    lines = value.split("\n") if value else []
-    touched: list[tuple[int, int]] = []
+    text = f"\n{value}\n" if value else "\n"
+    first, last = len(text), 0
     for number, hunk in enumerate(parse(diff), start=1):
-        at = _place(lines, hunk, number)
-        grown = len(hunk.new) - len(hunk.old)
-        touched = [(first + grown, last + grown) if first >= at else (first, last) for first, last in touched]
-        touched.append((at, at + len(hunk.new)))
-        lines[at : at + len(hunk.old)] = hunk.new
-    first, last = min(first for first, _ in touched), max(last for _, last in touched)
-    return Edit("\n".join(lines), first, last, Operation.PATCH)
+        old, new = _framed(hunk.old), _framed(hunk.new)
+        at = _place(text, old, hunk, number)
+        line = text.count("\n", 0, at)
+        if last > line:
+            last += len(hunk.new) - len(hunk.old)
+        first, last = min(first, line), max(last, line + len(hunk.new))
+        text = text[:at] + new + text[at + len(old) :]
+    return Edit(text[1:-1], first, last, Operation.PATCH)
+
+
+def _framed(lines: tuple[str, ...]) -> str:
+    """The lines with a line break before each and after the last: what is found in a text like this is whole lines."""
+    return "\n".join(("", *lines, ""))
 
 
 def parse(diff: str) -> list[Hunk]:
@@ -95,19 +102,15 @@ def _hunk(body: list[str]) -> list[Hunk]:
     return [Hunk(tuple(old), tuple(new))] if old != new else []
 
 
-def _place(lines: list[str], hunk: Hunk, number: int) -> int:
-    """The index of the line at which the hunk's old lines stand. Raises Refused unless there is just one."""
-    if not hunk.old:
-        if lines:
-            raise Refused(
-                "TOOL_REFUSED",
-                f"Hunk {number} of the patch only adds lines. Add at least one unchanged line beside them, begun "
-                'with " ", so that their place is known.',
-            )
-        return 0
-    size = len(hunk.old)
-    places = [at for at in range(len(lines) - size + 1) if tuple(lines[at : at + size]) == hunk.old]
-    match places:
+def _place(text: str, old: str, hunk: Hunk, number: int) -> int:
+    """Where the hunk's old lines stand in the text, both framed. Raises Refused unless that is in just one place."""
+    if not hunk.old and text != "\n":
+        raise Refused(
+            "TOOL_REFUSED",
+            f"Hunk {number} of the patch only adds lines. Add at least one unchanged line beside them, begun "
+            'with " ", so that their place is known.',
+        )
+    match starts(text, old):
         case [at]:
             return at
         case []:
@@ -116,10 +119,9 @@ def _place(lines: list[str], hunk: Hunk, number: int) -> int:
                 f"Nothing was changed: the unchanged and removed lines of hunk {number} do not stand in the block like "
                 f"this. They must match its lines exactly: {chr(10).join(hunk.old)[:_SHOWN]!r}",
             )
-        case _:
-            found = ", ".join(str(at + 1) for at in places[:20])
+        case found:
             raise Refused(
                 "TOOL_REFUSED",
-                f"Nothing was changed: the unchanged and removed lines of hunk {number} stand {len(places)} times in "
-                f"the block (at lines {found}). Give more unchanged lines around the place you mean.",
+                f"Nothing was changed: the unchanged and removed lines of hunk {number} stand in the block "
+                f"{how_often(text, found)}. Give more unchanged lines around the place you mean.",
             )

@@ -17,8 +17,9 @@ from uuid import UUID
 from services.memory.core import blocks, diffs
 from services.memory.model import AgentMemory, Block, BlockDraft, Operation, Refused
 
-_HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) Block: *(.*\S)\s*$")
-_MOVE = re.compile(r"^\*\*\* Move to: *(.*\S)\s*$")
+# Possessive: of a line of blanks it is soon known that it names nothing.
+_HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) Block: *+(.*\S)\s*$")
+_MOVE = re.compile(r"^\*\*\* Move to: *+(.*\S)\s*$")
 _FRAME = re.compile(r"^\*\*\* (Begin|End) Patch\s*$")
 
 Kind = Literal["Add", "Update", "Delete"]

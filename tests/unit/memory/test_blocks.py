@@ -1,6 +1,8 @@
 """The rules of blocks and the edits of the memory tools, value by value."""
 
+import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.core import blocks
+from services.memory.core import blocks, diffs, patches
 from services.memory.core.blocks import Edit
 from services.memory.model import Block, BlockDraft, Operation, Refused
 
@@ -200,3 +202,23 @@ def test_a_patch_changes_what_it_names() -> None:
     changed = blocks.patched(BLOCK, {"value": "\0v", "metadata": {"a\0": ["b\0", {"c": 1}]}, "tags": ("y", "x", "y")})
     assert changed == replace(BLOCK, value="v", metadata={"a": ["b", {"c": 1}]}, tags=("x", "y"))
     assert blocks.patched(BLOCK, {}) == BLOCK
+
+
+@pytest.mark.parametrize(
+    ("work", "complaint"),
+    [
+        (lambda: blocks.rewrite("", " \n" * 300_000), None),
+        (lambda: patches.parts("*** Add Block:" + " " * 300_000), None),
+        (lambda: blocks.replace_one("a" * 100_000, "a" * 50_000, "b"), "more than 20 times"),
+        (lambda: diffs.patch("a\n" * 50_000, " a\n" * 20_000 + "-b\n+c"), "do not stand"),
+        (lambda: diffs.patch("\n".join(map(str, range(500))), "\n".join(f"@@\n-{n}\n+x" for n in range(500))), None),
+        (lambda: blocks.replace_every("a" * 100_000, "a", "b" * 100_000), "10000000000 characters long"),
+    ],
+)
+def test_what_could_keep_the_service_busy_for_minutes_is_soon_done(
+    work: Callable[[], object], complaint: str | None
+) -> None:
+    began = time.process_time()
+    with nullcontext() if complaint is None else pytest.raises(Refused, match=complaint):
+        work()
+    assert time.process_time() - began < 1.0

@@ -42,7 +42,7 @@ def test_hunks_stand_where_their_lines_do(value: str, diff: str, result: str) ->
     [
         (TEXT, "", "changes nothing"),
         (TEXT, " one\n two", "changes nothing"),
-        (TEXT, "-two\n+2", r"hunk 1 stand 2 times in the block \(at lines 2, 4\)"),
+        (TEXT, "-two\n+2", r"hunk 1 stand in the block 2 times \(on lines 2, 4\)"),
         (TEXT, "-One\n+1", "hunk 1 do not stand in the block"),
         (TEXT, "@@\n-one\n+1\n@@\n-one\n+1", "hunk 2 do not stand in the block"),
         (TEXT, "-one\n-three\n+1", "must match its lines exactly: 'one"),
