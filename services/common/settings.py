@@ -6,6 +6,7 @@ process with one line that names the variable, says what is expected and gives a
 
 import asyncio
 import os
+import re
 import stat
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -165,6 +166,8 @@ class Env:
         if not isinstance(raw, str) or raw is default or not raw.startswith(("/", "~", "./")):
             return raw
         path = Path(raw).expanduser()
+        if _BASE64_KEY.fullmatch(raw) and not path.exists():
+            return raw
         try:
             mode = path.stat().st_mode
             text = path.read_text(encoding="utf-8").strip()
@@ -176,6 +179,10 @@ class Env:
         if secret and stat.S_IMODE(mode) & 0o077:
             raise SettingsError(f"{name} names {path}, which others can read; run: chmod 600 {path}")
         return text
+
+
+# One key of 32 bytes in 64 begins with "/" in base64.
+_BASE64_KEY = re.compile(r"/[A-Za-z0-9+/]{42}=")
 
 
 def _sentence(name: str, problem: str, expected: str, example: str) -> str:

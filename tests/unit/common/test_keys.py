@@ -36,6 +36,14 @@ def test_keys_may_stand_in_the_variables_themselves_and_two_may_be_valid_at_once
         assert verifier.verify(token, "memory") == CONTEXT
 
 
+def test_a_key_in_base64_that_begins_like_a_path_is_a_key() -> None:
+    raw = bytes([0xFC, *range(31)])
+    key = base64.b64encode(raw).decode()
+    assert key.startswith("/")
+    token = signer_from(Env({"LOCI_CONTEXT_SIGNING_KEY": key})).sign(CONTEXT)
+    assert verifier_from(Env({"LOCI_CONTEXT_PUBLIC_KEYS": public_keys_of(key)})).verify(token, "memory") == CONTEXT
+
+
 def rsa_pem() -> str:
     key = rsa.generate_private_key(65537, 2048)
     return key.private_bytes(
