@@ -106,6 +106,15 @@ async def test_two_workers_share_the_queue(pool: asyncpg.Pool) -> None:
     assert sorted(ran) == sorted(map(str, range(20)))
 
 
+async def test_many_jobs_of_one_tenant_do_not_hold_up_the_one_of_another(pool: asyncpg.Pool) -> None:
+    jobs, many, few, worker_id = PostgresJobs(pool), uuid4(), uuid4(), uuid4()
+    for number in range(20):
+        await jobs.add(many, "test", str(number))
+    await jobs.add(few, "test", "one")
+    claimed = [await jobs.claim(worker_id) for _ in range(4)]
+    assert [job and job.organization_id for job in claimed] == [many, few, many, many], "an idle lane is for anybody"
+
+
 @pytest.mark.parametrize(("failures", "seconds"), [(1, 1), (2, 2), (5, 16), (9, 256), (10, 300), (10_000, 300)])
 def test_pauses_grow_to_five_minutes(failures: int, seconds: float) -> None:
     assert pause_after(failures) == seconds
