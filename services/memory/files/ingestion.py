@@ -79,8 +79,8 @@ class Ingestion:
                 await self._parse(job.organization_id, work)
             return await self._embed(job, folder_id, file_id)
         except FileMoved:
-            # Whoever moved it has asked for this job again, or has it.
-            return None
+            # Deleted, or taken on by who has lost this job meanwhile and is stopped: what it needs now is read again.
+            return Later(0.0, failed=True)
 
     async def remove_folder(self, job: Job) -> Later | None:
         """What a deleted folder left."""

@@ -83,6 +83,7 @@ async def test_every_format_is_read_and_found(memory: Memory) -> None:
         "latin.txt": "Ein Kätzchen (kitten) schläft auf dem großen, grünen Sofa.".encode("latin-1"),
         "wide.txt": "a kitten sleeps".encode("utf-16"),
         "nul.txt": b"a kit\0ten sleeps",
+        "nuls.txt": b"\0".join(b"%c" % letter for letter in b"a kitten sleeps"),
         "empty.txt": b"",
         "blank.txt": b"  \n\n ",
     }
@@ -241,6 +242,22 @@ async def test_a_worker_killed_anywhere_is_taken_over_and_nothing_is_lost_or_dou
     await run(memory)
     tables = ("files", "file_uploads", "file_pages", "passages", "archives", "jobs")
     assert [await left(memory, table) for table in tables] == [0] * len(tables)
+
+
+async def test_who_finds_a_file_parsed_by_who_has_lost_its_job_goes_on(memory: Memory) -> None:
+    class Outrun:
+        """A store to which the other came a moment earlier."""
+
+        async def finish_parsing(self, *arguments: Any) -> Any:
+            await memory.stores.ingestion.finish_parsing(*arguments)
+            return await memory.stores.ingestion.finish_parsing(*arguments)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(memory.stores.ingestion, name)
+
+    file = await upload(memory, await new_folder(memory, "f"), "a.md", b"a kitten")
+    await run(memory, files_worker(memory, InProcess(), cast(IngestionStore, Outrun())))
+    assert (await read(memory, file)).status == folder_pb2.FILE_STATUS_COMPLETED
 
 
 async def due(memory: Memory) -> None:

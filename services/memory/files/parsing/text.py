@@ -34,7 +34,7 @@ def decoded(data: bytes) -> str:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
-    wide = _wide(data[:_SAMPLE])
+    wide = _wide(data[:_SAMPLE]) if len(data) % 2 == 0 else None
     if wide:
         return data.decode(wide, errors="replace")
     try:
