@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from html import unescape
 from uuid import UUID
 
+from services.memory.files.names import one_form
 from services.memory.model import Refused
 
 _CLOSE = 5
@@ -30,6 +32,12 @@ class KnownFile:
 def bare(name: str) -> str:
     """The name of a file without its folder's."""
     return name.partition("/")[2]
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """A name as a model writes it, and as it may mean it: prompts show some characters as entities."""
+    name = one_form(name)
+    return tuple(dict.fromkeys((name, unescape(name))))
 
 
 def named(name: str, candidates: Sequence[KnownFile], others: Sequence[str]) -> KnownFile:

@@ -1,6 +1,7 @@
 """Which names folders and files may have, and what becomes of a name that is taken. Pure."""
 
 import re
+import unicodedata
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -10,8 +11,8 @@ from services.memory.model import Refused
 
 LONGEST_NAME = 255
 LONGEST_TEXT = 100_000
-# A name stands in prompts and in lists of one line each.
-_CONTROLS = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
+# A name stands in prompts and in lists of one line each, and shall look like what it is: no marks of direction.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def checked_folder(draft: FolderDraft) -> FolderDraft:
@@ -40,8 +41,13 @@ def checked_changes(changes: FolderChanges) -> FolderChanges:
     return checked
 
 
+def one_form(name: str) -> str:
+    """The name as it is stored: composed (NFC), which models and most clients write; macOS sends it decomposed."""
+    return unicodedata.normalize("NFC", name)
+
+
 def _folder_name(name: str) -> str:
-    name = _CONTROLS.sub("", name).strip()
+    name = one_form(_CONTROLS.sub("", name)).strip()
     if not 1 <= len(name) <= LONGEST_NAME:
         raise Refused("FOLDER_INVALID", f"a folder's name has 1 to {LONGEST_NAME} characters, this one {len(name)}")
     if "/" in name:
@@ -58,7 +64,7 @@ def _text(field: str, text: str | None) -> str | None:
 
 def checked_file_name(name: str) -> str:
     """The name's last part, without folders and control characters. Raises Refused (FILE_INVALID)."""
-    own = _CONTROLS.sub("", name).replace("\\", "/").rpartition("/")[2].strip()
+    own = one_form(_CONTROLS.sub("", name)).replace("\\", "/").rpartition("/")[2].strip()
     if own in ("", ".", ".."):
         raise Refused("FILE_INVALID", f"{name[:LONGEST_NAME]!r} is no name of a file")
     if len(own) > LONGEST_NAME:

@@ -10,7 +10,7 @@ from services.memory.archival.archive import Archival
 from services.memory.archival.passages import PassageQuery
 from services.memory.archival.places import FoldersOfAgent
 from services.memory.archival.retrieval import Found
-from services.memory.files.finding import KnownFile, named
+from services.memory.files.finding import KnownFile, named, spellings
 from services.memory.files.grep import MOST_CONTEXT, Grep, compiled, told_of
 from services.memory.files.ports_agents import AgentFileStore, Opening, Wanted
 from services.memory.files.views import View
@@ -73,15 +73,16 @@ class FileTools:
         return kept[0]
 
     async def _wanted(self, call: ToolCall, requests: Sequence[tuple[str, int, int | None]]) -> list[Wanted]:
-        names = [name for name, _, _ in requests]
-        candidates = await self._files.named(call.organization_id, call.agent_id, names)
+        spelled = [spellings(name) for name, _, _ in requests]
+        candidates = await self._files.named(call.organization_id, call.agent_id, sum(spelled, ()))
         known = {file.path for file in candidates} | {file.name for file in candidates}
+        names = [next(filter(known.__contains__, each), each[0]) for each in spelled]
         others: list[str] = []
         if not known.issuperset(names):
             every = await self._files.files(call.organization_id, call.agent_id)
             others = [file.path for file in every[:_SUGGESTED]]
         wanted: dict[object, Wanted] = {}
-        for name, offset, length in requests:
+        for name, (_, offset, length) in zip(names, requests, strict=True):
             # To find names like it takes a while, in which others shall be served.
             like_it = [one for one in candidates if name in (one.path, one.name)]
             file = await asyncio.to_thread(named, name, like_it, others) if others else named(name, like_it, others)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.files.finding import KnownFile, bare, named
+from services.memory.files.finding import KnownFile, bare, named, spellings
 from services.memory.files.grep import MOST_MATCHES, Grep, compiled, told_of
 from services.memory.files.model import TextPage
 from services.memory.files.pages import pages_of
@@ -120,6 +120,11 @@ def test_a_name_that_is_none_is_told_with_names_that_are(name: str, said: str) -
     with pytest.raises(Refused) as refused:
         find(name)
     assert said in refused.value.message
+
+
+def test_a_name_may_be_written_as_the_prompt_shows_it() -> None:
+    assert spellings("d/Gro\u0308ße.md") == ("d/Größe.md",)
+    assert spellings("d/&lt;R&D&gt;.md") == ("d/&lt;R&D&gt;.md", "d/<R&D>.md")
 
 
 def test_without_any_file_that_is_said() -> None:

@@ -19,7 +19,10 @@ from services.memory.model import Refused
         ("C:\\Users\\me\\a.txt", "a.txt"),
         (" a\n</file>\r.txt\0 ", "file>.txt"),
         (".env", ".env"),
+        ("report-\u202etxt.exe.txt", "report-txt.exe.txt"),
         ("Größe.md", "Größe.md"),
+        # As macOS sends it.
+        ("Gro\u0308ße.md", "Größe.md"),
     ],
 )
 def test_a_file_has_a_name_of_one_line_without_folders(given: str, kept: str) -> None:
