@@ -43,4 +43,5 @@ def _file(file: FileView) -> str:
 
 
 def _attribute(text: str) -> str:
-    return text.replace('"', "&quot;")
+    """What cannot end the attribute, nor the section; an ampersand in a name stays as it is."""
+    return text.replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")

@@ -168,7 +168,7 @@ def test_who_sees_blocks(agent_type: str) -> None:
 # Folders --------------------------------------------------------------------------------------------------------
 
 PLAN = FileView(UUID(int=3), "docs/plan.md", True, "[Lines 1 to 1 of 1 are in view.]\n1: Rest.")
-NOTES = FileView(UUID(int=4), 'docs/my "notes".md')
+NOTES = FileView(UUID(int=4), 'docs/my "R&D"></file>.md')
 DOCS = DirectoryView("docs", "What is planned.", "Look here first.", (PLAN, NOTES), 12)
 FILED = replace(MEMORY, directories=(DOCS, DirectoryView("empty")))
 
@@ -185,7 +185,7 @@ def test_folders_are_shown_between_rules_and_metadata() -> None:
         "<metadata>\n- read_only=true\n- chars_current=41\n</metadata>\n"
         "<value>\n[Lines 1 to 1 of 1 are in view.]\n1: Rest.\n</value>\n"
         "</file>\n"
-        '<file status="closed" name="docs/my &quot;notes&quot;.md"></file>\n'
+        '<file status="closed" name="docs/my &quot;R&D&quot;&gt;&lt;/file&gt;.md"></file>\n'
         "(10 more files are not listed; grep_files and semantic_search_files look through all.)\n"
         "</directory>\n"
         '<directory name="empty">\n</directory>\n'
