@@ -5,8 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import re2
-
 from services.memory.files.model import TextPage
 from services.memory.model import Refused
 
@@ -29,6 +27,9 @@ def compiled(pattern: str, name: str) -> Any:
     if not 1 <= len(pattern) <= LONGEST_PATTERN:
         said = f"has 1 to {LONGEST_PATTERN} characters, not {len(pattern)}"
         raise Refused("TOOL_REFUSED", f'The argument "{name}" {said}.')
+    # With the first search: where none is, its megabytes are saved.
+    import re2  # noqa: PLC0415
+
     options = re2.Options()
     options.max_mem, options.never_nl, options.log_errors = _MEMORY, True, False
     try:
