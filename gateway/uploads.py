@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import grpc
-from python_multipart.exceptions import MultipartParseError
+from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
@@ -109,13 +109,16 @@ class _Reader:
         self._headers: dict[bytes, bytes] = {}
         names = ("part_begin", "part_data", "part_end", "header_field", "header_value", "header_end")
         callbacks = {f"on_{name}": getattr(self, f"_{name}") for name in (*names, "headers_finished")}
-        self._parser = MultipartParser(boundary, callbacks)  # type: ignore[arg-type] # a dict with its keys
+        try:
+            self._parser = MultipartParser(boundary, callbacks)  # type: ignore[arg-type] # a dict with its keys
+        except FormParserError as error:
+            raise InvalidRequest(f"the body cannot be read: {error}", "header", "content-type") from None
 
     def feed(self, chunk: bytes) -> None:
         """Raises InvalidRequest for what is no multipart body."""
         try:
             self._parser.write(chunk)
-        except MultipartParseError as error:
+        except FormParserError as error:
             raise InvalidRequest(f"the body is not multipart/form-data: {error}", "body") from None
 
     def take(self) -> bytes:

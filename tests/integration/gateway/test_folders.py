@@ -81,6 +81,7 @@ async def test_what_is_no_upload_is_told(edge: Edge, backend: Backend) -> None:
         {"files": {"other": ("a.txt", b"a")}},
         {"data": {"file": "no file name"}, "files": {"other": ("a.txt", b"a")}},
         {"content": b"no boundary", "headers": multipart},
+        {"content": b"", "headers": {"content-type": f"multipart/form-data; boundary={'x' * 300}"}},
         {
             "content": b'--x\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\nhalf',
             "headers": multipart,
