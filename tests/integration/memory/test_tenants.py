@@ -5,12 +5,13 @@ from uuid import uuid4
 
 from loci.memory.v1 import archive_service_pb2 as archive_pb
 from loci.memory.v1 import block_service_pb2 as block_pb
+from loci.memory.v1 import passage_pb2
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from services.common.errors import NotFound
 from tests.integration.memory.harness import EMBEDDING, Memory, fails
 
 # Of ids in a request alone these say nothing.
-_WITH_VALUES = {
+_WITH_VALUES: dict[str, dict[str, Any]] = {
     "UpdateBlock": {"block": {"value": "mine"}, "update_mask": "value"},
     "UpdateArchive": {"archive": {"name": "mine"}, "update_mask": "name"},
     "UpdatePassage": {"passage": {"text": "mine"}, "update_mask": "text"},
@@ -80,7 +81,7 @@ async def test_ids_of_another_tenant_name_nothing(memory: Memory) -> None:
                 await call(request)
         assert not (await memory.passages.ListPassages(passage_pb.ListPassagesRequest())).passages
         assert not (await memory.passages.ListPassages(passage_pb.ListPassagesRequest(agent_id=agent))).passages
-        for mode in (1, 2, 3):
+        for mode in passage_pb2.SearchMode.values()[1:]:
             everywhere = passage_pb.SearchPassagesRequest(query="tea", mode=mode)
             assert not (await memory.passages.SearchPassages(everywhere)).hits
             assert not await memory.search(agent, "tea", mode=mode)
