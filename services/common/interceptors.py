@@ -14,13 +14,14 @@ import grpc
 from opentelemetry.trace import Span
 
 from services.common import context as call_context
-from services.common import telemetry
+from services.common import limits, telemetry
 from services.common.context import CallContext, Verifier
 from services.common.errors import (
     STATUS_METADATA_KEY,
     Cancelled,
     Internal,
     LociError,
+    ResourceExhausted,
     Unauthenticated,
     Unimplemented,
     from_rpc,
@@ -60,18 +61,27 @@ class Guard:
     def wrap(self, handler: _Handler, method: str) -> _Handler:
         """`handler` with everything around it; `method` is "package.Service/Method"."""
         behaviour: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
-        guarded = self._stream(behaviour, method) if handler.response_streaming else self._single(behaviour, method)
         make = _MAKERS[handler.request_streaming, handler.response_streaming]
-        wrapped: _Handler = make(guarded, handler.request_deserializer, handler.response_serializer)
+        read, write = handler.request_deserializer, handler.response_serializer
+        wrapped: _Handler
+        if handler.response_streaming:
+            wrapped = make(self._stream(behaviour, method), read, write)
+        else:
+            wrapped = make(self._single(behaviour, write, method), read, None)
         return wrapped
 
-    def _single(self, behaviour: Callable[[Any, _Context], Awaitable[Any]], method: str) -> Any:
+    def _single(
+        self,
+        behaviour: Callable[[Any, _Context], Awaitable[Any]],
+        write: Callable[[Any], bytes] | None,
+        method: str,
+    ) -> Any:
         async def handle(request: Any, context: _Context) -> Any:
             metadata: Any = context.invocation_metadata()
             span = telemetry.begin_served(method, _first(metadata, telemetry.METADATA_KEY))
             try:
                 await self._enter(metadata, context)
-                return await behaviour(request, context)
+                return _written(await behaviour(request, context), write)
             except grpc.aio.BaseError:
                 raise  # gRPC's own: aborted already, or the caller has gone
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is becomes a status
@@ -136,6 +146,14 @@ class Registrar:
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
         """Nothing: these are the same handlers once more, unguarded."""
+
+
+def _written(answer: Any, write: Callable[[Any], bytes] | None) -> bytes:
+    """As bytes. gRPC would refuse what is too large for it as a bug of the service, with a stack trace in the log."""
+    data: bytes = answer if write is None else write(answer)
+    if len(data) > limits.MAX_MESSAGE_BYTES:
+        raise ResourceExhausted(f"the answer has {len(data)} bytes, more than {limits.MAX_MESSAGE_BYTES}; ask for less")
+    return data
 
 
 async def _abort(context: _Context, error: BaseException, span: Span, method: str) -> NoReturn:

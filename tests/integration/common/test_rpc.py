@@ -25,6 +25,7 @@ from services.common.errors import (
     Internal,
     LociError,
     NotFound,
+    ResourceExhausted,
     Unauthenticated,
     Unavailable,
     Unimplemented,
@@ -343,6 +344,20 @@ async def test_big_messages_pass_and_bigger_ones_are_refused(tmp_path: Path) -> 
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await stub.Say(b"x" * (33 * 1024 * 1024))
             assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_an_answer_that_is_too_big_is_said_to_be_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def grow(request: bytes) -> bytes:
+        return request * 1_000_000
+
+    async with echo(tmp_path, Echo(grow)) as (stub, _):
+        with use_context(SIGNER.signed(CALLER)):
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stub.Say(b"x" * 34)
+            failure = from_rpc(caught.value)
+            assert (type(failure), failure.reason) == (ResourceExhausted, "RESOURCE_EXHAUSTED")
+            assert "ask for less" in failure.message
+    assert caplog.records == []
 
 
 async def test_tcp_works_alike_and_reports_its_port() -> None:
