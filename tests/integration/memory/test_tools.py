@@ -250,7 +250,7 @@ async def test_the_same_call_sent_many_times_at_once_acts_once(memory: Memory) -
         ("memory_rethink", {"label": "nobody", "new_memory": "a"}, "The blocks are: human, persona."),
         ("rethink_memory", {"label": "human", "new_memory": "a"}, '"target_block_label" is missing'),
         ("rethink_user_memory", {}, '"new_memory" is missing'),
-        ("memory_apply_patch", {"label": "human", "patch": "-a\n+b"}, "at lines 1, 2"),
+        ("memory_apply_patch", {"label": "human", "patch": "-a\n+b"}, "on lines 1, 2"),
         ("archival_memory_insert", {"content": ""}, "1 to 1000000 characters"),
         ("archival_memory_search", {"query": "x", "tag_match_mode": "some"}, '"any" or "all"'),
         ("archival_memory_search", {"query": "x", "start_datetime": "yesterday"}, "ISO 8601"),
