@@ -1,6 +1,7 @@
 """Archival memory of an agent, and the search in that of the tenant."""
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -168,5 +169,8 @@ def _result(passage: passage_pb2.Passage, timezone: str) -> Rest:
         zone = ZoneInfo(timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError):
         zone = ZoneInfo("UTC")
-    made = passage.created_at.ToDatetime(tzinfo=UTC).astimezone(zone).isoformat(timespec="seconds")
+    moment = passage.created_at.ToDatetime(tzinfo=UTC)
+    with suppress(OverflowError):  # at the ends of the calendar
+        moment = moment.astimezone(zone)
+    made = moment.isoformat(timespec="seconds")
     return {"id": passage.id, "timestamp": made, "content": passage.text, "tags": list(passage.tags)}

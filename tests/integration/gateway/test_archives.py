@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 from letta_client import NotFoundError
 
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
@@ -45,6 +46,7 @@ PASSAGE = passage_pb2.Passage(
 )
 PIECE = passage_pb2.Passage(
     text="a line",
+    created_at=Timestamp(seconds=253_402_300_799),
     file=passage_pb2.FilePiece(
         folder_id="source-1", file_id="file-1", file_name="docs/a.md", first_line=1, last_line=9
     ),
@@ -152,7 +154,11 @@ async def test_search_in_all_passages(edge: Edge, backend: Backend) -> None:
     assert [(hit.passage.id, hit.score) for hit in newest] == [(PASSAGE_ID, 0.0)]
     assert backend.requests("ListPassages")[0].descending
     path = f"/v1/agents/{AGENT_ID}/archival-memory/search"
+    # The second is of the year 10000 in Berlin, where the agent is.
+    assert samples.agent().timezone == "Europe/Berlin"
     answer = await edge.http.get(path, params={"query": "a", "search_mode": "vector"})
+    made = [one["timestamp"] for one in answer.json()["results"]]
+    assert made == ["2025-12-01T13:00:00+01:00", "9999-12-31T23:59:59+00:00"]
     assert answer.headers["x-loci-without-vectors"] == "loci/hash"
     assert backend.requests("SearchPassages")[-1].mode == passage_pb2.SEARCH_MODE_VECTOR
 
