@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from services.common.errors import ResourceExhausted
 from services.memory.model import Archive, Block, CallRecord, EmbeddingModel, FilePiece, Passage
 
 BLOCK_COLUMNS = ", ".join(
@@ -43,6 +44,10 @@ PASSAGE_COLUMNS = (
     "p.id, p.archive_id, p.text, p.tags, p.metadata, p.created_by_id, p.last_updated_by_id, p.created_at, "
     "p.updated_at, p.file_id, p.place, p.first_line, p.last_line, e.handle, f.name AS file, d.name AS folder"
 )
+# What one answer may have of texts: more does not pass through gRPC, and thousands of long ones fill the memory of the
+# service. Where a page has more, its texts stay in the database. Their sizes are known without reading them.
+_MOST_BYTES = 32 * 1024 * 1024
+PASSAGE_TEXT = f"CASE WHEN sum(octet_length(p.text)) OVER () <= {_MOST_BYTES} THEN p.text END"
 PASSAGE_JOINS = """
 JOIN memory.archives a ON a.organization_id = p.organization_id AND a.id = p.archive_id
 LEFT JOIN memory.passage_vectors v ON v.organization_id = p.organization_id AND v.archive_id = p.archive_id
@@ -109,7 +114,9 @@ def archive(row: Row) -> Archive:
 
 
 def passage(row: Row) -> Passage:
-    """A row with PASSAGE_COLUMNS."""
+    """A row with PASSAGE_COLUMNS. Raises ResourceExhausted where PASSAGE_TEXT left the text out."""
+    if row["text"] is None:
+        raise ResourceExhausted(f"the passages have more than {_MOST_BYTES} bytes together; ask for fewer at a time")
     return Passage(
         id=row["id"],
         archive_id=row["archive_id"],

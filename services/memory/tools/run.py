@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from services.common.errors import Aborted, AlreadyExists, LociError, NotFound
+from services.common.errors import Aborted, AlreadyExists, LociError, NotFound, ResourceExhausted
 from services.common.ids import uuid7
 from services.memory.archival.archive import Archival
 from services.memory.archival.passages import PassageFilter, PassageQuery, id_of_call
@@ -198,7 +198,10 @@ class Tools:
                 end=given.time("end_datetime", zone, end=True),
             ),
         )
-        found = await self._archival.search(call.organization_id, OfAgent(call.agent_id), query)
+        try:
+            found = await self._archival.search(call.organization_id, OfAgent(call.agent_id), query)
+        except ResourceExhausted as error:
+            raise Refused("TOOL_REFUSED", f"There is too much to show: {error.message}.") from None
         return await self._answer(call, told_of(found, zone), is_error=False)
 
     async def _with_files(self, call: ToolCall, given: Arguments) -> ToolResult:

@@ -12,7 +12,7 @@ import pytest
 
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import passage_service_pb2 as pb
-from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, Unavailable
+from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from tests.integration.memory.harness import EMBEDDING, Memory, fails, unavailable
 
 
@@ -269,3 +269,23 @@ async def test_filters_of_the_api(memory: Memory) -> None:
     for wrong in ({"query": ""}, {"query": "x" * 10_001}, {"query": "x", "top_k": 1_001}):
         with fails(InvalidArgument, "QUERY_INVALID"):
             await memory.passages.SearchPassages(pb.SearchPassagesRequest(agent_id=agent, **wrong))
+
+
+async def test_more_text_than_an_answer_holds_stays_in_the_database(memory: Memory) -> None:
+    agent = await memory.agent_with(human="")
+    await memory.store(agent, *(f"tea {number}" for number in range(10)))
+    await memory.pool.execute(
+        "UPDATE memory.passages SET text = repeat('tea ', 1_000_000) WHERE organization_id = $1",
+        memory.caller.organization_id,
+    )
+    request = pb.ListPassagesRequest(agent_id=agent, page_size=10)
+    with fails(ResourceExhausted, "RESOURCE_EXHAUSTED") as refused:
+        await memory.passages.ListPassages(request)
+    assert "ask for fewer" in refused[0].message
+    with fails(ResourceExhausted, "RESOURCE_EXHAUSTED"):
+        await memory.search(agent, "tea", top_k=10)
+    told = await memory.apply(agent, "archival_memory_search", query="tea", top_k=10)
+    assert (told.is_error, "ask for fewer" in told.tool_return) == (True, True)
+    request.page_size = 2
+    assert len((await memory.passages.ListPassages(request)).passages) == 2
+    assert len(await memory.search(agent, "tea", top_k=2)) == 2

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any, assert_never
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, func, select, true
+from sqlalchemy import ColumnElement, FromClause, Select, and_, func, literal_column, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.paging import Page, PageOf
 from services.memory.adapters import rows
 from services.memory.adapters.archival.places import refuse_missing
 from services.memory.adapters.pages import bounds, cut_rows, ordered, page_of
+from services.memory.adapters.rows import PASSAGE_TEXT
 from services.memory.adapters.schema import (
     agent_archives,
     archives,
@@ -101,7 +102,11 @@ def _passages(
     )
     firsts = ordered(first, passages, page).lateral("firsts")
     p = ordered(select(firsts).select_from(of.join(firsts, true())), firsts, page).subquery("p")
-    query = select(p, embedding_models.c.handle, files.c.name.label("file"), folders.c.name.label("folder"))
+    columns = (column for column in p.c if column.name != "text")
+    text: ColumnElement[str] = literal_column(PASSAGE_TEXT).label("text")
+    query = select(
+        *columns, text, embedding_models.c.handle, files.c.name.label("file"), folders.c.name.label("folder")
+    )
     return ordered(_joined(query.select_from(p), p), p, page)
 
 

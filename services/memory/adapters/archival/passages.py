@@ -11,7 +11,7 @@ from services.memory.adapters import rows
 from services.memory.adapters.archival.insertion import insert_passages, make_default_archive, replace_text
 from services.memory.adapters.archival.places import archive_ids, scope
 from services.memory.adapters.calls import RECORD, record_values
-from services.memory.adapters.rows import ARCHIVE_COLUMNS, PASSAGE_COLUMNS, PASSAGE_JOINS
+from services.memory.adapters.rows import ARCHIVE_COLUMNS, PASSAGE_COLUMNS, PASSAGE_JOINS, PASSAGE_TEXT
 from services.memory.archival.places import Place
 from services.memory.archival.ports import ArchiveChanged, Embedded, NewPassages, PassageKey
 from services.memory.archival.search import Scope
@@ -65,7 +65,7 @@ SELECT {PASSAGE_COLUMNS} FROM memory.passages p {PASSAGE_JOINS}
 WHERE p.organization_id = $1 AND p.archive_id IN ({{archives}}) AND p.id = $3
 """
 _BY_KEYS = f"""
-SELECT {PASSAGE_COLUMNS}
+SELECT {PASSAGE_COLUMNS.replace("p.text", f"{PASSAGE_TEXT} AS text")}
 FROM unnest($2::uuid[], $3::uuid[]) AS wanted (archive_id, id)
 JOIN memory.passages p ON p.organization_id = $1 AND p.archive_id = wanted.archive_id AND p.id = wanted.id
 {PASSAGE_JOINS}
