@@ -269,6 +269,18 @@ async def test_the_memory_is_one_statement_with_and_without_folders(files: Files
     assert "file_pages" not in files.memory.counter.texts[-1]
 
 
+async def test_what_is_in_view_together_can_be_sent_whatever_the_limits_are(files: Files) -> None:
+    text = "\n".join(["x" * 3_000] * 900)
+    await files.attach(await files.folder("docs", a=text, b=text), most=1_000, characters=10**9)
+    [docs] = await files.directories()
+    shown = [len(file.visible_content) for file in docs.files]
+    assert all(1_990_000 < length <= 2_000_000 for length in shown)
+    assert [len(file.visible_content) for file in (await files.listed()).files] == shown
+    await files.close("docs/a.md")
+    [docs] = await files.directories()
+    assert len(docs.files[0].visible_content) > 2_700_000
+
+
 async def _plan(url: str, statement: str, organization_id: UUID, agent_id: UUID) -> dict[str, Any]:
     connection = await asyncpg.connect(url)
     try:

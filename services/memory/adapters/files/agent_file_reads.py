@@ -9,7 +9,7 @@ from sqlalchemy import Row, Select, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.paging import Page, PageOf
-from services.memory.adapters.files.views import PAGES, PAGES_AS_JSON, view_of_row
+from services.memory.adapters.files.views import CHAR_LIMIT, PAGES, PAGES_AS_JSON, view_of_row
 from services.memory.adapters.pages import page_of
 from services.memory.adapters.schema_files import agent_files, agent_folders, files, folders
 from services.memory.files.finding import KnownFile, bare
@@ -49,7 +49,7 @@ JOIN memory.folders d ON d.organization_id = $1 AND d.id = f.folder_id
 
 _VIEWS = f"""
 WITH RECURSIVE opened AS MATERIALIZED (
-    SELECT f.id, f.line_count, a.first_line, a.last_line, a.char_limit
+    SELECT f.id, f.line_count, a.first_line, a.last_line, {CHAR_LIMIT}
     FROM memory.agent_files a
     JOIN memory.files f ON f.organization_id = a.organization_id AND f.id = a.file_id
     WHERE a.organization_id = $1 AND a.agent_id = $2 AND a.file_id = ANY($3::uuid[]) AND a.is_open

@@ -11,6 +11,11 @@ from services.memory.model import Directory, DirectoryFile
 # Names of files that a folder's listing has besides the open ones.
 LISTED = 100
 
+# Characters of all files in view together, whatever an agent's limits are: an answer with them stays sendable.
+_MOST_CHARS = 4_000_000
+# Of the rows `a` that are open.
+CHAR_LIMIT = f"least(a.char_limit, {_MOST_CHARS} / count(*) OVER ())::integer AS char_limit"
+
 # Of each row of a CTE `opened` (id, first_line, last_line, char_limit) the pages with its lines, one after the other
 # for as long as there is room: a long file is never read to its end. The tenant is $1.
 PAGES = """page (file_id, page, first_line, last_line, text, chars) AS (
@@ -33,7 +38,7 @@ PAGES_AS_JSON = """(
 # $1 tenant, $2 agent; null for an agent without folders, at the cost of one look into an index.
 DIRECTORIES = f"""
 WITH RECURSIVE opened AS MATERIALIZED (
-    SELECT f.id, f.folder_id, f.name, f.status, f.line_count, a.first_line, a.last_line, a.char_limit
+    SELECT f.id, f.folder_id, f.name, f.status, f.line_count, a.first_line, a.last_line, {CHAR_LIMIT}
     FROM memory.agent_files a
     JOIN memory.files f ON f.organization_id = a.organization_id AND f.id = a.file_id
     WHERE a.organization_id = $1 AND a.agent_id = $2 AND a.is_open
