@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from html import unescape
 from uuid import UUID
 
-from services.memory.files.names import one_form
+from services.memory.files.names import LONGEST_NAME, one_form
 from services.memory.model import Refused
 
 _CLOSE = 5
@@ -48,7 +48,9 @@ def named(name: str, candidates: Sequence[KnownFile], others: Sequence[str]) -> 
     """
     found = [file for file in candidates if file.path == name] or [file for file in candidates if file.name == name]
     if not found:
-        raise Refused("TOOL_REFUSED", f'There is no file "{name}" in your folders.{_instead(name, others)}')
+        raise Refused(
+            "TOOL_REFUSED", f'There is no file "{name[:LONGEST_NAME]}" in your folders.{_instead(name, others)}'
+        )
     if len(found) > 1:
         paths = " or ".join(f'"{file.path}"' for file in found)
         raise Refused("TOOL_REFUSED", f'Several files are called "{name}"; say which: {paths}.')

@@ -140,7 +140,8 @@ def told_of(grep: Grep, *, looked: int, files: int, whole: bool) -> str:
     elif grep.shown:
         parts.append(f"[Matches {first} to {last}; these are all.]" if whole else f"[Matches {first} to {last}.]")
     else:
-        parts.append(f"[No line matches in {looked} files.]" if not grep.skip else "[There are no more matches.]")
+        none = "There are no more matches" if whole else f"Matches after the first {grep.skip} were not reached"
+        parts.append(f"[{none}.]" if grep.skip else f"[No line matches in {looked} files.]")
     if not whole and not grep.full:
         parts.append(
             f"[The time was up after {looked} of {files} files. Narrow the search: name files by a pattern in include.]"

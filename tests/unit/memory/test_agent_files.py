@@ -234,3 +234,5 @@ def test_a_search_ends_in_time_and_says_so() -> None:
     search = Grep(compiled("x", "pattern"))
     assert not search.search([("docs/0", page) for page in pages("x", 1)], time.monotonic() - 1)
     assert "The time was up after 3 of 9 files" in told_of(search, looked=3, files=9, whole=False)
+    far = told_of(Grep(compiled("a", "pattern"), skip=40), looked=3, files=9, whole=False)
+    assert far.startswith("[Matches after the first 40 were not reached.]")
