@@ -8,6 +8,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import NotFound
+from services.memory.adapters.rows import whole
 from services.memory.model import BlockVersion, Operation
 
 _OF_BLOCK = "SELECT h.* FROM memory.block_history h WHERE h.organization_id = $1 AND h.block_id = $2"
@@ -53,7 +54,7 @@ def version_of_row(row: Mapping[str, Any]) -> BlockVersion:
         block_id=row["block_id"],
         version=row["version"],
         label=row["label"],
-        value=row["value"],
+        value=whole(row["value"]),
         limit=row["char_limit"],
         description=row["description"],
         metadata=row["metadata"],

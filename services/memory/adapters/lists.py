@@ -9,7 +9,7 @@ from services.common.paging import Page, PageOf
 from services.memory.adapters import rows
 from services.memory.adapters.block_history import version_of_row
 from services.memory.adapters.blocks import no_such_block
-from services.memory.adapters.pages import page_of
+from services.memory.adapters.pages import page_of, with_values
 from services.memory.adapters.schema import agent_blocks, block_history, blocks
 from services.memory.lists import BlockList, VersionPage
 from services.memory.model import Block, BlockVersion
@@ -52,6 +52,9 @@ class SqlLists:
         if end is not None:
             query = query.where(number < end if page.scan_ascending else number > end)
         query = query.order_by(number if page.scan_ascending else number.desc()).limit(page.size + 1)
+        values = with_values(query)
+        place = values.c.version
+        query = select(values).order_by(place if page.scan_ascending else place.desc())
         async with self._engine.connect() as connection:
             found = (await connection.execute(query)).all()
             if not found and not await _exists(connection, organization_id, block_id):

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, Row, Select, Table, select, tuple_
+from sqlalchemy import ColumnElement, FromClause, Row, Select, Table, case, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.common.errors import NotFound
 from services.common.paging import Moment, Page, PageOf, cut, moment_token
+from services.memory.adapters.rows import MOST_BYTES
 from services.memory.lists import moment_of
 
 
@@ -22,7 +23,11 @@ async def page_of(
 ) -> PageOf[Row[Any]]:
     """The rows of `query` on one page. Raises NotFound (<noun>_NOT_FOUND) for a cursor that does not exist."""
     query = query.where(*await bounds(connection, table, organization_id, page, noun))
-    return cut_rows((await connection.execute(ordered(query, table, page))).all(), page)
+    query = ordered(query, table, page)
+    if "value" in query.selected_columns:
+        values = with_values(query)
+        query = ordered(select(values), values, page)
+    return cut_rows((await connection.execute(query)).all(), page)
 
 
 async def bounds(
@@ -57,6 +62,14 @@ def ordered(query: Select[Any], table: FromClause, page: Page) -> Select[Any]:
     return query.order_by(*(column if page.scan_ascending else column.desc() for column in columns)).limit(
         page.size + 1
     )
+
+
+def with_values(query: Select[Any]) -> FromClause:
+    """The rows of a page, whose column `value` stays in the database where all are more than an answer holds."""
+    page = query.subquery("whole")
+    fit = func.sum(func.octet_length(page.c.value)).over() <= MOST_BYTES
+    others = (column for column in page.c if column.name != "value")
+    return select(*others, case((fit, page.c.value)).label("value")).subquery("page")
 
 
 def cut_rows(found: Sequence[Row[Any]], page: Page) -> PageOf[Row[Any]]:

@@ -46,8 +46,8 @@ PASSAGE_COLUMNS = (
 )
 # What one answer may have of texts: more does not pass through gRPC, and thousands of long ones fill the memory of the
 # service. Where a page has more, its texts stay in the database. Their sizes are known without reading them.
-_MOST_BYTES = 32 * 1024 * 1024
-PASSAGE_TEXT = f"CASE WHEN sum(octet_length(p.text)) OVER () <= {_MOST_BYTES} THEN p.text END"
+MOST_BYTES = 32 * 1024 * 1024
+PASSAGE_TEXT = f"CASE WHEN sum(octet_length(p.text)) OVER () <= {MOST_BYTES} THEN p.text END"
 PASSAGE_JOINS = """
 JOIN memory.archives a ON a.organization_id = p.organization_id AND a.id = p.archive_id
 LEFT JOIN memory.passage_vectors v ON v.organization_id = p.organization_id AND v.archive_id = p.archive_id
@@ -64,12 +64,19 @@ RECORD_COLUMNS = (
 Row = Mapping[str, Any]
 
 
+def whole(text: str | None) -> str:
+    """The text. Raises ResourceExhausted where it was left in the database."""
+    if text is None:
+        raise ResourceExhausted(f"the texts have more than {MOST_BYTES} bytes together; ask for fewer at a time")
+    return text
+
+
 def block(row: Row) -> Block:
     """A row with BLOCK_COLUMNS."""
     return Block(
         id=row["id"],
         label=row["label"],
-        value=row["value"],
+        value=whole(row["value"]),
         limit=row["char_limit"],
         description=row["description"],
         read_only=row["read_only"],
@@ -114,13 +121,11 @@ def archive(row: Row) -> Archive:
 
 
 def passage(row: Row) -> Passage:
-    """A row with PASSAGE_COLUMNS. Raises ResourceExhausted where PASSAGE_TEXT left the text out."""
-    if row["text"] is None:
-        raise ResourceExhausted(f"the passages have more than {_MOST_BYTES} bytes together; ask for fewer at a time")
+    """A row with PASSAGE_COLUMNS."""
     return Passage(
         id=row["id"],
         archive_id=row["archive_id"],
-        text=row["text"],
+        text=whole(row["text"]),
         tags=tuple(row["tags"]),
         metadata=row["metadata"],
         embedding=row["handle"],

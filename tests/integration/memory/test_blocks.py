@@ -11,7 +11,7 @@ import pytest
 
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as pb
-from services.common.errors import Aborted, AlreadyExists, InvalidArgument, NotFound
+from services.common.errors import Aborted, AlreadyExists, InvalidArgument, NotFound, ResourceExhausted
 from tests.integration.memory.harness import Memory, fails
 
 
@@ -269,3 +269,19 @@ async def test_last_writer_wins_and_history_keeps_both(memory: Memory) -> None:
     assert (await get(memory, block.id)).version == 21
     response = await memory.blocks.ListBlockVersions(pb.ListBlockVersionsRequest(block_id=block.id))
     assert {version.value for version in response.versions} == {"", *map(str, range(20))}
+
+
+async def test_more_values_than_an_answer_holds_stay_in_the_database(memory: Memory) -> None:
+    block = await create(memory, limit=10_000_000)
+    for number in range(4):
+        await update(memory, block.id, value=f"{number}" * 9_000_000)
+        await create(memory, label=f"b{number}", value="x" * 9_000_000, limit=10_000_000)
+    versions = pb.ListBlockVersionsRequest(block_id=block.id)
+    with fails(ResourceExhausted, "RESOURCE_EXHAUSTED") as refused:
+        await memory.blocks.ListBlockVersions(versions)
+    assert "ask for fewer" in refused[0].message
+    with fails(ResourceExhausted, "RESOURCE_EXHAUSTED"):
+        await memory.blocks.ListBlocks(pb.ListBlocksRequest())
+    versions.page_size = 2
+    found = (await memory.blocks.ListBlockVersions(versions)).versions
+    assert [(version.version, version.value[:1]) for version in found] == [(5, "3"), (4, "2")]
