@@ -169,8 +169,8 @@ class FileStore(Protocol):
     async def list(self, organization_id: UUID, folder_id: UUID, page: Page) -> PageOf[File]:
         """Raises NotFound (FOLDER_NOT_FOUND); NotFound (FILE_NOT_FOUND) for a cursor that does not exist."""
 
-    async def content(self, organization_id: UUID, file_id: UUID) -> str:
-        """The whole text."""
+    async def content(self, organization_id: UUID, file_id: UUID, most_bytes: int) -> str | None:
+        """The whole text; None where it is larger, as UTF-8."""
 
     async def delete(self, organization_id: UUID, folder_id: UUID, file_id: UUID) -> None:
         """The file at once, its passages by FILE_JOB. Raises NotFound (FILE_NOT_FOUND)."""

@@ -17,15 +17,16 @@ from services.memory.files.model import File
 from services.memory.files.names import checked_changes, checked_folder
 from services.memory.files.ports import FileStore, FolderStore, IngestionStore
 from services.memory.files.ports_agents import AgentFileStore
-from services.memory.files.uploads import Uploads
+from services.memory.files.uploads import MEBIBYTE, Uploads
 from services.memory.ports import Embedder
 from services.memory.servicer.agent_files import AgentFileServicer
 from services.memory.servicer.refusals import refusals
 
 _PER_PAGE = 50
 _CHECK_SECONDS = 10.0
-# Characters of texts in one answer, with which it is well below the limit of messages.
+# Characters of texts in one answer, with which it is well below the limit of messages; bytes of a single text.
 _MOST_CONTENT = 8_000_000
+_MOST_BYTES = 30 * MEBIBYTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,9 @@ class FolderServicer(AgentFileServicer):
         await self._parts.folders.get(organization_id, folder_id)
         file = await self._parts.files.get(organization_id, file_id, folder_id)
         content = await self._content(organization_id, file) if request.include_content else None
+        if request.include_content and content is None and file.has_text:
+            sentence = f"the text of {file.path!r} is larger than {_MOST_BYTES // MEBIBYTE} MiB, the most that is sent"
+            raise InvalidArgument(sentence, reason="FILE_TOO_LARGE")
         return folder_pb.GetFileResponse(file=folders.file_message(file, content))
 
     async def ListFiles(self, request: folder_pb.ListFilesRequest, context: Any) -> folder_pb.ListFilesResponse:
@@ -144,7 +148,10 @@ class FolderServicer(AgentFileServicer):
         return folder_pb.RetryFileResponse(file=folders.file_message(file))
 
     async def _with_contents(self, organization_id: UUID, page: PageOf[File]) -> folder_pb.ListFilesResponse:
-        """A page with texts, cut short where they become too much; the next one goes on there."""
+        """A page with texts, cut short where they become too much; the next one goes on there.
+
+        A text that is too large by itself is left out.
+        """
         files: list[folder_pb2.File] = []
         left, token = _MOST_CONTENT, page.next_token
         for file in page.items:
@@ -157,7 +164,7 @@ class FolderServicer(AgentFileServicer):
         return folder_pb.ListFilesResponse(files=files, next_page_token=token)
 
     async def _content(self, organization_id: UUID, file: File) -> str | None:
-        return await self._parts.files.content(organization_id, file.id) if file.has_text else None
+        return await self._parts.files.content(organization_id, file.id, _MOST_BYTES) if file.has_text else None
 
 
 def _key(

@@ -11,7 +11,7 @@ import pytest
 from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from loci.memory.v1 import passage_service_pb2 as passage_pb
-from services.common.errors import Aborted, LociError, NotFound, ResourceExhausted
+from services.common.errors import Aborted, InvalidArgument, LociError, NotFound, ResourceExhausted
 from services.memory.adapters.files.parser import ChildParser
 from services.memory.archival.embedding_calls import EmbeddingCalls
 from services.memory.archival.search import archive_lexeme, tenant_lexeme
@@ -22,9 +22,10 @@ from services.memory.files.parsing import child
 from services.memory.files.parsing.unreadable import Unreadable
 from services.memory.files.ports import FILE_JOB, FOLDER_JOB, IngestionStore, Parsed, Parser, Unparsable
 from services.memory.jobs.queue import Worker
+from services.memory.servicer import folders
 from tests import documents
 from tests.integration.memory.files import new_folder, read, upload, uuid_of
-from tests.integration.memory.harness import SIGNER, Memory, unavailable
+from tests.integration.memory.harness import SIGNER, Memory, fails, unavailable
 
 _LONG = "\n\n".join(
     f"Paragraph {number} tells of a kitten and its vehicle. " + "It purrs. " * 60 for number in range(40)
@@ -121,6 +122,19 @@ async def test_every_format_is_read_and_found(memory: Memory) -> None:
         assert await memory.pool.fetchval(words, f"'{scope}'") == number
     listed = await memory.folders.ListFiles(folder_pb.ListFilesRequest(folder_id=folder_id, include_content=True))
     assert [file.content for file in listed.files] == [file.content for file in texts.values()]
+
+
+async def test_a_text_that_is_too_large_to_be_sent_does_not_hide_the_others(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder_id = await new_folder(memory, "f")
+    files = [await upload(memory, folder_id, f"{text}.txt", text.encode()) for text in ("cat", "Kätzchen")]
+    await run(memory, files_worker(memory, InProcess()))
+    monkeypatch.setattr(folders, "_MOST_BYTES", len("Kätzchen"))
+    with fails(InvalidArgument, "FILE_TOO_LARGE"):
+        await read(memory, files[1])
+    listed = await memory.folders.ListFiles(folder_pb.ListFilesRequest(folder_id=folder_id, include_content=True))
+    assert [(file.content, file.HasField("content")) for file in listed.files] == [("cat", True), ("", False)]
 
 
 async def test_every_bad_file_ends_in_an_error_that_says_why(memory: Memory) -> None:

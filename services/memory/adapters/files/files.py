@@ -40,6 +40,9 @@ WHERE d.organization_id = $1 AND d.id = $2
 _PAGES = (
     f"SELECT {PAGE_COLUMNS} FROM memory.file_pages p WHERE p.organization_id = $1 AND p.file_id = $2 ORDER BY p.page"
 )
+_BYTES = """
+SELECT coalesce(sum(octet_length(text)), 0) FROM memory.file_pages WHERE organization_id = $1 AND file_id = $2
+"""
 _DELETE = """
 WITH gone AS (
     DELETE FROM memory.files f WHERE f.organization_id = $1 AND f.folder_id = $2 AND f.id = $3
@@ -89,7 +92,9 @@ class PostgresFiles:
         items = tuple(file({**row._asdict(), "folder_name": folder_name}) for row in found.items)
         return PageOf(items, found.next_token)
 
-    async def content(self, organization_id: UUID, file_id: UUID) -> str:
+    async def content(self, organization_id: UUID, file_id: UUID, most_bytes: int) -> str | None:
+        if await self._pool.fetchval(_BYTES, organization_id, file_id) > most_bytes:
+            return None
         return joined([page(row) for row in await self._pool.fetch(_PAGES, organization_id, file_id)])
 
     async def delete(self, organization_id: UUID, folder_id: UUID, file_id: UUID) -> None:
