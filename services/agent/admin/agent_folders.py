@@ -1,5 +1,6 @@
 """Folders attached to agents, and with them the tools for files."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from services.agent.admin import agents
@@ -8,7 +9,7 @@ from services.agent.admin.agents import AgentSettings
 from services.agent.admin.base_tools import FILE_TOOLS
 from services.agent.admin.catalogues import Catalogues, with_their_approvals
 from services.agent.admin.described import Described
-from services.agent.admin.ports_admin import AgentMemories, AgentStore
+from services.agent.admin.ports_admin import AgentMemories, AgentStore, CatalogueTool
 from services.common.context import CallContext
 
 
@@ -28,21 +29,26 @@ class AgentFolders:
         agent = await self._store.get(caller.organization_id, agent_id)
         tools = await self._catalogues.tools((), FILE_TOOLS)
         await self._memories.attach_folder(agent_id, folder_id, agent.settings.file_limits)
-
-        async def changed(before: AgentSettings) -> AgentSettings:
-            after = agents.with_tools(before, (*before.tool_ids, *(tool.id for tool in tools)))
-            return with_their_approvals(after, before, tools)
-
-        return await self._administration.change(caller, agent_id, changed)
+        return await self._with(caller, agent_id, tools)
 
     async def detach(self, caller: CallContext, agent_id: UUID, folder_id: UUID) -> Described:
         """With the last folder the tools go. Raises NotFound, FailedPrecondition (FOLDER_NOT_ATTACHED)."""
         await self._store.get(caller.organization_id, agent_id)
+        tools = await self._catalogues.tools((), FILE_TOOLS)
         if await self._memories.detach_folder(agent_id, folder_id):
             return await self._administration.get(caller.organization_id, agent_id)
-        gone = {tool.id for tool in await self._catalogues.tools((), FILE_TOOLS)}
+        gone = {tool.id for tool in tools}
 
         async def changed(before: AgentSettings) -> AgentSettings:
             return agents.with_tools(before, (each for each in before.tool_ids if each not in gone))
+
+        after = await self._administration.change(caller, agent_id, changed)
+        # Who attached a folder meanwhile may have found the tools still there.
+        return await self._with(caller, agent_id, tools) if after.folders else after
+
+    async def _with(self, caller: CallContext, agent_id: UUID, tools: Sequence[CatalogueTool]) -> Described:
+        async def changed(before: AgentSettings) -> AgentSettings:
+            after = agents.with_tools(before, (*before.tool_ids, *(tool.id for tool in tools)))
+            return with_their_approvals(after, before, tools)
 
         return await self._administration.change(caller, agent_id, changed)

@@ -110,6 +110,17 @@ async def test_tools_come_with_the_first_folder_and_go_with_the_last(world: Trav
             await attach(world, *wrong)
 
 
+async def test_who_attaches_while_the_last_folder_goes_has_the_tools(world: TravelWorld) -> None:
+    name = f"d{uuid7().hex[-9:]}"
+    now, next_one = await folder(world, name), await folder(world, f"{name}-o")
+    agent = await create(world, now)
+    for _ in range(6):
+        await asyncio.gather(detach(world, agent.id, now), attach(world, agent.id, next_one))
+        agent = await world.world.get(agent.id)
+        assert ([each.id for each in agent.folders], sorted(tools(agent))) == ([next_one], sorted(TOOLS))
+        now, next_one = next_one, now
+
+
 async def test_an_agent_is_made_with_folders_or_not_at_all(world: TravelWorld) -> None:
     name = f"d{uuid7().hex[-9:]}"
     docs = await folder(world, name, a="alpha", b="beta")
