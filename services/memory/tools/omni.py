@@ -15,6 +15,8 @@ from services.memory.core.patches import Plan
 from services.memory.model import AgentMemory, Block, BlockDraft, Operation, Refused
 from services.memory.tools.arguments import Arguments
 
+# It stands in the prompt beside the text, which has a limit.
+_LONGEST_DESCRIPTION = 5_000
 COMMANDS = ("create", "str_replace", "insert", "delete", "rename")
 
 
@@ -42,7 +44,7 @@ def command(given: Arguments, mint: Callable[[], UUID]) -> Change | Planned:
                 id=mint(),
                 label=_label(given, "path"),
                 value=given.optional_text("file_text") or "",
-                description=given.optional_text("description"),
+                description=_description(given),
             )
             return Planned(partial(_create, draft=draft))
         case "str_replace":
@@ -63,6 +65,17 @@ def _label(given: Arguments, name: str) -> str:
     if not label:
         raise Refused("TOOL_REFUSED", f'{name} is {path[:80]!r}, which names no block. Write "/memories/<label>".')
     return label
+
+
+def _description(given: Arguments) -> str | None:
+    text = given.optional_text("description")
+    if text is not None and len(text) > _LONGEST_DESCRIPTION:
+        raise Refused(
+            "TOOL_REFUSED",
+            f"Nothing was changed: the description is {len(text)} characters long, and it may have at most "
+            f"{_LONGEST_DESCRIPTION}. Say what the block is for; what it is to hold belongs into its text.",
+        )
+    return text
 
 
 def _create(memory: AgentMemory, draft: BlockDraft) -> Plan:
@@ -88,7 +101,7 @@ def _rename(given: Arguments) -> Callable[[AgentMemory], Plan]:
     """Of the label (old_path, new_path), the description (path, description), or both."""
     old = _label(given, "path" if given.optional_text("old_path") is None else "old_path")
     new = None if given.optional_text("new_path") is None else _label(given, "new_path")
-    description = given.optional_text("description")
+    description = _description(given)
     if new is None and description is None:
         raise Refused("TOOL_REFUSED", "rename changes nothing: give new_path, description or both.")
     return partial(_renamed, label=old, new=new, description=description)

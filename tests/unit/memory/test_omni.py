@@ -81,6 +81,8 @@ def test_blocks_are_renamed_and_described() -> None:
         ("create", {"path": "a", "file_text": "Line 1: x"}, "file_text has a line number"),
         ("str_replace", {"path": "human", "old_string": "three"}, "does not occur"),
         ("str_replace", {"path": "human", "old_string": "o"}, "occurs 2 times"),
+        ("create", {"path": "new", "description": "x" * 5_001}, "5001 characters long, and it may have at most 5000"),
+        ("rename", {"path": "human", "description": "x" * 5_001}, "5001 characters long"),
         ("str_replace", {"path": "human"}, '"old_string" is missing'),
         ("insert", {"path": "human"}, '"insert_text" is missing'),
         ("insert", {"path": "human", "insert_text": "1→ x"}, "insert_text has a line number"),
