@@ -5,9 +5,11 @@ import unicodedata
 from collections.abc import Collection
 from dataclasses import replace
 
+import orjson
+
 from services.memory.core.blocks import json_without_nul, without_nul
 from services.memory.files.model import FolderChanges, FolderDraft
-from services.memory.model import Refused
+from services.memory.model import JsonObject, Refused
 
 LONGEST_NAME = 255
 LONGEST_TEXT = 100_000
@@ -22,7 +24,7 @@ def checked_folder(draft: FolderDraft) -> FolderDraft:
         name=_folder_name(draft.name),
         description=_text("description", draft.description),
         instructions=_text("instructions", draft.instructions),
-        metadata=json_without_nul(draft.metadata),
+        metadata=_metadata(draft.metadata),
         embedding=without_nul(draft.embedding),
     )
 
@@ -37,7 +39,7 @@ def checked_changes(changes: FolderChanges) -> FolderChanges:
     if "instructions" in checked:
         checked["instructions"] = _text("instructions", checked["instructions"])
     if "metadata" in checked:
-        checked["metadata"] = json_without_nul(checked["metadata"])
+        checked["metadata"] = _metadata(checked["metadata"])
     return checked
 
 
@@ -60,6 +62,14 @@ def _text(field: str, text: str | None) -> str | None:
     if text is not None and len(text) > LONGEST_TEXT:
         raise Refused("FOLDER_INVALID", f"{field} has at most {LONGEST_TEXT} characters, this one {len(text)}")
     return text
+
+
+def _metadata(value: JsonObject) -> JsonObject:
+    """Every agent with the folder is answered with it."""
+    value = json_without_nul(value)
+    if (size := len(orjson.dumps(value))) > LONGEST_TEXT:
+        raise Refused("FOLDER_INVALID", f"metadata has at most {LONGEST_TEXT} bytes as JSON, this one {size}")
+    return value
 
 
 def checked_file_name(name: str) -> str:

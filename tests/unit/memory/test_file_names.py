@@ -61,5 +61,7 @@ def test_a_folder_is_checked() -> None:
     for name in ("", "a/b", "n" * 256):
         with pytest.raises(Refused):
             checked_changes(FolderChanges(name=name))
+    with pytest.raises(Refused, match="metadata has at most 100000 bytes"):
+        checked_changes(FolderChanges(metadata={"k": "m" * 100_000}))
     with pytest.raises(Refused):
         checked_changes(FolderChanges(instructions="i" * 100_001))
