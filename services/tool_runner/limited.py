@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from services.common.processes import Child
 from services.tool_runner.annotations import Schema
-from services.tool_runner.processes import Child
 from services.tool_runner.schema import MAX_SOURCE_BYTES, SchemaError
 
 _ROOT = Path(__file__).resolve().parents[2]

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from services.common.processes import Child
 from services.tool_runner.job import ExitReason, Job, Limits, Result, SandboxUnavailable
-from services.tool_runner.processes import Child
 from services.tool_runner.sandboxes.bubblewrap_command import FIRST_UID, SANDBOXES, command
 from services.tool_runner.sandboxes.cgroups import Cgroup, Cgroups, find_cgroups
 from services.tool_runner.sandboxes.exchange import AnswerReader, BadWorker, died

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-from services.tool_runner.processes import Child
+from services.common.processes import Child
 from services.tool_runner.sandboxes.launcher.wire import Message, encode, length
 
 _MODULE = "services.tool_runner.sandboxes.launcher"

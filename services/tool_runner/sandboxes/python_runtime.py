@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from services.tool_runner.processes import Child
+from services.common.processes import Child
 
 _MINIMUM = (3, 11)
 _SECONDS = 10.0

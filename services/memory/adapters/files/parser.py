@@ -1,12 +1,6 @@
-"""`files.ports.Parser`: a child process for each file, started by exec, with nothing of ours but the file.
-
-Not by asyncio's own functions: uvloop forks, which runs the fork handlers of the libraries in this process (gRPC's can
-crash the child, since other threads are at work), while `subprocess` uses vfork, which runs none.
-"""
+"""`files.ports.Parser`: a child process for each file, with nothing of ours but the file."""
 
 import asyncio
-import contextlib
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +10,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from services.common.processes import Child
 from services.memory.files.kinds import Kind
 from services.memory.files.model import TextPage
 from services.memory.files.ports import Parsed, Unparsable
@@ -45,7 +40,10 @@ class ChildParser:
 
     async def parse(self, kind: Kind, data: AsyncIterator[bytes]) -> AsyncGenerator[TextPage | Parsed]:
         async with self._slots:
-            child, patience = await _Child.start(), _Patience(self._seconds)
+            child = await Child.start(
+                *_COMMAND, environment={}, errors=subprocess.DEVNULL, longest_line=_LONGEST_ANSWER
+            )
+            patience = _Patience(self._seconds)
             try:
                 header = {"format": kind.format, "cutting": kind.cutting}
                 await patience.wait(child.send(orjson.dumps(header, option=orjson.OPT_APPEND_NEWLINE)))
@@ -92,52 +90,3 @@ def _answer(line: bytes) -> TextPage | Parsed:
         return Parsed(**told)
     cuts = tuple((start, end) for start, end in told.pop("cuts"))
     return TextPage(**told, cuts=cuts)
-
-
-class _Child:
-    """A running child, spoken to over one socket that is its stdin and stdout."""
-
-    def __init__(
-        self, process: subprocess.Popen[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        self.reader = reader
-        self._process = process
-        self._writer = writer
-        self._exited = asyncio.ensure_future(asyncio.to_thread(process.wait))
-
-    @classmethod
-    async def start(cls) -> "_Child":
-        ours, theirs = socket.socketpair()
-        with theirs:
-            reader, writer = await asyncio.open_connection(sock=ours, limit=_LONGEST_ANSWER)
-            try:
-                # No await from here on, so that a cancel cannot lose the process.
-                process = subprocess.Popen(  # noqa: ASYNC220 - vfork and exec, about a millisecond
-                    _COMMAND, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.DEVNULL, env={}
-                )
-            except OSError:
-                writer.close()
-                raise
-        return cls(process, reader, writer)
-
-    async def send(self, data: bytes) -> None:
-        """Raises ConnectionError where it no longer reads."""
-        try:
-            self._writer.write(data)
-            await self._writer.drain()
-        except RuntimeError as error:  # uvloop's, for a socket that it has seen closed
-            raise BrokenPipeError(str(error)) from error
-
-    def end_input(self) -> None:
-        with contextlib.suppress(OSError, RuntimeError):
-            self._writer.write_eof()
-
-    async def wait(self) -> int:
-        return await asyncio.shield(self._exited)
-
-    async def end(self) -> None:
-        """Kills it if it runs, and waits until it is gone."""
-        if self._process.poll() is None:
-            self._process.kill()
-        self._writer.close()
-        await self.wait()

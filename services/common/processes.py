@@ -32,14 +32,16 @@ class Child:
         descriptors: Sequence[int] = (),
         errors: int | None = None,
         new_session: bool = False,
+        longest_line: int = 2**16,
     ) -> "Child":
         """Start `command` with that environment and those descriptors alone; raises OSError.
 
         errors: where its stderr goes, as in subprocess; None: where ours goes. new_session: Ctrl-C does not reach it.
+        longest_line: bytes that `reader.readline` takes at most.
         """
         ours, theirs = socket.socketpair()
         with theirs:
-            reader, writer = await asyncio.open_connection(sock=ours)
+            reader, writer = await asyncio.open_connection(sock=ours, limit=longest_line)
             try:
                 # No await from here on, so that a cancel cannot lose the process.
                 process = subprocess.Popen(  # noqa: ASYNC220 - vfork and exec, about a millisecond
