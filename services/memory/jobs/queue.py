@@ -22,6 +22,7 @@ LEASE_SECONDS = 30.0
 _RENEW_SECONDS = 10.0
 _POLL_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 300.0
+_RETURN_SECONDS = 1.0
 _AT_ONCE = 2
 # Work that no user waits for.
 _NOBODY = UUID(int=0)
@@ -107,14 +108,25 @@ class Worker:
         caller = CallContext(job.organization_id, _NOBODY, "memory", ("llm_gateway",))
         with use_context(caller, signer=self._signer):
             work = asyncio.create_task(self._handled(job))
-        if not await self._kept(job, work):
-            return True
+        try:
+            if not await self._kept(job, work):
+                return True
+        except asyncio.CancelledError:
+            await self._give_back(job)
+            raise
         later = work.result()
         if later is None:
             await self._store.finish(job, self._worker_id)
         else:
             await self._store.postpone(job, self._worker_id, later)
         return True
+
+    async def _give_back(self, job: Job) -> None:
+        """The process stops: nobody shall wait for the end of its lease."""
+        try:
+            await asyncio.wait_for(self._store.postpone(job, self._worker_id, Later(0.0)), _RETURN_SECONDS)
+        except Exception:  # a supervisor: the lease ends by itself
+            logger.exception("job %s of %s was not given back", job.kind, job.subject)
 
     async def _handled(self, job: Job) -> Later | None:
         try:

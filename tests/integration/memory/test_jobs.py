@@ -85,6 +85,24 @@ async def test_a_job_of_a_dead_worker_is_taken_over_and_the_dead_one_may_not_fin
     assert await jobs.renew(job, alive)
 
 
+async def test_a_worker_that_is_stopped_gives_its_job_back(pool: asyncpg.Pool) -> None:
+    begun = asyncio.Event()
+
+    async def handler(job: Job) -> None:
+        begun.set()
+        await asyncio.sleep(60)
+
+    await PostgresJobs(pool).add(uuid4(), "test", "one")
+    running = asyncio.create_task(worker(pool, handler).run_forever())
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    job = await PostgresJobs(pool).claim(uuid4())
+    assert job is not None
+    assert (job.subject, job.failures) == ("one", 0)
+
+
 async def test_two_workers_share_the_queue(pool: asyncpg.Pool) -> None:
     ran: list[str] = []
 
