@@ -1,5 +1,8 @@
 """Folders; with their files also under /sources, their older name."""
 
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from fastapi import APIRouter
@@ -16,15 +19,17 @@ from gateway.passages import passage_answers
 from gateway.responses import json_response
 from gateway.routes import folder_files
 from gateway.services import Loci, Services
+from loci.agent.v1 import agent_service_pb2
 from loci.memory.v1 import folder_pb2, folder_service_pb2, passage_service_pb2
 from services.common.context import current
-from services.common.errors import NotFound
+from services.common.errors import FailedPrecondition, NotFound
 from services.common.ids import to_public
 
 _routes = APIRouter(tags=["folders"], route_class=JsonRoute)
 
 # Of a description of everything: more would be a long answer.
 _MOST_DESCRIBED = 1_000
+_AGENTS_AT_ONCE = 16
 
 
 @_routes.post("")
@@ -106,10 +111,25 @@ async def update_folder(folder_id: FolderId, body: bodies.UpdateFolder, loci: Lo
 
 @_routes.delete("/{folder_id}")
 async def delete_folder(folder_id: FolderId, loci: Loci) -> Response:
-    """Deletes a folder with its files, for every agent."""
+    """Deletes a folder with its files, for every agent; whose last one it was loses the tools for files."""
+    asked = folder_service_pb2.ListFolderAgentsRequest(folder_id=folder_id)
+    await _detach(loci, folder_id, (await loci.peers.call(loci.peers.folders.ListFolderAgents, asked)).agent_ids)
     request = folder_service_pb2.DeleteFolderRequest(folder_id=folder_id)
     await loci.peers.call(loci.peers.folders.DeleteFolder, request)
     return json_response(None)
+
+
+async def _detach(loci: Services, folder_id: str, agent_ids: Sequence[str]) -> None:
+    gate = asyncio.Semaphore(_AGENTS_AT_ONCE)
+
+    async def one(agent_id: str) -> None:
+        request = agent_service_pb2.DetachFolderRequest(agent_id=agent_id, folder_id=folder_id)
+        async with gate:
+            # Agent or attachment may be gone already.
+            with suppress(NotFound, FailedPrecondition):
+                await loci.peers.call(loci.peers.agents.DetachFolder, request)
+
+    await asyncio.gather(*map(one, agent_ids))
 
 
 @_routes.get("/{folder_id}/passages")

@@ -113,6 +113,10 @@ def test_folders_are_named_when_an_agent_is_made_and_changed(stack: Stack) -> No
     older = httpx.patch(f"{stack.url}/v1/agents/{agent.id}/sources/attach/{first.id}")
     assert [source["id"] for source in older.json()["sources"]] == [first.id]
     assert [one["id"] for one in httpx.get(f"{stack.url}/v1/agents/{agent.id}/sources").json()] == [first.id]
+    other = client.agents.create(model=MODEL, memory_blocks=BLOCKS, folder_ids=[second.id])
+    client.folders.delete(second.id)
+    other = client.agents.retrieve(other.id, include=["agent.tools", "agent.sources"])
+    assert (other.sources, set(TOOLS) & {tool.name for tool in other.tools}) == ([], set())
     client.agents.delete(agent.id)
     deadline = time.monotonic() + 20
     while list(client.folders.agents.list(first.id)):
