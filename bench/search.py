@@ -185,7 +185,8 @@ async def service(url: str, folder: Path, embedder: Embedder) -> AsyncIterator[A
     try:
         async with make_channel(f"unix://{folder}/memory.sock") as channel:
             await asyncio.wait_for(_ready(channel), 30)
-            with use_context(signer.signed(CallContext(uuid4(), UUID(int=2), "user", ("memory", "llm_gateway")))):
+            caller = CallContext(uuid4(), UUID(int=2), "user", ("memory", "llm_gateway"))
+            with use_context(caller, signer=signer):  # renewed: a large index takes longer than a context lasts
                 yield PassageServiceStub(channel)
     finally:
         process.terminate()
