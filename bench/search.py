@@ -121,7 +121,7 @@ class Load:
         await asyncio.to_thread(asyncio.run, copying)
         self._report.add("loaded in, s", time.perf_counter() - begin)
         await self._ask(agent_id, "hybrid", texts[:1])
-        self._report.add("indexed in, s", await _settled(url))
+        self._report.add("indexed in, s", await settled(url))
         hybrid = 0.0
         for mode in MODES:
             answers = await self._ask(agent_id, mode, texts)
@@ -145,7 +145,7 @@ class Load:
         return answers[len(texts[:WARM_UP]) :]
 
 
-async def _settled(url: str) -> float:
+async def settled(url: str) -> float:
     """Seconds until no job is left; a replica knows of a new index a few seconds later."""
     begin = time.perf_counter()
     connection = await asyncpg.connect(url)
@@ -215,7 +215,7 @@ async def measure(postgres: Postgres, report: Report, given: argparse.Namespace,
             p95 = await load.search(agent_id, await Archive.of(url, agent_id), superuser, passages)
             if given.batches:
                 await load.insert(agent_id, f"beside {passages:,}")
-                report.add("all of them indexed in, s", await _settled(url))
+                report.add("all of them indexed in, s", await settled(url))
     postgres.drop_database(name)
     return p95
 
