@@ -8,10 +8,12 @@ changed meanwhile.
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from services.memory.core.occurrences import how_often, starts
 from services.memory.model import Block, BlockChanges, BlockDraft, JsonObject, Operation, Refused
+
+B = TypeVar("B", Block, BlockDraft)
 
 LONGEST_LABEL = 100
 LARGEST_LIMIT = 10_000_000
@@ -69,43 +71,32 @@ def unique_tags(tags: Iterable[str], reason: str) -> tuple[str, ...]:
 
 def checked_draft(draft: BlockDraft) -> BlockDraft:
     """The draft as it will be stored. Raises Refused (BLOCK_INVALID, BLOCK_OVER_LIMIT)."""
-    draft = replace(
-        draft,
-        label=without_nul(draft.label),
-        value=without_nul(draft.value),
-        description=_optional(draft.description),
-        metadata=json_without_nul(draft.metadata),
-        tags=unique_tags(draft.tags, "BLOCK_INVALID"),
-        project_id=_optional(draft.project_id),
-        template_name=_optional(draft.template_name),
-        template_id=_optional(draft.template_id),
-        base_template_id=_optional(draft.base_template_id),
-        deployment_id=_optional(draft.deployment_id),
-        entity_id=_optional(draft.entity_id),
-    )
-    _check(draft.label, draft.value, draft.limit)
-    return draft
+    return _checked(draft)
 
 
 def patched(block: Block, changes: BlockChanges) -> Block:
     """The block with new values in the fields that `changes` names. Raises Refused as `checked_draft`."""
-    changed = replace(block, **changes)
-    changed = replace(
-        changed,
-        label=without_nul(changed.label),
-        value=without_nul(changed.value),
-        description=_optional(changed.description),
-        metadata=json_without_nul(changed.metadata),
-        tags=unique_tags(changed.tags, "BLOCK_INVALID"),
-        project_id=_optional(changed.project_id),
-        template_name=_optional(changed.template_name),
-        template_id=_optional(changed.template_id),
-        base_template_id=_optional(changed.base_template_id),
-        deployment_id=_optional(changed.deployment_id),
-        entity_id=_optional(changed.entity_id),
+    return _checked(replace(block, **changes))
+
+
+def _checked(block: B) -> B:
+    """Raises Refused as `checked_draft`."""
+    block = replace(
+        block,
+        label=without_nul(block.label),
+        value=without_nul(block.value),
+        description=_optional(block.description),
+        metadata=json_without_nul(block.metadata),
+        tags=unique_tags(block.tags, "BLOCK_INVALID"),
+        project_id=_optional(block.project_id),
+        template_name=_optional(block.template_name),
+        template_id=_optional(block.template_id),
+        base_template_id=_optional(block.base_template_id),
+        deployment_id=_optional(block.deployment_id),
+        entity_id=_optional(block.entity_id),
     )
-    _check(changed.label, changed.value, changed.limit)
-    return changed
+    _check(block.label, block.value, block.limit)
+    return block
 
 
 def _optional(text: str | None) -> str | None:
