@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 MOST = 1_000
@@ -22,16 +23,17 @@ class Moment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageBy(Generic[K]):
     """Which part of a list: after (or before) an object in the chosen order, or going on from a token.
 
-    With `before` alone the page holds the nearest objects before it, and its token leads further back.
+    With `before` alone the page holds the nearest objects before it, and its token leads further back. K: what names
+    an object.
     """
 
     size: int
     token: str = ""
-    after: UUID | None = None
-    before: UUID | None = None
+    after: K | None = None
+    before: K | None = None
     ascending: bool = False
 
     @property
@@ -43,6 +45,11 @@ class Page:
     def scan_ascending(self) -> bool:
         """Whether objects are looked at in ascending order, from where the page begins to be taken."""
         return self.ascending != self.backwards
+
+
+@dataclass(frozen=True, slots=True)
+class Page(PageBy[UUID]):
+    """By ids."""
 
 
 @dataclass(frozen=True, slots=True)

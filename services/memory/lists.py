@@ -5,7 +5,7 @@ import binascii
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from services.common.paging import MOST, Moment, moment_from
+from services.common.paging import MOST, Moment, PageBy, moment_from
 from services.memory.archival.passages import PassageFilter
 from services.memory.archival.places import Place
 from services.memory.model import Refused
@@ -36,28 +36,9 @@ class BlockList:
         return self.more_agents_than is not None or self.fewer_agents_than is not None or bool(self.agent_counts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionPage:
-    """Which versions of a block: between two numbers in the chosen order, or going on from a token.
-
-    With `before` alone the page holds the nearest ones before it, as a Page does.
-    """
-
-    size: int
-    token: str = ""
-    after: int | None = None
-    before: int | None = None
-    ascending: bool = False
-
-    @property
-    def backwards(self) -> bool:
-        """Whether the page is taken from its end."""
-        return self.before is not None and self.after is None
-
-    @property
-    def scan_ascending(self) -> bool:
-        """Whether versions are looked at in ascending order, from where the page begins to be taken."""
-        return self.ascending != self.backwards
+@dataclass(frozen=True, slots=True)
+class VersionPage(PageBy[int]):
+    """Which versions of a block, by their numbers."""
 
     def bounds(self) -> tuple[int | None, int | None]:
         """Where the scan begins and where it ends, neither included. Raises Refused (PAGE_TOKEN_INVALID)."""
