@@ -1,8 +1,8 @@
 """Agents: create, list, retrieve, update, delete."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
@@ -13,12 +13,14 @@ from gateway.bodies import agents as bodies
 from gateway.bodies.common import Json
 from gateway.body import JsonRoute
 from gateway.convert import from_json
-from gateway.params import AgentId, Cursor, Limit, Names, Order, page_size, unsupported
+from gateway.params import AgentId, Cursor, Limit, Names, Order, one_page, page_size, unsupported
 from gateway.responses import json_response
 from gateway.services import Loci, Services
 from loci.agent.v1 import agent_pb2, agent_service_pb2
 from loci.memory.v1 import block_service_pb2
 from services.common.errors import NotFound
+
+T = TypeVar("T")
 
 router = APIRouter(prefix="/agents", tags=["agents"], route_class=JsonRoute)
 
@@ -159,17 +161,45 @@ async def fetch(loci: Services, agent_id: str) -> agent_pb2.Agent:
 
 async def fetch_all(loci: Services, agent_ids: Sequence[str]) -> list[agent_pb2.Agent]:
     """The agents, without those that are gone: an attachment may outlive its agent for a while."""
-    gate = asyncio.Semaphore(_AGENTS_AT_ONCE)
 
     async def one(agent_id: str) -> agent_pb2.Agent | None:
-        async with gate:
-            try:
-                return await fetch(loci, agent_id)
-            except NotFound:
-                return None
+        try:
+            return await fetch(loci, agent_id)
+        except NotFound:
+            return None
 
-    found = await asyncio.gather(*(one(agent_id) for agent_id in agent_ids))
-    return [agent for agent in found if agent is not None]
+    return [agent for agent in await for_each(agent_ids, one) if agent is not None]
+
+
+async def attached_page(
+    loci: Services,
+    agent_ids: Sequence[str],
+    *,
+    after: str | None,
+    before: str | None,
+    size: int,
+    order: str,
+    include: Sequence[str] | None,
+) -> Response:
+    """A page of the agents that something is attached to, whose ids are in the order of attachment."""
+    ids = list(agent_ids)
+    if order == "desc":
+        ids.reverse()
+    ids = one_page(ids, key=str, after=after, before=before, limit=size)
+    agents, models = await fetch_all(loci, ids), await loci.catalogue.models()
+    shown = None if include is None else frozenset(include)
+    return json_response([agent_state(agent, models, shown) for agent in agents])
+
+
+async def for_each(agent_ids: Sequence[str], act: Callable[[str], Awaitable[T]]) -> list[T]:
+    """What `act` answers for each agent, in order; a few at a time."""
+    gate = asyncio.Semaphore(_AGENTS_AT_ONCE)
+
+    async def one(agent_id: str) -> T:
+        async with gate:
+            return await act(agent_id)
+
+    return await asyncio.gather(*map(one, agent_ids))
 
 
 async def answer(loci: Services, agent: agent_pb2.Agent, shown: frozenset[str] | None = None) -> Response:

@@ -5,7 +5,6 @@ from typing import Literal
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from gateway.agent_state import agent_state
 from gateway.bodies import passages as bodies
 from gateway.body import JsonRoute
 from gateway.embedding_changes import refuse_other_embedding
@@ -18,12 +17,11 @@ from gateway.params import (
     Names,
     Order,
     PassageId,
-    one_page,
     page_size,
 )
 from gateway.passages import EMBEDDING_SECONDS, archive_rest, passage_answer, passage_answers
 from gateway.responses import json_response
-from gateway.routes.agents import Include, fetch, fetch_all
+from gateway.routes.agents import Include, attached_page, fetch
 from gateway.services import Loci, Services
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
 
@@ -102,13 +100,11 @@ async def list_agents(
 ) -> Response:
     """The agents that the archive is attached to, in the order of attachment, the newest first."""
     request = archive_service_pb2.ListArchiveAgentsRequest(archive_id=archive_id)
-    ids = list((await loci.peers.call(loci.peers.archives.ListArchiveAgents, request)).agent_ids)
-    if order == "desc":
-        ids.reverse()
-    ids = one_page(ids, key=str, after=after, before=before, limit=page_size(limit, 50))
-    agents, models = await fetch_all(loci, ids), await loci.catalogue.models()
-    shown = None if include is None else frozenset(include)
-    return json_response([agent_state(agent, models, shown) for agent in agents])
+    attached = await loci.peers.call(loci.peers.archives.ListArchiveAgents, request)
+    size = page_size(limit, 50)
+    return await attached_page(
+        loci, attached.agent_ids, after=after, before=before, size=size, order=order, include=include
+    )
 
 
 @router.patch("/agents/{agent_id}/archives/attach/{archive_id}")

@@ -8,14 +8,13 @@ from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
 from gateway import convert
-from gateway.agent_state import agent_state
 from gateway.bodies import blocks as bodies
 from gateway.bodies.common import Int32
 from gateway.body import JsonRoute
 from gateway.errors import InvalidRequest
-from gateway.params import BlockId, Cursor, Limit, Names, Order, one_page, page_size
+from gateway.params import BlockId, Cursor, Limit, Names, Order, page_size
 from gateway.responses import json_response
-from gateway.routes.agents import Include, fetch_all
+from gateway.routes.agents import Include, attached_page
 from gateway.services import Loci
 from loci.memory.v1 import block_pb2, block_service_pb2
 
@@ -139,13 +138,10 @@ async def list_agents(
     attached, _ = await asyncio.gather(
         peers.call(peers.blocks.ListBlockAgents, asked), peers.call(peers.blocks.GetBlock, get)
     )
-    ids = list(attached.agent_ids)
-    if order == "desc":
-        ids.reverse()
-    ids = one_page(ids, key=str, after=after, before=before, limit=page_size(limit, 100))
-    agents, models = await fetch_all(loci, ids), await loci.catalogue.models()
-    shown = None if include is None else frozenset(include)
-    return json_response([agent_state(agent, models, shown) for agent in agents])
+    size = page_size(limit, 100)
+    return await attached_page(
+        loci, attached.agent_ids, after=after, before=before, size=size, order=order, include=include
+    )
 
 
 def block_key(block_id: str) -> block_service_pb2.BlockKey:

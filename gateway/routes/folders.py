@@ -1,6 +1,5 @@
 """Folders; with their files also under /sources, their older name."""
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from gateway.params import Cursor, FolderId, Limit, Order, one_page, page_size
 from gateway.passages import passage_answers
 from gateway.responses import json_response
 from gateway.routes import folder_files
+from gateway.routes.agents import for_each
 from gateway.services import Loci, Services
 from loci.agent.v1 import agent_service_pb2
 from loci.memory.v1 import folder_pb2, folder_service_pb2, passage_service_pb2
@@ -29,7 +29,6 @@ _routes = APIRouter(tags=["folders"], route_class=JsonRoute)
 
 # Of a description of everything: more would be a long answer.
 _MOST_DESCRIBED = 1_000
-_AGENTS_AT_ONCE = 16
 
 
 @_routes.post("")
@@ -120,16 +119,13 @@ async def delete_folder(folder_id: FolderId, loci: Loci) -> Response:
 
 
 async def _detach(loci: Services, folder_id: str, agent_ids: Sequence[str]) -> None:
-    gate = asyncio.Semaphore(_AGENTS_AT_ONCE)
-
     async def one(agent_id: str) -> None:
         request = agent_service_pb2.DetachFolderRequest(agent_id=agent_id, folder_id=folder_id)
-        async with gate:
-            # Agent or attachment may be gone already.
-            with suppress(NotFound, FailedPrecondition):
-                await loci.peers.call(loci.peers.agents.DetachFolder, request)
+        # Agent or attachment may be gone already.
+        with suppress(NotFound, FailedPrecondition):
+            await loci.peers.call(loci.peers.agents.DetachFolder, request)
 
-    await asyncio.gather(*map(one, agent_ids))
+    await for_each(agent_ids, one)
 
 
 @_routes.get("/{folder_id}/passages")
