@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.e2e.stack import ROOT, free_port
+from tests.e2e.stack import ROOT, Stack, free_port, running
 
 
 @dataclass
@@ -45,6 +45,15 @@ def fake_provider(*, record: bool = False) -> Iterator[int]:
     finally:
         process.terminate()
         process.wait(10)
+
+
+@contextmanager
+def loci_with_provider(*, record: bool = False) -> Iterator[tuple[Stack, int]]:
+    """A whole Loci before a fake OpenAI, and the port of that; see `fake_provider`."""
+    with fake_provider(record=record) as port:
+        environment = {"OPENAI_API_KEY": "sk-bench", "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1"}
+        with running(environment) as stack:
+            yield stack, port
 
 
 def wait_for(ready: Callable[[], bool], seconds: float = 20.0) -> None:

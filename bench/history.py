@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from bench.common import Report, fake_provider
+from bench.common import Report, loci_with_provider
 from bench.wire import Connection
 from cli.home import Home
 from cli.names import DATABASE
 from cli.postgres import SUPERUSER, url
 from cli.secrets import passwords
 from services.common.ids import from_public
-from tests.e2e.stack import Stack, running
+from tests.e2e.stack import Stack
 
 SIZES = (100, 10_000)
 TURNS = 60
@@ -70,7 +70,5 @@ async def agent_with(loci: Connection, superuser: asyncpg.Connection, size: int)
 def main(arguments: Sequence[str]) -> None:
     """Prints the table."""
     report = Report()
-    with fake_provider() as port:
-        environment = {"OPENAI_API_KEY": "sk-bench", "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1"}
-        with running(environment) as stack:
-            asyncio.run(measure(stack, report))
+    with loci_with_provider() as (stack, _):
+        asyncio.run(measure(stack, report))

@@ -15,9 +15,9 @@ from typing import Any
 
 import orjson
 
-from bench.common import Report, fake_provider
+from bench.common import Report, loci_with_provider
 from bench.wire import Connection
-from tests.e2e.stack import Stack, running
+from tests.e2e.stack import Stack
 
 TURNS = 200
 EDIT_EVERY = 5
@@ -73,10 +73,8 @@ def main(arguments: Sequence[str]) -> None:
     """Prints the table."""
     turns = int(arguments[0]) if arguments else TURNS
     report = Report()
-    with fake_provider(record=True) as port:
-        environment = {"OPENAI_API_KEY": "sk-bench", "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1"}
-        with running(environment) as stack:
-            inputs = asyncio.run(talk(stack, port, turns))
+    with loci_with_provider(record=True) as (stack, port):
+        inputs = asyncio.run(talk(stack, port, turns))
     report.add(f"model calls in {turns} turns", len(inputs))
     report.add("input in the common prefix, %", shared(inputs))
     report.add("the same, compiled anew for every call, %", shared(list(compiled_each_time(inputs))))

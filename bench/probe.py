@@ -15,7 +15,7 @@ import asyncpg
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from bench.common import Report, fake_provider
+from bench.common import Report, loci_with_provider
 from bench.corpus import Corpus, Nearest
 from bench.history import agent_with
 from bench.passage_rows import Archive, copy_passages
@@ -26,7 +26,7 @@ from cli.names import DATABASE
 from cli.postgres import SUPERUSER, url
 from cli.secrets import passwords
 from services.llm_gateway.providers.demo.hashing import DIMENSIONS
-from tests.e2e.stack import Stack, running
+from tests.e2e.stack import Stack
 
 MESSAGES, PASSAGES, SECONDS = 10_000, 100_000, 20.0
 PAUSE = 0.02
@@ -139,7 +139,5 @@ def _probes(stack: Stack, home: Home) -> dict[str, Callable[[], Awaitable[None]]
 def main(arguments: Sequence[str]) -> None:
     """Prints the table."""
     report = Report()
-    with fake_provider() as port:
-        environment = {"OPENAI_API_KEY": "sk-bench", "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1"}
-        with running(environment) as stack:
-            asyncio.run(measure(stack, report))
+    with loci_with_provider() as (stack, _):
+        asyncio.run(measure(stack, report))

@@ -4,13 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 from google.protobuf.field_mask_pb2 import FieldMask
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from bench.memory_score.history import History, Note, Question
 from bench.memory_score.metrics import DEPTH, Answer
@@ -18,6 +16,7 @@ from loci.llm.v1 import model_service_pb2 as llm_pb
 from loci.memory.v1 import passage_pb2
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from services.common.ids import from_public, to_public
+from services.memory.convert.fields import timestamp
 from tests.integration.memory.harness import ConceptModels, Memory, embeddings, memory_service
 
 MODES = {
@@ -110,8 +109,8 @@ class Product:
             query=question.text,
             top_k=DEPTH,
             mode=MODES[mode],
-            start_time=timestamp(question.start),
-            end_time=timestamp(question.end),
+            start_time=None if question.start is None else timestamp(question.start),
+            end_time=None if question.end is None else timestamp(question.end),
         )
         with self._memory.of(self._organizations[question.tenant]):
             hits = (await self._memory.passages.SearchPassages(request)).hits
@@ -120,15 +119,6 @@ class Product:
 
     def _tenant(self, note_id: UUID) -> int:
         return self._tenant_of[note_id]
-
-
-def timestamp(moment: datetime | None) -> Timestamp | None:
-    """On the wire."""
-    if moment is None:
-        return None
-    stamp = Timestamp()
-    stamp.FromDatetime(moment)
-    return stamp
 
 
 def _draft(note: Note) -> passage_pb.PassageDraft:
