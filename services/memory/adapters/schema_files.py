@@ -6,7 +6,6 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    DateTime,
     ForeignKeyConstraint,
     Index,
     Integer,
@@ -17,20 +16,11 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
-    func,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.dialects.postgresql import ARRAY
 
-from services.memory.adapters.schema import metadata as metadata
-
-
-def _id(name: str) -> Column[Any]:
-    return Column(name, Uuid, nullable=False)
-
-
-def _time(name: str) -> Column[Any]:
-    return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now())
+from services.memory.adapters.columns import id_column, json, metadata, time
 
 
 def _number(name: str, default: int) -> Column[Any]:
@@ -58,16 +48,16 @@ def _folder_key(name: str) -> ForeignKeyConstraint:
 folders = Table(
     "folders",
     metadata,
-    _id("organization_id"),
-    _id("id"),
+    id_column("organization_id"),
+    id_column("id"),
     Column("name", Text, nullable=False),
     Column("description", Text),
     Column("instructions", Text),
-    Column("metadata", JSONB, nullable=False, server_default=text("'{}'")),
-    _id("created_by_id"),
-    _id("last_updated_by_id"),
-    _time("created_at"),
-    _time("updated_at"),
+    json(),
+    id_column("created_by_id"),
+    id_column("last_updated_by_id"),
+    time("created_at"),
+    time("updated_at"),
     PrimaryKeyConstraint("organization_id", "id"),
     UniqueConstraint("organization_id", "name", name="folders_name_key"),
     ForeignKeyConstraint(
@@ -82,9 +72,9 @@ folders = Table(
 files = Table(
     "files",
     metadata,
-    _id("organization_id"),
-    _id("id"),
-    _id("folder_id"),
+    id_column("organization_id"),
+    id_column("id"),
+    id_column("folder_id"),
     Column("name", Text, nullable=False),
     Column("original_name", Text, nullable=False),
     Column("media_type", Text, nullable=False),
@@ -98,9 +88,9 @@ files = Table(
     _number("embedded_count", 0),
     _number("line_count", 0),
     Column("char_count", BigInteger, nullable=False, server_default=text("0")),
-    _id("created_by_id"),
-    _time("created_at"),
-    _time("updated_at"),
+    id_column("created_by_id"),
+    time("created_at"),
+    time("updated_at"),
     PrimaryKeyConstraint("organization_id", "id"),
     UniqueConstraint("organization_id", "folder_id", "name", name="files_name_key"),
     Index("files_by_creation", "organization_id", "folder_id", "created_at", "id"),
@@ -109,8 +99,8 @@ files = Table(
 file_uploads = Table(
     "file_uploads",
     metadata,
-    _id("organization_id"),
-    _id("upload_id"),
+    id_column("organization_id"),
+    id_column("upload_id"),
     Column("part", Integer, nullable=False),
     Column("data", LargeBinary, nullable=False),
     PrimaryKeyConstraint("organization_id", "upload_id", "part"),
@@ -119,8 +109,8 @@ file_uploads = Table(
 file_pages = Table(
     "file_pages",
     metadata,
-    _id("organization_id"),
-    _id("file_id"),
+    id_column("organization_id"),
+    id_column("file_id"),
     Column("page", Integer, nullable=False),
     Column("first_line", Integer, nullable=False),
     Column("last_line", Integer, nullable=False),
@@ -135,10 +125,10 @@ file_pages = Table(
 agent_folders = Table(
     "agent_folders",
     metadata,
-    _id("organization_id"),
-    _id("agent_id"),
-    _id("folder_id"),
-    _time("attached_at"),
+    id_column("organization_id"),
+    id_column("agent_id"),
+    id_column("folder_id"),
+    time("attached_at"),
     PrimaryKeyConstraint("organization_id", "agent_id", "folder_id"),
     _folder_key("agent_folders_folder_fkey"),
     Index("agent_folders_by_folder", "organization_id", "folder_id", "attached_at"),
@@ -147,14 +137,14 @@ agent_folders = Table(
 agent_files = Table(
     "agent_files",
     metadata,
-    _id("organization_id"),
-    _id("agent_id"),
-    _id("file_id"),
+    id_column("organization_id"),
+    id_column("agent_id"),
+    id_column("file_id"),
     Column("is_open", Boolean, nullable=False),
     Column("first_line", Integer, nullable=False),
     Column("last_line", Integer),
     Column("char_limit", Integer, nullable=False),
-    _time("accessed_at"),
+    time("accessed_at"),
     PrimaryKeyConstraint("organization_id", "agent_id", "file_id"),
     _file_key("agent_files_file_fkey"),
     Index("agent_files_by_file", "organization_id", "file_id"),

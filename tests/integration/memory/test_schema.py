@@ -11,7 +11,8 @@ from sqlalchemy import Connection, text
 
 from services.common.engine import make_engine
 from services.common.migrate import migrate
-from services.memory.adapters.schema_files import metadata
+from services.memory.adapters import schema, schema_archives, schema_files
+from services.memory.adapters.columns import metadata
 from tests.conftest import DatabaseUrl
 from tests.integration.catalogue import assert_keys_begin_with_tenant
 
@@ -22,6 +23,8 @@ async def test_every_key_begins_with_the_tenant(memory_url: str) -> None:
 
 async def test_the_tables_of_sqlalchemy_are_those_of_the_migrations(memory_url: str) -> None:
     engine = make_engine(memory_url, size=1)
+
+    assert {module.metadata for module in (schema, schema_archives, schema_files)} == {metadata}
 
     def differences(connection: Connection) -> list[Any]:
         options = {

@@ -12,7 +12,7 @@ from services.memory.adapters import rows
 from services.memory.adapters.archival.places import refuse_missing
 from services.memory.adapters.pages import bounds, cut_rows, ordered, page_of
 from services.memory.adapters.rows import PASSAGE_TEXT
-from services.memory.adapters.schema import (
+from services.memory.adapters.schema_archives import (
     agent_archives,
     archives,
     embedding_models,

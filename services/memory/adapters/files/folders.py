@@ -13,7 +13,7 @@ from services.memory.adapters.archival.archives import erase_archive
 from services.memory.adapters.files.rows import FOLDER_COLUMNS, FOLDER_JOIN, folder, no_such_folder
 from services.memory.adapters.jobs import add_job
 from services.memory.adapters.pages import page_of
-from services.memory.adapters.schema import archives
+from services.memory.adapters.schema_archives import archives
 from services.memory.adapters.schema_files import files, folders
 from services.memory.files.model import Folder, FolderChanges, FolderDraft
 from services.memory.files.ports import FOLDER_JOB

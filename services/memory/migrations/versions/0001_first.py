@@ -1,6 +1,6 @@
 """Blocks with their history, archives of passages with tags and vectors, and the results of tool calls.
 
-Every key begins with organization_id. `services/memory/adapters/schema.py` says the same to SQLAlchemy; a
+Every key begins with organization_id. `services/memory/adapters/schema*.py` say the same to SQLAlchemy; a
 test compares the two.
 """
 
