@@ -19,13 +19,13 @@ import asyncpg
 import openai
 import psutil
 
-from bench.common import Report, fake_provider
+from bench.common import Report, loci_with_provider
 from bench.wire import Connection
 from cli.home import Home
 from cli.names import DATABASE
 from cli.postgres import SUPERUSER, url
 from cli.secrets import passwords
-from tests.e2e.stack import Stack, running
+from tests.e2e.stack import Stack
 
 WARM_UP = 30
 WINDOW_TURNS = 10
@@ -288,10 +288,8 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args(arguments)
     print(f"{platform.machine()}, {psutil.cpu_count()} cores, Python {platform.python_version()}")
-    with fake_provider() as port:
-        environment = {"OPENAI_API_KEY": "sk-bench", "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1"}
-        with running(environment) as stack:
-            report = asyncio.run(measure(stack, port, options.count, options.seconds))
+    with loci_with_provider() as (stack, port):
+        report = asyncio.run(measure(stack, port, options.count, options.seconds))
     document = json.dumps(report.figures, indent=2)
     print(document)
     if options.json is not None:
