@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BUF := node_modules/.bin/buf
-EXTRAS := agent memory llm_gateway tool_runner gateway cli
+EXTRAS := agent memory llm_gateway bedrock google tool_runner gateway cli
 PROTOS := $(shell find protos -name '*.proto' | sort)
 # Where they lie, too: a file added, renamed or removed changes its folder's time.
 PROTO_FOLDERS := $(shell find protos -mindepth 1 -type d)

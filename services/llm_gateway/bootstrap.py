@@ -39,8 +39,8 @@ def build(
     settings: CallSettings,
 ) -> Built:
     """Raises SettingsError where `listen` cannot be used."""
-    providers, usage = Providers(configs), UsageLog(store)
-    catalogue = Catalogue(providers, settings.windows, timeout=settings.models_seconds)
+    providers, usage = Providers(), UsageLog(store)
+    catalogue = Catalogue(providers, configs, settings.windows, timeout=settings.models_seconds)
     policy = RetryPolicy(retries=settings.retries)
     calls = Calls(catalogue, providers, usage, policy=policy, flush_seconds=settings.flush_seconds)
     server = make_server(

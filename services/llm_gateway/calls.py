@@ -20,7 +20,7 @@ from services.common.ids import uuid7
 from services.llm_gateway.catalogue import Catalogue
 from services.llm_gateway.chat import ChatRequest, Completed, Embeddings, Event, Generation, Image, ToolResult, Usage
 from services.llm_gateway.coalesce import coalesced
-from services.llm_gateway.errors import LlmBadRequest, LlmError
+from services.llm_gateway.errors import LlmBadRequest, LlmError, LlmImagesUnsupported, LlmToolsUnsupported
 from services.llm_gateway.ports import UsageRow
 from services.llm_gateway.provider import ChatModel, EmbeddingModel
 from services.llm_gateway.registry import Providers
@@ -73,11 +73,12 @@ class Calls:
         """The same with deltas, coalesced. Closing it closes the provider call. Raises LlmError."""
         return self._events(request, account, remaining, stream=True)
 
-    async def count_tokens(self, request: ChatRequest, remaining: float | None) -> tuple[int, bool]:
+    async def count_tokens(self, request: ChatRequest, account: Account, remaining: float | None) -> tuple[int, bool]:
         """Input tokens of a request, and whether they are our estimate. Raises LlmError."""
-        model = await self._catalogue.callable_model(request.handle)
+        target = await self._catalogue.callable_model(account.organization_id, request.handle)
+        model = target.model
         check(request, model)
-        provider = await self._providers.get(model.provider_name)
+        provider = await self._providers.get(target.config)
         counted = await retried(lambda: provider.count_tokens(request, model), self._policy, Clock(remaining))
         return (estimate_request(request), True) if counted is None else (counted, False)
 
@@ -85,8 +86,9 @@ class Calls:
         self, handle: str, texts: Sequence[str], account: Account, remaining: float | None
     ) -> tuple[EmbeddingModel, Embeddings]:
         """Vectors for texts of any number, all or none. Raises LlmError."""
-        model = await self._catalogue.embedding_model(handle)
-        provider = await self._providers.get(model.provider_name)
+        target = await self._catalogue.embedding_model(account.organization_id, handle)
+        model = target.model
+        provider = await self._providers.get(target.config)
         clock, started = Clock(remaining), time.monotonic()
         places = asyncio.Semaphore(_EMBEDDING_CALLS_AT_ONCE)
 
@@ -107,9 +109,10 @@ class Calls:
     async def _events(
         self, request: ChatRequest, account: Account, remaining: float | None, *, stream: bool
     ) -> AsyncGenerator[Event, None]:
-        model = await self._catalogue.callable_model(request.handle)
+        target = await self._catalogue.callable_model(account.organization_id, request.handle)
+        model = target.model
         check(request, model)
-        provider = await self._providers.get(model.provider_name)
+        provider = await self._providers.get(target.config)
         clock, started = Clock(remaining), time.monotonic()
         with telemetry.span(f"chat {model.name}", kind=SpanKind.CLIENT, **_chat_attributes(request, model)) as span:
             events = retried_events(lambda: provider.generate(request, model, stream=stream), self._policy, clock)
@@ -164,18 +167,20 @@ async def _all(work: Iterable[Coroutine[Any, Any, Embeddings]]) -> list[Embeddin
 
 
 def check(request: ChatRequest, model: ChatModel) -> None:
-    """Raises LlmBadRequest for what the model is known not to do, and for a choice that is none."""
-    can = model.capabilities
-    problem = ""
+    """Raises LlmBadRequest for a choice that is none, LlmToolsUnsupported and LlmImagesUnsupported for what the model
+    is known not to take.
+    """
+    can, problem = model.capabilities, ""
+    kind: type[LlmError] = LlmBadRequest
     choice = request.tool_choice
     if isinstance(choice, str) and all(tool.name != choice for tool in request.tools):
         problem = f"cannot be made to call {choice}, which is not among the tools offered"
     elif request.tools and not can.tools:
-        problem = "takes no tools; detach the agent's tools or choose another model"
+        kind, problem = LlmToolsUnsupported, "takes no tools; detach the agent's tools or choose another model"
     elif not can.vision and any(_has_image(part) for message in request.messages for part in message.parts):
-        problem = "takes no images"
+        kind, problem = LlmImagesUnsupported, "takes no images; leave them out or choose another model"
     if problem:
-        raise LlmBadRequest(f"{model.handle} {problem}.", provider=model.provider_name, handle=model.handle)
+        raise kind(f"{model.handle} {problem}.", provider=model.provider_name, handle=model.handle)
 
 
 def _has_image(part: object) -> bool:

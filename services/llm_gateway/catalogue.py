@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from services.llm_gateway.errors import LlmError, ModelNotFound, ModelWindowUnknown
 from services.llm_gateway.known_models import EMBEDDINGS, UNLISTED, known
@@ -35,26 +36,50 @@ class _Listing:
         return now - self.asked_at > (RETRY_SECONDS if self.failed else FRESH_SECONDS)
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A chat model, and the provider to call for it."""
+
+    config: ProviderConfig
+    model: ChatModel
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingTarget:
+    """An embedding model, and the provider to call for it."""
+
+    config: ProviderConfig
+    model: EmbeddingModel
+
+
 class Catalogue:
     """`windows`: handle -> tokens, the operator's overrides. `timeout`: seconds an endpoint gets to list
     models.
     """
 
-    def __init__(self, providers: Providers, windows: Mapping[str, int], *, timeout: float = 2.0) -> None:
+    def __init__(
+        self,
+        providers: Providers,
+        configs: Iterable[ProviderConfig],
+        windows: Mapping[str, int],
+        *,
+        timeout: float = 2.0,
+    ) -> None:
         self._providers = providers
+        self._configs = {config.name: config for config in configs}
         self._windows = windows
         self._timeout = timeout
-        self._listings = {name: _Listing() for name in providers.configs}
+        self._listings = {name: _Listing() for name in self._configs}
 
-    async def callable_model(self, handle: str) -> ChatModel:
+    async def callable_model(self, organization_id: UUID, handle: str) -> "Target":
         """The model for a turn: from memory and the table alone where they know it, so that no turn waits."""
         config, name = self._split(handle)
         listed = (self._listings[config.name].models or {}).get(name)
         if listed is None and not self._is_known(config, name):
-            return await self._found(config, name)
-        return self._describe(config, listed or ListedModel(name))
+            return Target(config, await self._found(config, name))
+        return Target(config, self._describe(config, listed or ListedModel(name)))
 
-    async def chat_model(self, handle: str) -> ChatModel:
+    async def chat_model(self, organization_id: UUID, handle: str) -> ChatModel:
         """The model as it may be offered. Raises ModelNotFound, and ModelWindowUnknown where no window is
         known.
         """
@@ -64,34 +89,34 @@ class Catalogue:
             raise _window_unknown(model)
         return model
 
-    async def chat_models(self, names: Iterable[str] = ()) -> tuple[list[ChatModel], list[str]]:
+    async def chat_models(self, organization_id: UUID, names: Iterable[str] = ()) -> tuple[list[ChatModel], list[str]]:
         """All models with a known window, by handle; and the names of providers that do not answer."""
         chosen = set(names) or self._listings.keys()
-        configs = [config for name, config in self._providers.configs.items() if name in chosen]
+        configs = [config for name, config in self._configs.items() if name in chosen]
         await asyncio.gather(*(self._refresh(config) for config in configs))
         models = [model for config in configs for model in self._offered(config)]
         unreachable = sorted(config.name for config in configs if self._listings[config.name].failed)
         return sorted(models, key=lambda model: (model.provider_name, model.name)), unreachable
 
-    async def embedding_models(self) -> list[EmbeddingModel]:
+    async def embedding_models(self, organization_id: UUID) -> list[EmbeddingModel]:
         """All embedding models, by handle."""
-        await asyncio.gather(*(self._refresh(config) for config in self._providers.configs.values()))
-        models = [model for config in self._providers.configs.values() for model in self._embeddings(config)]
+        await asyncio.gather(*(self._refresh(config) for config in self._configs.values()))
+        models = [model for config in self._configs.values() for model in self._embeddings(config)]
         return sorted(models, key=lambda model: (model.provider_name, model.name))
 
-    async def embedding_model(self, handle: str) -> EmbeddingModel:
+    async def embedding_model(self, organization_id: UUID, handle: str) -> "EmbeddingTarget":
         """One embedding model. Raises ModelNotFound."""
         config, name = self._split(handle)
         if name not in EMBEDDINGS.get(config.type, {}):
-            handles = [model.handle for model in await self.embedding_models()]
+            handles = [model.handle for model in await self.embedding_models(organization_id)]
             raise _not_found(handle, "embedding model", handles)
-        return _embedding(config, name)
+        return EmbeddingTarget(config, _embedding(config, name))
 
     def _split(self, handle: str) -> tuple[ProviderConfig, str]:
         provider, _, name = handle.partition("/")
-        config = self._providers.configs.get(provider)
+        config = self._configs.get(provider)
         if config is None or not name:
-            known_names = ", ".join(sorted(self._providers.configs))
+            known_names = ", ".join(sorted(self._configs))
             raise ModelNotFound(
                 f"There is no model {handle!r}: configured providers are {known_names}. "
                 "A handle is provider/model, for example loci/demo; OPENAI_API_KEY or ANTHROPIC_API_KEY in the "
@@ -135,7 +160,7 @@ class Catalogue:
 
     async def _ask(self, config: ProviderConfig, listing: _Listing) -> None:
         try:
-            provider = await self._providers.get(config.name)
+            provider = await self._providers.get(config)
             async with asyncio.timeout(self._timeout):
                 models = await provider.list_models(self._timeout)
             listing.models, listing.failed = {model.name: model for model in models}, False
@@ -177,8 +202,8 @@ class Catalogue:
 
 
 def _embedding(config: ProviderConfig, name: str) -> EmbeddingModel:
-    dimensions, batch = EMBEDDINGS[config.type][name]
-    return EmbeddingModel(config.name, config.type, name, config.base_url, dimensions, batch, name)
+    row = EMBEDDINGS[config.type][name]
+    return EmbeddingModel(config.name, config.type, name, config.base_url, row.dimensions, row.batch_size, name)
 
 
 def _override(handle: str) -> str:

@@ -116,6 +116,9 @@ class ChatRequest:
     (the `model_settings` object of the REST API). `stall_timeout` is in seconds; None means the gateway's
     setting. `response_format` None: text. `logprobs`, `top_logprobs` (alternatives per token) and `token_ids` are
     wishes that a provider without them ignores. `trace`: keep what is sent and what comes.
+    `fallbacks` are handles to try in order where `handle` cannot answer. `websocket`: one connection for all calls that
+    share `run_key`, where the provider offers that. Requests that share `cache_key` begin alike, which helps providers
+    that cache prompts; both keys are opaque, "" for none.
     """
 
     handle: str
@@ -132,6 +135,10 @@ class ChatRequest:
     top_logprobs: int | None = None
     token_ids: bool = False
     trace: bool = False
+    fallbacks: Sequence[str] = ()
+    websocket: bool = False
+    run_key: str = ""
+    cache_key: str = ""
 
     @property
     def forces_a_call(self) -> bool:
@@ -165,9 +172,20 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedTry:
+    """A handle that could not answer, and the reason and text of its error."""
+
+    handle: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """A complete reply.
 
+    `handle` is the one that answered, `cost` what it cost in billionths of a US dollar (None: no price is known), and
+    `failed_tries` are the handles tried before; the gateway's calls fill them in (calls.py), no provider does.
     `logprobs_json` is OpenAI's object, `token_logprobs_json` [[log probability, token id or null, token], ...],
     `trace_json` what trace.py makes; each is empty where it was not asked for or not given.
     """
@@ -181,6 +199,9 @@ class Generation:
     token_ids: Sequence[int] = ()
     token_logprobs_json: str = ""
     trace_json: str = ""
+    handle: str = ""
+    cost: int | None = None
+    failed_tries: Sequence[FailedTry] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ prompt.
 from typing import ClassVar
 
 from services.common.errors import (
+    Aborted,
+    AlreadyExists,
     DataLoss,
     DeadlineExceeded,
     FailedPrecondition,
@@ -60,7 +62,7 @@ class LlmAuthentication(LlmError, FailedPrecondition):
 
 
 class LlmRateLimit(LlmError, ResourceExhausted):
-    """Too many requests or tokens, or a quota that is used up (then not retryable)."""
+    """Too many requests or tokens at this moment."""
 
     reason_name = "LLM_RATE_LIMIT"
     retryable_by_default = True
@@ -111,6 +113,79 @@ class LlmStreamIncomplete(LlmError, DataLoss):
     retryable_by_default = True
 
 
+class LlmStreamMalformed(LlmError, DataLoss):
+    """The stream is not what its protocol says."""
+
+    reason_name = "LLM_STREAM_MALFORMED"
+    retryable_by_default = True
+
+
+class LlmQuotaExhausted(LlmError, ResourceExhausted):
+    """The account at the provider has no quota or credit left."""
+
+    reason_name = "LLM_QUOTA_EXHAUSTED"
+
+
+class LlmToolsUnsupported(LlmError, InvalidArgument):
+    """Tools for a model that takes none."""
+
+    reason_name = "LLM_TOOLS_UNSUPPORTED"
+
+
+class LlmImagesUnsupported(LlmError, InvalidArgument):
+    """Images for a model that takes none."""
+
+    reason_name = "LLM_IMAGES_UNSUPPORTED"
+
+
+class LlmSchemaRefused(LlmError, InvalidArgument):
+    """The provider refuses the schema of a tool or of the reply."""
+
+    reason_name = "LLM_SCHEMA_REFUSED"
+
+
+class LlmRequestTooLarge(LlmError, OutOfRange):
+    """More bytes than the provider takes."""
+
+    reason_name = "LLM_REQUEST_TOO_LARGE"
+
+
+class LlmNotAnApi(LlmError, FailedPrecondition):
+    """What answers at the base URL is not the provider's API."""
+
+    reason_name = "LLM_NOT_AN_API"
+
+
+class LlmCircuitOpen(LlmError, Unavailable):
+    """The endpoint failed again and again, and is left alone for a while."""
+
+    reason_name = "LLM_CIRCUIT_OPEN"
+
+
+class LlmQueueFull(LlmError, Unavailable):
+    """Too many calls wait for this provider."""
+
+    reason_name = "LLM_QUEUE_FULL"
+
+
+class LlmBudgetExhausted(LlmError, ResourceExhausted):
+    """The tenant's budget is spent."""
+
+    reason_name = "LLM_BUDGET_EXHAUSTED"
+
+
+class LlmSdkMissing(LlmError, FailedPrecondition):
+    """The vendor's SDK is not installed."""
+
+    reason_name = "LLM_SDK_MISSING"
+
+
+class LlmReplayMissing(LlmError, FailedPrecondition):
+    """The recording does not hold this call."""
+
+    reason_name = "LLM_REPLAY_MISSING"
+
+
 class ModelNotFound(LlmError, NotFound):
     """No such handle."""
 
@@ -121,3 +196,57 @@ class ModelWindowUnknown(LlmError, FailedPrecondition):
     """Nobody says how large the model's context window is."""
 
     reason_name = "MODEL_WINDOW_UNKNOWN"
+
+
+class ProviderNotFound(LlmError, NotFound):
+    """No such provider of this tenant."""
+
+    reason_name = "PROVIDER_NOT_FOUND"
+
+
+class ProviderNameTaken(LlmError, AlreadyExists):
+    """The tenant or the operator has a provider of this name."""
+
+    reason_name = "PROVIDER_NAME_TAKEN"
+
+
+class ProviderInvalid(LlmError, InvalidArgument):
+    """A provider's name, type, base URL, key or option is wrong."""
+
+    reason_name = "PROVIDER_INVALID"
+
+
+class ProviderChanged(LlmError, Aborted):
+    """The provider was changed meanwhile."""
+
+    reason_name = "PROVIDER_CHANGED"
+
+
+class ProviderReadOnly(LlmError, FailedPrecondition):
+    """The provider is the operator's."""
+
+    reason_name = "PROVIDER_READ_ONLY"
+
+
+class CredentialsUnreadable(LlmError, FailedPrecondition):
+    """Stored credentials were encrypted with another key."""
+
+    reason_name = "CREDENTIALS_UNREADABLE"
+
+
+class BudgetInvalid(LlmError, InvalidArgument):
+    """A budget without a limit, or with one that is not above zero."""
+
+    reason_name = "BUDGET_INVALID"
+
+
+class BudgetNotFound(LlmError, NotFound):
+    """The tenant has no budget of this period."""
+
+    reason_name = "BUDGET_NOT_FOUND"
+
+
+class UsageQueryInvalid(LlmError, InvalidArgument):
+    """A usage report of an impossible span or grouping."""
+
+    reason_name = "USAGE_QUERY_INVALID"

@@ -1,7 +1,7 @@
 """The port behind which every provider stands: calls to models, a count of tokens, the list of its models."""
 
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
 
@@ -26,7 +26,19 @@ class Capabilities:
     vision: bool = False
     reasoning: bool = False
     structured_output: bool = False
+    logprobs: bool = False
     temperature: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Billionths of a US dollar for each token. None for cached input and cache writes: as other input."""
+
+    input: int
+    output: int
+    cached_input: int | None = None
+    cache_write: int | None = None
+    source: ValueSource = ValueSource.TABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +54,12 @@ class ChatModel:
     max_output_tokens: int | None
     capabilities: Capabilities
     display_name: str
+    max_output_tokens_source: ValueSource | None = None
+    # None: nobody said, so that tools and images are tried.
+    capabilities_source: ValueSource | None = None
+    price: Price | None = None
+    # The vendor's name of the model where `name` is another's: a deployment's, an inference profile's.
+    base_model: str = ""
 
     @property
     def handle(self) -> str:
@@ -60,6 +78,8 @@ class EmbeddingModel:
     dimensions: int
     batch_size: int
     display_name: str
+    dimensions_source: ValueSource | None = None
+    price: Price | None = None
 
     @property
     def handle(self) -> str:
@@ -67,14 +87,33 @@ class EmbeddingModel:
         return f"{self.provider_name}/{self.name}"
 
 
+class ModelKind(Enum):
+    """What a listed model is for; UNKNOWN where the endpoint lists all kinds alike."""
+
+    CHAT = auto()
+    EMBEDDING = auto()
+    OTHER = auto()
+    UNKNOWN = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model as the provider's endpoint lists it; None where it does not say."""
+    """A model as the provider's endpoint lists it; None where it does not say.
+
+    `capabilities` are the fields of Capabilities that it says. `base_model` is the vendor's name of the model, by which
+    the table knows it, where `name` is another's (a deployment's, an inference profile's). `price` only where the
+    endpoint says it.
+    """
 
     name: str
     context_window: int | None = None
     max_output_tokens: int | None = None
     display_name: str = ""
+    kind: ModelKind = ModelKind.UNKNOWN
+    capabilities: Mapping[str, bool] = field(default_factory=dict)
+    dimensions: int | None = None
+    base_model: str = ""
+    price: Price | None = None
 
 
 class Provider(Protocol):

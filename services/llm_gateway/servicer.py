@@ -11,6 +11,7 @@ from loci.llm.v1 import model_service_pb2_grpc as model_grpc
 from services.common.context import current, time_remaining
 from services.llm_gateway.calls import Account, Calls
 from services.llm_gateway.catalogue import Catalogue
+from services.llm_gateway.chat import ChatRequest
 from services.llm_gateway.convert.models import embedding_model_message, model_message
 from services.llm_gateway.convert.replies import event_message, generation_message
 from services.llm_gateway.convert.requests import chat_request, optional_id, texts_to_embed
@@ -26,6 +27,11 @@ def _account(request: chat_pb.GenerationRequest) -> Account:
     )
 
 
+def _request(request: chat_pb.GenerationRequest) -> ChatRequest:
+    run_id = current().run_id
+    return chat_request(request, "" if run_id is None else str(run_id))
+
+
 class ChatServicer(chat_grpc.ChatServiceServicer):
     """loci.llm.v1.ChatService."""
 
@@ -33,14 +39,14 @@ class ChatServicer(chat_grpc.ChatServiceServicer):
         self._calls = calls
 
     async def Generate(self, request: chat_pb.GenerateRequest, context: Any) -> chat_pb.GenerateResponse:
-        asked = chat_request(request.request)
+        asked = _request(request.request)
         generation = await self._calls.generate(asked, _account(request.request), time_remaining())
         return chat_pb.GenerateResponse(generation=generation_message(generation))
 
     async def StreamGenerate(
         self, request: chat_pb.StreamGenerateRequest, context: Any
     ) -> AsyncGenerator[chat_pb.StreamGenerateResponse, None]:
-        asked = chat_request(request.request)
+        asked = _request(request.request)
         sequence = 0
         async with aclosing(self._calls.stream(asked, _account(request.request), time_remaining())) as events:
             async for event in events:
@@ -48,7 +54,8 @@ class ChatServicer(chat_grpc.ChatServiceServicer):
                 yield event_message(event, sequence)
 
     async def CountTokens(self, request: chat_pb.CountTokensRequest, context: Any) -> chat_pb.CountTokensResponse:
-        tokens, estimated = await self._calls.count_tokens(chat_request(request.request), time_remaining())
+        asked, account = _request(request.request), _account(request.request)
+        tokens, estimated = await self._calls.count_tokens(asked, account, time_remaining())
         return chat_pb.CountTokensResponse(tokens=tokens, estimated=estimated)
 
 
@@ -60,24 +67,24 @@ class ModelServicer(model_grpc.ModelServiceServicer):
         self._calls = calls
 
     async def GetModel(self, request: model_pb.GetModelRequest, context: Any) -> model_pb.GetModelResponse:
-        model = await self._catalogue.chat_model(request.handle)
+        model = await self._catalogue.chat_model(current().organization_id, request.handle)
         return model_pb.GetModelResponse(model=model_message(model))
 
     async def ListModels(self, request: model_pb.ListModelsRequest, context: Any) -> model_pb.ListModelsResponse:
-        models, unreachable = await self._catalogue.chat_models(request.provider_names)
+        models, unreachable = await self._catalogue.chat_models(current().organization_id, request.provider_names)
         return model_pb.ListModelsResponse(models=map(model_message, models), unreachable=unreachable)
 
     async def ListEmbeddingModels(
         self, request: model_pb.ListEmbeddingModelsRequest, context: Any
     ) -> model_pb.ListEmbeddingModelsResponse:
-        models = await self._catalogue.embedding_models()
+        models = await self._catalogue.embedding_models(current().organization_id)
         return model_pb.ListEmbeddingModelsResponse(models=map(embedding_model_message, models))
 
     async def GetEmbeddingModel(
         self, request: model_pb.GetEmbeddingModelRequest, context: Any
     ) -> model_pb.GetEmbeddingModelResponse:
-        model = await self._catalogue.embedding_model(request.handle)
-        return model_pb.GetEmbeddingModelResponse(model=embedding_model_message(model))
+        target = await self._catalogue.embedding_model(current().organization_id, request.handle)
+        return model_pb.GetEmbeddingModelResponse(model=embedding_model_message(target.model))
 
     async def Embed(self, request: model_pb.EmbedRequest, context: Any) -> model_pb.EmbedResponse:
         texts = texts_to_embed(request.texts)

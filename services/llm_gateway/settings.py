@@ -1,7 +1,8 @@
 """The settings of the llm gateway, read from the environment by `__main__.py` alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -10,8 +11,8 @@ from services.common.database_settings import DatabaseSettings
 from services.common.keys import verifier_from
 from services.common.settings import Env, SettingsError
 from services.llm_gateway.catalogue import WINDOWS_SETTING
+from services.llm_gateway.provider_types import TYPES, Option, ProviderType, base_url
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.registry import TYPES, base_url
 
 _LONGEST_WINDOW = 100_000_000
 
@@ -68,31 +69,56 @@ def read_database(env: Env) -> DatabaseSettings:
 
 
 def read_providers(env: Env) -> Iterator[ProviderConfig]:
-    """`loci` always; another type when its key or its base URL is set. Raises SettingsError."""
-    for provider_type in TYPES:
-        prefix = provider_type.upper()
-        key_setting, url_setting = f"{prefix}_API_KEY", f"{prefix}_BASE_URL"
-        key = "" if provider_type == "loci" else env.text(key_setting, default="")
-        url = "" if provider_type == "loci" else env.text(url_setting, default="")
-        if provider_type != "loci" and not (key or url):
-            continue
-        if url and not url.startswith(("http://", "https://")):
-            raise SettingsError(
-                f"{url_setting} is {url!r}; expected an http or https address, for example "
-                f"{url_setting}=http://localhost:8000/v1"
-            )
-        yield ProviderConfig(
-            name=provider_type,
-            type=provider_type,
-            base_url=base_url(provider_type, url),
-            # Servers on one's own machine want none, but the SDKs insist on one.
-            api_key=key or "none",
-            key_setting=key_setting,
-            url_setting=url_setting,
-            is_vendor=base_url(provider_type, url) == base_url(provider_type, ""),
-            stall_seconds=env.seconds("LOCI_LLM_STALL_SECONDS", default=300.0, example="300"),
-            reply_seconds=env.seconds("LOCI_LLM_REPLY_SECONDS", default=600.0, example="600"),
+    """The operator's providers: `loci` always, another type when one of the settings it is present by is set. Raises
+    SettingsError.
+    """
+    for row in TYPES.values():
+        if row.name == "loci" or any(env.text(name, default="") for name in row.present_by):
+            yield _provider(env, row)
+
+
+def _provider(env: Env, row: ProviderType) -> ProviderConfig:
+    url = _first(env, row.url_settings)
+    url_setting = next((name for name in row.url_settings if env.text(name, default="")), _named(row.url_settings))
+    if url and not url.startswith(("http://", "https://")):
+        raise SettingsError(
+            f"{url_setting} is {url!r}; expected an http or https address, for example "
+            f"{url_setting}=http://localhost:8000/v1"
         )
+    return ProviderConfig(
+        name=row.name,
+        type=row.name,
+        base_url=base_url(row.name, url),
+        # Servers on one's own machine want none, but the SDKs insist on one.
+        api_key=_first(env, row.key_settings) or "none",
+        key_setting=_named(row.key_settings),
+        url_setting=url_setting,
+        is_vendor=row.name == "loci" or (row.needs_key and base_url(row.name, url) == base_url(row.name, "")),
+        stall_seconds=env.seconds("LOCI_LLM_STALL_SECONDS", default=300.0, example="300"),
+        reply_seconds=env.seconds("LOCI_LLM_REPLY_SECONDS", default=600.0, example="600"),
+        access_key=_first(env, row.access_key_settings),
+        region=_first(env, row.region_settings),
+        api_version=_first(env, row.api_version_settings),
+        options={option.name: value for option in row.options if (value := _option(env, option)) is not None},
+    )
+
+
+def _first(env: Env, names: Sequence[str]) -> str:
+    return env.text(*names, default="") if names else ""
+
+
+def _named(names: Sequence[str]) -> str:
+    return names[0] if names else ""
+
+
+def _option(env: Env, option: Option) -> Any:
+    if not option.setting or not (text := env.text(option.setting, default="")):
+        return None
+    if option.kind == "flag":
+        return env.flag(option.setting)
+    if option.choices and text not in option.choices:
+        raise SettingsError(f"{option.setting} is {text!r}; expected one of {', '.join(option.choices)}")
+    return text
 
 
 def _windows(env: Env) -> Mapping[str, int]:

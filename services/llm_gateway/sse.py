@@ -17,6 +17,8 @@ class SseEvent(NamedTuple):
 class SseParser:
     """Feed it the chunks of one response."""
 
+    media_type = "text/event-stream"
+
     def __init__(self) -> None:
         self._rest = b""
         self._name = ""

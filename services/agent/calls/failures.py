@@ -10,7 +10,14 @@ _FAILURES = {
     "LLM_RATE_LIMIT": (StopReason.LLM_API_ERROR, "llm_rate_limit"),
     "LLM_TIMEOUT": (StopReason.LLM_API_ERROR, "llm_timeout"),
     "LLM_BAD_REQUEST": (StopReason.LLM_API_ERROR, "llm_bad_request"),
+    "LLM_BUDGET_EXHAUSTED": (StopReason.LLM_API_ERROR, "llm_insufficient_credits"),
     "LLM_CONTEXT_OVERFLOW": (StopReason.LLM_API_ERROR, "llm_bad_request"),
+    "LLM_IMAGES_UNSUPPORTED": (StopReason.LLM_API_ERROR, "llm_bad_request"),
+    "LLM_QUOTA_EXHAUSTED": (StopReason.LLM_API_ERROR, "llm_insufficient_credits"),
+    "LLM_REQUEST_TOO_LARGE": (StopReason.LLM_API_ERROR, "llm_bad_request"),
+    "LLM_SCHEMA_REFUSED": (StopReason.LLM_API_ERROR, "llm_bad_request"),
+    "LLM_STREAM_MALFORMED": (StopReason.INVALID_LLM_RESPONSE, "stream_incomplete"),
+    "LLM_TOOLS_UNSUPPORTED": (StopReason.LLM_API_ERROR, "llm_bad_request"),
     "LLM_EMPTY_RESPONSE": (StopReason.INVALID_LLM_RESPONSE, "llm_empty_response"),
     "LLM_STREAM_INCOMPLETE": (StopReason.INVALID_LLM_RESPONSE, "stream_incomplete"),
     "MODEL_NOT_FOUND": (StopReason.LLM_API_ERROR, "llm_not_found"),
@@ -28,7 +35,7 @@ def failure_of(error: LociError) -> Failure:
 
 def overflows(error: LociError) -> bool:
     """Whether what was sent is too much for the model's window."""
-    return error.reason == "LLM_CONTEXT_OVERFLOW"
+    return error.reason in ("LLM_CONTEXT_OVERFLOW", "LLM_REQUEST_TOO_LARGE")
 
 
 def refuses_history(error: LociError) -> bool:
@@ -36,4 +43,4 @@ def refuses_history(error: LociError) -> bool:
     if isinstance(error, ResourceExhausted):
         # A rate limit has an LLM_ reason; without one it is the size of the message.
         return not error.reason.startswith("LLM_")
-    return overflows(error) or error.reason == "LLM_BAD_REQUEST"
+    return overflows(error) or error.reason in ("LLM_BAD_REQUEST", "LLM_IMAGES_UNSUPPORTED")

@@ -44,6 +44,12 @@ def generation_message(generation: Generation) -> chat_pb2.Generation:
         output_token_ids=generation.token_ids,
         output_token_logprobs_json=generation.token_logprobs_json,
         provider_trace_json=generation.trace_json,
+        handle=generation.handle,
+        cost_nanos_usd=generation.cost,
+        failed_tries=[
+            chat_pb2.FailedTry(handle=failed.handle, reason=failed.reason, message=failed.message)
+            for failed in generation.failed_tries
+        ],
     )
 
 

@@ -37,10 +37,11 @@ _MODES = {
 }
 _NO_ARGUMENTS = '{"type":"object","properties":{}}'
 _MOST_TOP_LOGPROBS = 20
+_MOST_FALLBACKS = 4
 
 
-def chat_request(message: chat_service_pb2.GenerationRequest) -> ChatRequest:
-    """Raises InvalidArgument for what no provider could be sent."""
+def chat_request(message: chat_service_pb2.GenerationRequest, run_key: str = "") -> ChatRequest:
+    """`run_key` names the run the call belongs to. Raises InvalidArgument for what no provider could be sent."""
     if not message.messages:
         raise InvalidArgument("a generation needs at least one message", reason="LLM_BAD_REQUEST")
     settings = _settings(message.settings_json)
@@ -59,6 +60,10 @@ def chat_request(message: chat_service_pb2.GenerationRequest) -> ChatRequest:
         top_logprobs=_top_logprobs(message),
         token_ids=message.return_token_ids,
         trace=message.include_trace,
+        fallbacks=_fallbacks(message.fallback_handles, settings),
+        websocket=message.websocket,
+        run_key=run_key,
+        cache_key=message.agent_id,
     )
 
 
@@ -151,6 +156,15 @@ def _top_logprobs(message: chat_service_pb2.GenerationRequest) -> int | None:
     if not 0 <= message.top_logprobs <= _MOST_TOP_LOGPROBS:
         raise InvalidArgument(f"top_logprobs is from 0 to {_MOST_TOP_LOGPROBS}", reason="LLM_BAD_REQUEST")
     return message.top_logprobs
+
+
+def _fallbacks(handles: Sequence[str], settings: Mapping[str, Any]) -> Sequence[str]:
+    chosen = list(handles) or settings.get("fallback_handles") or []
+    if not isinstance(chosen, list) or len(chosen) > _MOST_FALLBACKS or not all(isinstance(one, str) for one in chosen):
+        raise InvalidArgument(
+            f"fallback_handles is a list of at most {_MOST_FALLBACKS} model handles", reason="LLM_BAD_REQUEST"
+        )
+    return chosen
 
 
 def texts_to_embed(texts: Sequence[str]) -> list[str]:

@@ -1,14 +1,22 @@
 """What a provider needs to know to be constructed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderConfig:
     """One configured provider. `name` begins its models' handles; times are in seconds.
 
-    `key_setting` and `url_setting` name what an operator would change, for error messages. `stall_seconds` is
-    the longest wait for a stream's first byte and between its chunks, `reply_seconds` for a whole reply.
+    `key_setting` and `url_setting` name what its owner would change, for error messages. `stall_seconds` is the longest
+    wait for a stream's first byte and between its chunks, `reply_seconds` for a whole reply.
+
+    `organization_id` is the tenant whose it is, None for the operator's; then `id` and `version` name the stored row.
+    `access_key`, `region` and `api_version` are the type's own, and so are `options` (provider_types.py says which).
+    Without `allow_private` only addresses of the open internet are called. `record_to` and `replay_from` are paths of
+    recordings (recording.py).
     """
 
     name: str
@@ -21,3 +29,18 @@ class ProviderConfig:
     is_vendor: bool
     stall_seconds: float = 300.0
     reply_seconds: float = 600.0
+    organization_id: UUID | None = None
+    id: UUID | None = None
+    version: int = 0
+    access_key: str = field(default="", repr=False)
+    region: str = ""
+    api_version: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    allow_private: bool = True
+    record_to: str = ""
+    replay_from: str = ""
+
+    @property
+    def key(self) -> tuple[UUID | None, str]:
+        """What tells it from all others: whose, and its name."""
+        return self.organization_id, self.name

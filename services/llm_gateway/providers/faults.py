@@ -1,13 +1,13 @@
 """Which of our errors a provider's refusal is, decided in one place for every vendor. Pure.
 
-By HTTP status first, then by the vendor's machine-readable code. Only a context overflow is told by its text,
-because most servers answer it as a plain 400.
+By HTTP status first, then by the vendor's machine-readable code. What most servers answer as a plain 400 is told by
+its text: a context overflow, tools or images for a model that takes none, a schema that is refused.
 """
 
 import email.utils
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from services.llm_gateway.errors import (
@@ -15,9 +15,14 @@ from services.llm_gateway.errors import (
     LlmBadRequest,
     LlmContextOverflow,
     LlmError,
+    LlmImagesUnsupported,
+    LlmQuotaExhausted,
     LlmRateLimit,
+    LlmRequestTooLarge,
+    LlmSchemaRefused,
     LlmServerError,
     LlmTimeout,
+    LlmToolsUnsupported,
     ModelNotFound,
 )
 
@@ -41,6 +46,22 @@ _PARTS = re.compile(rf"{_N} in the messages.*?{_N} in the completion", re.IGNORE
 _OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
 _QUOTA = re.compile(r"credit balance|insufficient (credit|balance|quota)", re.IGNORECASE)
+_SCHEMA_CODES = frozenset({"invalid_function_parameters", "invalid_json_schema"})
+_SCHEMA = re.compile(
+    r"invalid (json )?schema|schema (is|must be|has|contains) (invalid|unsupported|too)|input_schema|response_?schema"
+    r"|function_declarations.*parameters|unsupported (json )?schema",
+    re.IGNORECASE,
+)
+_NO_TOOLS = re.compile(
+    r"(does not|doesn't|not) support(ed)? (the use of )?(tool|function)"
+    r"|(tool|function)[ _-]?(use|call|calling|choice|s)?( is| are)? not (supported|enabled)",
+    re.IGNORECASE,
+)
+_NO_IMAGES = re.compile(
+    r"(does not|doesn't|not) support(ed)? (image|vision|multimodal)|(image|vision)( input| inputs|_url)?s?"
+    r"( is| are)? (not|only) (supported|enabled|allowed)|not a multimodal model|missing data required for image input",
+    re.IGNORECASE,
+)
 _LONGEST_QUOTE = 600
 
 
@@ -90,13 +111,16 @@ def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
         return make(LlmAuthentication, f"{name} refuses the key: {quote}. Check {caller.key_setting}.")
     if status == 402 or codes & _QUOTA_CODES or _QUOTA.search(refusal.message):
         advice = "Look at the plan and billing of that account."
-        return make(LlmRateLimit, f"{name}: the quota is used up: {quote}. {advice}", retryable=False)
+        return make(LlmQuotaExhausted, f"{name}: the quota is used up: {quote}. {advice}")
     if status == 429:
         return make(LlmRateLimit, f"{name} limits the rate: {quote}. Try again later.")
     if codes & _OVERFLOW_CODES or (status < 500 and _OVERFLOW.search(refusal.message)):
         sentence = f"{name}: the request does not fit the context window: {quote}."
         limit, requested, output = sizes_in(refusal.message)
         return make(LlmContextOverflow, sentence, limit=limit, requested=requested, output=output)
+    if status == 413:
+        advice = "Send fewer or smaller images and messages."
+        return make(LlmRequestTooLarge, f"{name}: the request has too many bytes: {quote}. {advice}")
     if status == 404:
         advice = f"Is the model's name right, and {caller.url_setting} ({caller.endpoint})?"
         return make(ModelNotFound, f"{name} does not know what was asked for: {quote}. {advice}")
@@ -104,6 +128,18 @@ def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
         return make(LlmTimeout, f"{name} gave up waiting: {quote}. Try again.", retryable=True)
     if status >= 500:
         return make(LlmServerError, f"{name} failed: {quote}. Try again later.")
+    return _of_a_bad_request(make, name, refusal, quote)
+
+
+def _of_a_bad_request(make: Callable[..., LlmError], name: str, refusal: Refusal, quote: str) -> LlmError:
+    if {refusal.kind, refusal.code} & _SCHEMA_CODES or _SCHEMA.search(refusal.message):
+        advice = "Simplify the schema of that tool or response_format, or turn its strict mode off."
+        return make(LlmSchemaRefused, f"{name} refuses a schema: {quote}. {advice}")
+    if _NO_TOOLS.search(refusal.message):
+        advice = "Detach the agent's tools or choose another model."
+        return make(LlmToolsUnsupported, f"{name}: the model takes no tools: {quote}. {advice}")
+    if _NO_IMAGES.search(refusal.message):
+        return make(LlmImagesUnsupported, f"{name}: the model takes no images: {quote}. Choose another model.")
     return make(LlmBadRequest, f"{name} refuses the request: {quote}.")
 
 

@@ -13,7 +13,7 @@ from services.llm_gateway.errors import LlmBadRequest
 # Fields of the request itself, and the union's tag.
 _COMMON = frozenset(
     {"provider_type", "max_output_tokens", "parallel_tool_calls", "temperature", "strict", "model", "handle"}
-    | {"response_format"}
+    | {"response_format", "fallback_handles"}
 )
 OPENAI = frozenset(
     {"reasoning", "reasoning_effort", "verbosity", "top_p", "seed", "stop", "service_tier"}

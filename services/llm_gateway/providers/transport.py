@@ -1,17 +1,15 @@
-"""HTTP to a provider through its vendor's SDK, the short way.
+"""HTTP to a provider, the short way.
 
-The SDK says where to and how: address, authentication, headers, proxies, connection pool. What it says is read
-once for each route; calls then go out on the SDK's own HTTP client as bytes and come back as bytes, because the
-way through the SDK's request costs as much again as the call, its models 0.14 ms per message and 0.1 ms per
-streamed chunk. Retries are ours (retry.py). Lists of models take the SDK's whole way.
+Where to and how (address, authentication, headers) is said by `Routes`, most often by the vendor's SDK; calls go out on
+our HTTP client as bytes and come back as bytes, because the way through an SDK's request costs as much again as the
+call, its models 0.14 ms per message and 0.1 ms per streamed chunk. Retries are ours (retry.py).
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import httpx2
 import orjson
@@ -19,46 +17,91 @@ import orjson
 from services.llm_gateway.errors import (
     LlmConnection,
     LlmError,
-    LlmServerError,
+    LlmNotAnApi,
     LlmStreamIncomplete,
+    LlmStreamMalformed,
     LlmTimeout,
 )
 from services.llm_gateway.providers.faults import Caller, Refusal, error_of, retry_after
+from services.llm_gateway.providers.http import header_texts
 from services.llm_gateway.providers.trace import Trace
 from services.llm_gateway.sse import SseEvent, SseParser
 
 _CONNECT_SECONDS = 10.0
 _LINGER_SECONDS = 0.2
-# People think longer than the SDKs' 5 s between two messages, and a new connection costs them a handshake. Where the
-# server closes one earlier, a new one is made.
-LIMITS = httpx2.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=60.0)
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 # (HTTP status, decoded body) -> the refusal in it.
 ReadRefusal = Callable[[int, Any], Refusal]
 
 
-class Transport:
-    """One SDK client, the HTTP client it was given, and what its failures mean.
+class Route(NamedTuple):
+    """Where a request goes, and its headers."""
 
-    `sdk` is the vendor's module, for its error classes.
-    """
+    url: httpx2.URL
+    headers: httpx2.Headers
 
-    def __init__(
-        self, client: Any, http: httpx2.AsyncClient, sdk: ModuleType, caller: Caller, read_refusal: ReadRefusal
-    ) -> None:
+
+class Routes(Protocol):
+    """What knows the endpoint's addresses and how to authenticate there."""
+
+    async def find(self, method: str, path: str, body: bytes) -> Route:
+        """The route of one request; `path` is relative to the base URL, with its query. Raises LlmError."""
+        ...
+
+
+class SdkRoutes:
+    """The address and headers of a vendor's SDK of the `openai` and `anthropic` kind, read once for each path."""
+
+    def __init__(self, client: Any) -> None:
         self._client = client
+        self._known: dict[tuple[str, str], Route] = {}
+
+    async def find(self, method: str, path: str, body: bytes) -> Route:
+        """See Routes.find."""
+        return self._known.get((method, path)) or self._read(method, path)
+
+    def _read(self, method: str, path: str) -> Route:
+        client = self._client
+        headers = httpx2.Headers(header_texts({**client.default_headers, **client.auth_headers}))
+        headers.setdefault("accept-encoding", "gzip, deflate")
+        route = Route(httpx2.URL(f"{str(client.base_url).rstrip('/')}{path}"), headers)
+        if "?" not in path:
+            self._known[method, path] = route
+        return route
+
+
+class Parser(Protocol[T_co]):
+    """Makes events of the chunks of one streamed body."""
+
+    # What the response's content type begins with.
+    media_type: str
+
+    def feed(self, chunk: bytes) -> Sequence[T_co]:
+        """The events that are complete with this chunk. Raises ValueError for what is none."""
+        ...
+
+    def close(self) -> Sequence[T_co]:
+        """What is left at the end of the body."""
+        ...
+
+
+class Transport:
+    """An HTTP client, the routes of an endpoint, and what its failures mean."""
+
+    def __init__(self, http: httpx2.AsyncClient, routes: Routes, caller: Caller, read_refusal: ReadRefusal) -> None:
         self._http = http
-        self._sdk = sdk
+        self._routes = routes
         self._caller = caller
         self._read_refusal = read_refusal
-        self._templates: dict[str, httpx2.Request] = {}
         self._draining: set[asyncio.Task[None]] = set()
 
     async def post(
         self, path: str, body: bytes, *, handle: str, patience: float, trace: Trace | None = None
     ) -> dict[str, Any]:
         """The JSON object of a whole reply; `patience` is the longest wait for it, in seconds."""
-        async with self._sent(path, body, handle, patience, trace) as response:
+        async with self._sent("POST", path, body, handle, patience, trace) as response:
             reply = self._decode(response, await _content(response, trace), handle)
         if not isinstance(reply, dict):
             raise self._not_the_api(response, handle)
@@ -66,31 +109,46 @@ class Transport:
 
     async def get(self, path: str, query: Mapping[str, object], *, timeout: float) -> Any:
         """The decoded JSON behind `path`."""
-        options = {"timeout": _timeout(timeout), "max_retries": 0, "params": query}
-        try:
-            response = await self._client.get(path, cast_to=httpx2.Response, options=options)
-        except (self._sdk.APIError, httpx2.HTTPError) as error:
-            raise self._explain(error, "", timeout) from error
-        return self._decode(response, response.content, "")
+        if query:
+            path = f"{path}?{httpx2.QueryParams({name: str(value) for name, value in query.items()})}"
+        async with self._sent("GET", path, b"", "", timeout, None) as response:
+            return self._decode(response, await _content(response, None), "")
 
     async def stream(
-        self, path: str, body: bytes, *, handle: str, patience: float, trace: Trace | None = None
+        self,
+        path: str,
+        body: bytes,
+        *,
+        handle: str,
+        patience: float,
+        trace: Trace | None = None,
     ) -> AsyncGenerator[SseEvent, None]:
-        """The events of a streamed reply; `patience` is the longest wait for the first byte and between
-        chunks.
+        """The server-sent events of a streamed reply; see `events`."""
+        events = self.events(path, body, SseParser(), handle=handle, patience=patience, trace=trace)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    async def events(
+        self, path: str, body: bytes, parser: Parser[T], *, handle: str, patience: float, trace: Trace | None = None
+    ) -> AsyncGenerator[T, None]:
+        """The events of a streamed reply as `parser` reads them; `patience` is the longest wait for the first byte and
+        between chunks.
 
         Closing the generator closes the connection.
         """
-        async with self._sent(path, body, handle, patience, trace) as response:
-            await self._check_is_stream(response, handle, trace)
-            parser = SseParser()
-            async for chunk in _chunks(response):
-                for event in parser.feed(chunk):
+        async with self._sent("POST", path, body, handle, patience, trace) as response:
+            await self._check_is_stream(response, parser.media_type, handle, trace)
+            try:
+                async for chunk in _chunks(response):
+                    for event in parser.feed(chunk):
+                        yield event
+                for event in parser.close():
                     yield event
-            for event in parser.close():
-                yield event
+            except ValueError as error:
+                raise self.malformed(f"sent a stream that breaks its protocol ({error})", handle) from error
 
-    async def leave(self, events: AsyncGenerator[SseEvent, None], *, ended: bool) -> None:
+    async def leave(self, events: AsyncGenerator[Any, None], *, ended: bool) -> None:
         """Have done with a stream. Where its last event has come (`ended`), the end of its body is waited for in the
         background, for a moment: only a connection that was read to the end is used again, and a new one costs a
         handshake. Else its connection is closed.
@@ -105,17 +163,26 @@ class Transport:
     async def close(self) -> None:
         """Close the client's connections."""
         await asyncio.gather(*self._draining)
-        await self._client.close()
+        await self._http.aclose()
 
     def refused(self, status: int, body: Any, handle: str) -> LlmError:
         """The error for a refusal that came inside a stream."""
         return error_of(self._caller, self._read_refusal(status, body), handle)
 
     def incomplete(self, what: str, handle: str) -> LlmStreamIncomplete:
-        """The error for a stream that broke off or made no sense."""
+        """The error for a stream that broke off."""
         return LlmStreamIncomplete(
             f"{self._caller.provider} {what}; the reply is incomplete. Try again.",
             provider=self._caller.provider,
+            handle=handle,
+        )
+
+    def malformed(self, what: str, handle: str) -> LlmStreamMalformed:
+        """The error for a stream that makes no sense."""
+        caller = self._caller
+        return LlmStreamMalformed(
+            f"{caller.provider} {what}. Is {caller.url_setting} ({caller.endpoint}) right? Try again.",
+            provider=caller.provider,
             handle=handle,
         )
 
@@ -128,42 +195,30 @@ class Transport:
         except orjson.JSONDecodeError:
             value = None
         if not isinstance(value, dict):
-            raise self.incomplete("sent an event that is not a JSON object", handle)
+            raise self.malformed("sent an event that is not a JSON object", handle)
         return value
 
     @asynccontextmanager
     async def _sent(
-        self, path: str, body: bytes, handle: str, patience: float, trace: Trace | None
+        self, method: str, path: str, body: bytes, handle: str, patience: float, trace: Trace | None
     ) -> AsyncGenerator[httpx2.Response, None]:
-        """The response to a POST once its head is there, closed at the end. Raises LlmError for a refusal, and for
+        """The response to a request once its head is there, closed at the end. Raises LlmError for a refusal, and for
         whatever HTTP fails while it is read.
         """
         response = None
-        template = self._templates.get(path) or self._prepare(path)
+        route = await self._routes.find(method, path, body)
         extensions = {"timeout": _timeout(patience).as_dict()}
-        request = httpx2.Request("POST", template.url, headers=template.headers, content=body, extensions=extensions)
+        request = httpx2.Request(method, route.url, headers=route.headers, content=body or None, extensions=extensions)
         try:
             response = await self._http.send(request, stream=True)
             if not response.is_success:
                 raise self._refusal_in(response, await _content(response, trace), handle)
             yield response
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, OSError) as error:
             raise self._explain(error, handle, patience) from error
         finally:
             if response is not None:
                 await response.aclose()
-
-    def _prepare(self, path: str) -> httpx2.Request:
-        """The SDK's own address and headers of a route, without a body."""
-        client = self._client
-        said = {**client.default_headers, **client.auth_headers}
-        # What is left out on purpose is there as a value that is no text.
-        headers = {name: value for name, value in said.items() if isinstance(value, str)}
-        url = f"{str(client.base_url).rstrip('/')}{path}"
-        template = self._http.build_request("POST", url, headers=headers)
-        del template.headers["content-length"]
-        self._templates[path] = template
-        return template
 
     def _refusal_in(self, response: httpx2.Response, content: bytes, handle: str) -> LlmError:
         try:
@@ -176,9 +231,11 @@ class Transport:
         refusal = replace(self._read_refusal(status, body), retry_after=retry_after(headers))
         return error_of(self._caller, refusal, handle)
 
-    async def _check_is_stream(self, response: httpx2.Response, handle: str, trace: Trace | None) -> None:
+    async def _check_is_stream(
+        self, response: httpx2.Response, media_type: str, handle: str, trace: Trace | None
+    ) -> None:
         kind = response.headers.get("content-type", "")
-        if kind.startswith("text/event-stream"):
+        if kind.startswith(media_type):
             return
         content = await _content(response, trace)
         if kind.startswith("application/json"):
@@ -191,33 +248,29 @@ class Transport:
         except orjson.JSONDecodeError:
             raise self._not_the_api(response, handle) from None
 
-    def _not_the_api(self, response: httpx2.Response, handle: str) -> LlmServerError:
+    def _not_the_api(self, response: httpx2.Response, handle: str) -> LlmNotAnApi:
         kind = response.headers.get("content-type", "no content type").partition(";")[0]
         caller = self._caller
-        return LlmServerError(
+        return LlmNotAnApi(
             f"{caller.provider} answered {response.status_code} with {kind} that is not its API. "
             f"Is {caller.url_setting} ({caller.endpoint}) right?",
             provider=caller.provider,
             handle=handle,
             status=response.status_code,
-            retryable=False,
         )
 
     def _explain(self, error: Exception, handle: str, patience: float) -> LlmError:
         caller = self._caller
-        if isinstance(error, self._sdk.APIStatusError):
-            return self._refused(error.status_code, error.body, error.response.headers, handle)
-        cause = error.__cause__ if isinstance(error, self._sdk.APIConnectionError) else error
-        if isinstance(cause, httpx2.TimeoutException) and not isinstance(cause, httpx2.ConnectTimeout):
+        if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
             return LlmTimeout(
                 f"{caller.provider} sent nothing for {patience:g} s. Try again later.",
                 provider=caller.provider,
                 handle=handle,
             )
-        if isinstance(cause, httpx2.ReadError | httpx2.RemoteProtocolError):
+        if isinstance(error, httpx2.ReadError | httpx2.RemoteProtocolError):
             return self.incomplete("closed the connection in the middle", handle)
         return LlmConnection(
-            f"{caller.provider} cannot be reached at {caller.endpoint} ({_name(cause)}). "
+            f"{caller.provider} cannot be reached at {caller.endpoint} ({_name(error)}). "
             f"Check {caller.url_setting} and the network.",
             provider=caller.provider,
             handle=handle,
@@ -238,7 +291,7 @@ async def _content(response: httpx2.Response, trace: Trace | None) -> bytes:
     return content
 
 
-async def _drain(events: AsyncGenerator[SseEvent, None]) -> None:
+async def _drain(events: AsyncGenerator[Any, None]) -> None:
     with suppress(LlmError, TimeoutError):
         async with asyncio.timeout(_LINGER_SECONDS), aclosing(events):
             async for _ in events:
@@ -249,5 +302,5 @@ def _timeout(patience: float) -> httpx2.Timeout:
     return httpx2.Timeout(patience, connect=min(patience, _CONNECT_SECONDS))
 
 
-def _name(cause: BaseException | None) -> str:
-    return f"{type(cause).__name__}: {cause}" if str(cause or "") else type(cause).__name__
+def _name(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

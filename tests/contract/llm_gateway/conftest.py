@@ -10,10 +10,10 @@ import pytest
 
 from services.llm_gateway.chat import ChatRequest, Completed, Delta, Event, Generation, Message
 from services.llm_gateway.provider import ChatModel, Provider
+from services.llm_gateway.provider_types import base_url
 from services.llm_gateway.providers.anthropic.client import AnthropicProvider
 from services.llm_gateway.providers.demo.client import DemoProvider
 from services.llm_gateway.providers.openai.client import OpenAIProvider
-from services.llm_gateway.registry import base_url
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall

@@ -40,7 +40,7 @@ async def failure(world: World, reply: Reply, *, stream: bool, **options: Any) -
     [
         ("authentication", errors.LlmAuthentication, False),
         ("rate_limit", errors.LlmRateLimit, True),
-        ("quota", errors.LlmRateLimit, False),
+        ("quota", errors.LlmQuotaExhausted, False),
         ("context_overflow", errors.LlmContextOverflow, False),
         ("bad_request", errors.LlmBadRequest, False),
         ("model_not_found", errors.ModelNotFound, False),
@@ -106,7 +106,7 @@ async def test_an_error_in_mid_stream(vendor_world: World) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_page_of_html(vendor_world: World, stream: bool) -> None:
     error = await failure(vendor_world, Reply(raw_body="<html>Welcome</html>"), stream=stream)
-    assert isinstance(error, errors.LlmServerError)
+    assert isinstance(error, errors.LlmNotAnApi)
     assert not error.retryable
     assert "text/html" in error.message
     assert f"{vendor_world.provider.name.upper()}_BASE_URL" in error.message
@@ -116,7 +116,7 @@ async def test_a_page_of_html(vendor_world: World, stream: bool) -> None:
 async def test_malformed_events(vendor_world: World, data: str) -> None:
     reply = Reply(raw_body=data, content_type="text/event-stream")
     error = await failure(vendor_world, reply, stream=True)
-    assert isinstance(error, errors.LlmStreamIncomplete)
+    assert isinstance(error, errors.LlmStreamIncomplete | errors.LlmStreamMalformed)
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -103,12 +103,12 @@ async def test_a_deadline_closes_it_too(gateway: Gateway, openai_fake: OpenAISer
     ("reply", "code", "reason"),
     [
         (Reply(error="authentication"), grpc.StatusCode.FAILED_PRECONDITION, "LLM_AUTHENTICATION"),
-        (Reply(error="quota"), grpc.StatusCode.RESOURCE_EXHAUSTED, "LLM_RATE_LIMIT"),
+        (Reply(error="quota"), grpc.StatusCode.RESOURCE_EXHAUSTED, "LLM_QUOTA_EXHAUSTED"),
         (Reply(error="context_overflow"), grpc.StatusCode.OUT_OF_RANGE, "LLM_CONTEXT_OVERFLOW"),
         (Reply(error="bad_request"), grpc.StatusCode.INVALID_ARGUMENT, "LLM_BAD_REQUEST"),
         (Reply(hang=True), grpc.StatusCode.DEADLINE_EXCEEDED, "LLM_TIMEOUT"),
         (Reply(text="", finish="length"), grpc.StatusCode.DATA_LOSS, "LLM_EMPTY_RESPONSE"),
-        (Reply(raw_body="<html>"), grpc.StatusCode.UNAVAILABLE, "LLM_SERVER_ERROR"),
+        (Reply(raw_body="<html>"), grpc.StatusCode.FAILED_PRECONDITION, "LLM_NOT_AN_API"),
     ],
 )
 @pytest.mark.parametrize("stream", [True, False])

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -12,9 +13,12 @@ from services.llm_gateway.catalogue import Catalogue
 from services.llm_gateway.errors import LlmConnection, ModelNotFound, ModelWindowUnknown
 from services.llm_gateway.known_models import known
 from services.llm_gateway.provider import ListedModel, ValueSource
+from services.llm_gateway.provider_types import base_url
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.registry import Providers, base_url
+from services.llm_gateway.registry import Providers
 from tests.unit.llm_gateway.builders import config
+
+ORG = UUID(int=1)
 
 
 class Endpoint:
@@ -37,56 +41,56 @@ class Endpoint:
 class Fixed(Providers):
     """Providers that are these endpoints."""
 
-    def __init__(self, configs: Sequence[ProviderConfig], endpoint: Any) -> None:
-        super().__init__(configs)
+    def __init__(self, endpoint: Any) -> None:
+        super().__init__()
         self._endpoint = endpoint
 
-    async def get(self, name: str) -> Any:
+    async def get(self, config: ProviderConfig) -> Any:
         return self._endpoint
 
 
 def catalogue(endpoint: Endpoint, *, windows: dict[str, int] | None = None, is_vendor: bool = False) -> Catalogue:
     configs = [config("openai", "http://host/v1", is_vendor=is_vendor)]
-    return Catalogue(Fixed(configs, endpoint), windows or {}, timeout=0.1)
+    return Catalogue(Fixed(endpoint), configs, windows or {}, timeout=0.1)
 
 
 async def test_a_window_comes_from_override_endpoint_or_table_and_says_which() -> None:
     endpoint = Endpoint(ListedModel("gpt-4o-mini"), ListedModel("llama", 8_192), ListedModel("mystery"))
     models = catalogue(endpoint, windows={"openai/mine": 4_096, "openai/llama": 2_048})
-    listed, unreachable = await models.chat_models()
+    listed, unreachable = await models.chat_models(ORG)
     assert [(model.handle, model.context_window, model.context_window_source) for model in listed] == [
         ("openai/gpt-4o-mini", 128_000, ValueSource.TABLE),
         ("openai/llama", 2_048, ValueSource.OVERRIDE),
         ("openai/mine", 4_096, ValueSource.OVERRIDE),
     ]
     assert unreachable == []
-    assert (await catalogue(endpoint).chat_model("openai/llama")).context_window_source is ValueSource.ENDPOINT
+    assert (await catalogue(endpoint).chat_model(ORG, "openai/llama")).context_window_source is ValueSource.ENDPOINT
     with pytest.raises(ModelWindowUnknown, match=r"LOCI_MODEL_WINDOWS='\{\"openai/mystery\": 32768\}'"):
-        await models.chat_model("openai/mystery")
+        await models.chat_model(ORG, "openai/mystery")
     # A turn does not need the window.
-    assert (await models.callable_model("openai/mystery")).context_window is None
+    assert (await models.callable_model(ORG, "openai/mystery")).model.context_window is None
 
 
 async def test_unknown_handles_name_what_there_is() -> None:
     models = catalogue(Endpoint(ListedModel("gpt-4o-mini"), ListedModel("gpt-4o")))
     with pytest.raises(ModelNotFound, match=r"no model 'openai/gpt-9'; there are: openai/gpt-4o, openai/gpt-4o-mini"):
-        await models.chat_model("openai/gpt-9")
+        await models.chat_model(ORG, "openai/gpt-9")
     with pytest.raises(ModelNotFound, match="configured providers are openai"):
-        await models.chat_model("anthropic/claude-haiku-4-5")
+        await models.chat_model(ORG, "anthropic/claude-haiku-4-5")
     with pytest.raises(ModelNotFound, match="A handle is provider/model"):
-        await models.callable_model("gpt-4o")
+        await models.callable_model(ORG, "gpt-4o")
     with pytest.raises(ModelNotFound, match="no embedding model 'openai/x'"):
-        await models.embedding_model("openai/x")
+        await models.embedding_model(ORG, "openai/x")
 
 
 async def test_an_endpoint_is_asked_once_and_again_for_what_may_be_new() -> None:
     endpoint = Endpoint(ListedModel("gpt-4o"))
     models = catalogue(endpoint)
-    await asyncio.gather(*(models.chat_model("openai/gpt-4o") for _ in range(5)))
+    await asyncio.gather(*(models.chat_model(ORG, "openai/gpt-4o") for _ in range(5)))
     assert endpoint.asked == 1
     endpoint.models = [ListedModel("gpt-4o"), ListedModel("new", 4_096)]
     with pytest.raises(ModelNotFound):
-        await models.chat_model("openai/new")
+        await models.chat_model(ORG, "openai/new")
     assert endpoint.asked == 1
 
 
@@ -94,13 +98,13 @@ async def test_new_models_are_found_and_old_answers_serve_while_asking(monkeypat
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.0)
     endpoint = Endpoint(ListedModel("gpt-4o"))
     models = catalogue(endpoint)
-    await models.chat_model("openai/gpt-4o")
+    await models.chat_model(ORG, "openai/gpt-4o")
     endpoint.models = [ListedModel("gpt-4o"), ListedModel("new", 4_096)]
-    assert (await models.chat_model("openai/new")).context_window == 4_096
+    assert (await models.chat_model(ORG, "openai/new")).context_window == 4_096
     monkeypatch.setattr(module, "FRESH_SECONDS", 0.0)
     endpoint.hangs = True
     started = time.monotonic()
-    assert await models.chat_model("openai/gpt-4o")
+    assert await models.chat_model(ORG, "openai/gpt-4o")
     assert time.monotonic() - started < 0.05
 
 
@@ -108,14 +112,14 @@ async def test_nobody_waits_for_an_endpoint_that_hangs() -> None:
     endpoint = Endpoint()
     endpoint.hangs = True
     started = time.monotonic()
-    assert (await catalogue(endpoint, is_vendor=True).chat_model("openai/gpt-4o")).context_window == 128_000
+    assert (await catalogue(endpoint, is_vendor=True).chat_model(ORG, "openai/gpt-4o")).context_window == 128_000
     assert time.monotonic() - started < 0.05
     models = catalogue(endpoint)
     for _ in range(20):
-        assert (await models.chat_model("openai/gpt-4o")).context_window_source is ValueSource.TABLE
+        assert (await models.chat_model(ORG, "openai/gpt-4o")).context_window_source is ValueSource.TABLE
     with pytest.raises(ModelNotFound, match="does not list its models now"):
-        await models.chat_model("openai/unheard-of")
-    assert await models.chat_models() == ([], ["openai"])
+        await models.chat_model(ORG, "openai/unheard-of")
+    assert await models.chat_models(ORG) == ([], ["openai"])
     assert time.monotonic() - started < 0.3
 
 
@@ -123,17 +127,17 @@ async def test_an_endpoint_that_fails_is_named_and_overrides_still_hold() -> Non
     endpoint = Endpoint()
     endpoint.fails = True
     models = catalogue(endpoint, windows={"openai/mine": 9_000})
-    listed, unreachable = await models.chat_models(["openai"])
+    listed, unreachable = await models.chat_models(ORG, ["openai"])
     assert [model.handle for model in listed] == ["openai/mine"]
     assert unreachable == ["openai"]
-    assert (await models.chat_model("openai/mine")).context_window == 9_000
-    assert await models.chat_models(["other"]) == ([], [])
+    assert (await models.chat_model(ORG, "openai/mine")).context_window == 9_000
+    assert await models.chat_models(ORG, ["other"]) == ([], [])
 
 
 async def test_embeddings() -> None:
     models = catalogue(Endpoint(ListedModel("text-embedding-3-small"), ListedModel("gpt-4o")))
-    assert [model.handle for model in await models.embedding_models()] == ["openai/text-embedding-3-small"]
-    assert (await models.embedding_model("openai/text-embedding-3-small")).dimensions == 1536
+    assert [model.handle for model in await models.embedding_models(ORG)] == ["openai/text-embedding-3-small"]
+    assert (await models.embedding_model(ORG, "openai/text-embedding-3-small")).model.dimensions == 1536
 
 
 @pytest.mark.parametrize(

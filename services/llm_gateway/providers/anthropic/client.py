@@ -14,8 +14,9 @@ from services.llm_gateway.providers.anthropic.translate import REPLY_TOOL, body_
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.providers.faults import Caller
+from services.llm_gateway.providers.http import http_client
 from services.llm_gateway.providers.trace import traced
-from services.llm_gateway.providers.transport import LIMITS, Transport
+from services.llm_gateway.providers.transport import SdkRoutes, Transport
 
 _PATH = "/v1/messages"
 _PAGE = 1000
@@ -33,8 +34,7 @@ class AnthropicProvider:
         config = self._config
         # The SDK sends the key as a bearer token; compatible servers may know the older header alone.
         headers = {} if config.is_vendor else {"x-api-key": config.api_key}
-        # Half the CPU per call of the SDK's other transport.
-        http = anthropic.DefaultAioHttpClient(limits=LIMITS)
+        http = http_client(config)
         client = anthropic.AsyncAnthropic(
             api_key=config.api_key,
             base_url=config.base_url,
@@ -43,7 +43,7 @@ class AnthropicProvider:
             http_client=http,
         )
         caller = Caller(config.name, config.base_url, config.key_setting, config.url_setting)
-        return Transport(client, http, anthropic, caller, read_refusal)
+        return Transport(http, SdkRoutes(client), caller, read_refusal)
 
     def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
         """See Provider.generate."""

@@ -13,6 +13,7 @@ from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.providers.faults import Caller
+from services.llm_gateway.providers.http import http_client
 from services.llm_gateway.providers.openai.replies import (
     embeddings_of,
     read_refusal,
@@ -22,7 +23,7 @@ from services.llm_gateway.providers.openai.replies import (
 )
 from services.llm_gateway.providers.openai.translate import body_of
 from services.llm_gateway.providers.trace import traced
-from services.llm_gateway.providers.transport import LIMITS, Transport
+from services.llm_gateway.providers.transport import SdkRoutes, Transport
 
 # Where compatible servers say how long a model's window is: vLLM and SGLang, OpenRouter and Together, Groq,
 # Mistral.
@@ -40,16 +41,10 @@ class OpenAIProvider:
     @cached_property
     def _transport(self) -> Transport:
         config = self._config
-        # Half the CPU per call of the SDK's other transport.
-        http = openai.DefaultAioHttpClient(limits=LIMITS)
-        client = openai.AsyncOpenAI(
-            api_key=config.api_key,
-            base_url=config.base_url,
-            max_retries=0,
-            http_client=http,
-        )
+        http = http_client(config)
+        client = openai.AsyncOpenAI(api_key=config.api_key, base_url=config.base_url, max_retries=0, http_client=http)
         caller = Caller(config.name, config.base_url, config.key_setting, config.url_setting)
-        return Transport(client, http, openai, caller, read_refusal)
+        return Transport(http, SdkRoutes(client), caller, read_refusal)
 
     def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
         """See Provider.generate."""

@@ -1,0 +1,76 @@
+"""The HTTP client of a provider, with aiohttp below: half the CPU of httpx's own transport for each call.
+
+The addresses that tenants supply are checked where names are resolved, each time a connection is made; proxies of the
+environment and redirects are for the operator's providers alone.
+"""
+
+import ipaddress
+import socket
+from typing import Any
+
+import aiohttp
+import httpx2
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import ThreadedResolver
+from httpx_aiohttp.httpx2 import AiohttpTransport, Httpx2AiohttpClient
+
+from services.common.outward import is_public
+from services.llm_gateway.providers.config import ProviderConfig
+
+# People think longer than the SDKs' 5 s between two messages, and a new connection costs them a handshake. Where the
+# server closes one earlier, a new one is made. How many calls run at once is decided before (gate.py).
+_LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=60.0)
+
+
+def http_client(config: ProviderConfig) -> httpx2.AsyncClient:
+    """A client for the provider's endpoint; nothing is opened before the first call."""
+    if config.allow_private:
+        return Httpx2AiohttpClient(limits=_LIMITS, timeout=None, follow_redirects=True)
+    transport = _PublicTransport(limits=_LIMITS, client=_public_session)
+    return httpx2.AsyncClient(transport=transport, timeout=None, follow_redirects=False, trust_env=False)
+
+
+class PrivateAddress(httpx2.ConnectError):
+    """The name or address is not one of the open internet."""
+
+
+class _PublicTransport(AiohttpTransport):
+    """aiohttp asks no resolver about what is an address already."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        host = request.url.host
+        try:
+            literal = ipaddress.ip_address(host.strip("[]"))
+        except ValueError:
+            literal = None
+        if literal is not None and not is_public(literal):
+            raise PrivateAddress(f"{host} is a private address", request=request)
+        return await super().handle_async_request(request)
+
+
+def _public_session() -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(keepalive_timeout=_LIMITS.keepalive_expiry, limit=0, resolver=_PublicResolver())
+    return aiohttp.ClientSession(connector=connector)
+
+
+class _PublicResolver(AbstractResolver):
+    """The system's answers, refused where one of them is private: the connection goes to what was checked."""
+
+    def __init__(self) -> None:
+        self._system = ThreadedResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._system.resolve(host, port, family)
+        if not all(is_public(ipaddress.ip_address(one["host"])) for one in found):
+            raise OSError(f"{host} is a private address")
+        return found
+
+    async def close(self) -> None:
+        await self._system.close()
+
+
+def header_texts(headers: dict[str, Any]) -> dict[str, str]:
+    """The headers that are texts: what an SDK leaves out on purpose is there as a value that is none."""
+    return {name: value for name, value in headers.items() if isinstance(value, str)}
