@@ -11,15 +11,12 @@ import pytest
 from services.llm_gateway.chat import ChatRequest, Completed, Delta, Event, Generation, Message
 from services.llm_gateway.provider import ChatModel, Provider
 from services.llm_gateway.provider_types import base_url
-from services.llm_gateway.providers.anthropic.client import AnthropicProvider
-from services.llm_gateway.providers.demo.client import DemoProvider
-from services.llm_gateway.providers.openai.client import OpenAIProvider
-from tests.fakes.anthropic_server import AnthropicServer
-from tests.fakes.openai_server import OpenAIServer
+from tests.contract.llm_gateway.worlds import WorldSpec, all_worlds
 from tests.fakes.script import Reply, ToolCall
-from tests.unit.llm_gateway.builders import config, model, request, user
+from tests.unit.llm_gateway.builders import request, user
 
-VENDORS = ("openai", "anthropic")
+WORLDS = all_worlds()
+VENDORS = [name for name, spec in WORLDS.items() if spec.fake is not None]
 
 
 @dataclass
@@ -28,13 +25,19 @@ class World:
 
     provider: Provider
     model: ChatModel
-    fake: OpenAIServer | AnthropicServer | None
+    # A FakeServer, or None; of no type, so that cases can reach what only one vendor's has.
+    fake: Any
+    spec: WorldSpec
 
     @property
-    def vendor(self) -> OpenAIServer | AnthropicServer:
+    def vendor(self) -> Any:
         """The fake, in cases for vendors alone."""
         assert self.fake is not None
         return self.fake
+
+    def carries(self, what: str) -> bool:
+        """Whether the provider can carry it; see WorldSpec."""
+        return what in self.spec.carries
 
     def script(self, *replies: Reply) -> None:
         """What a vendor answers; the demo follows the request's own words."""
@@ -67,7 +70,7 @@ def calling(*calls: ToolCall, text: str = "") -> Reply:
     return Reply(text=text, calls=calls)
 
 
-@pytest.fixture(params=[*VENDORS, "demo"])
+@pytest.fixture(params=WORLDS)
 async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     """Each provider in turn."""
     async for made in _world(request.param):
@@ -82,13 +85,12 @@ async def vendor_world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
 
 
 async def _world(name: str) -> AsyncIterator[World]:
-    if name == "demo":
-        yield World(DemoProvider(config("loci")), model("loci/demo"), None)
+    spec = WORLDS[name]
+    if spec.fake is None:
+        yield World(spec.make(spec.config("")), spec.model(), None, spec)
         return
-    fake: OpenAIServer | AnthropicServer = OpenAIServer() if name == "openai" else AnthropicServer()
+    fake = spec.fake()
     async with fake.running():
-        settings = config(name, base_url(name, fake.base_url), stall_seconds=0.5, reply_seconds=0.5)
-        provider: Provider = OpenAIProvider(settings) if name == "openai" else AnthropicProvider(settings)
-        handle = "openai/gpt-4o-mini" if name == "openai" else "anthropic/claude-haiku-4-5"
-        yield World(provider, model(handle), fake)
+        provider = spec.make(spec.config(base_url(spec.handle.partition("/")[0], fake.base_url)))
+        yield World(provider, spec.model(), fake, spec)
         await provider.close()

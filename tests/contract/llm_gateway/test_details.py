@@ -11,7 +11,7 @@ from services.llm_gateway.chat import Completed, Generation, ToolCall
 from services.llm_gateway.providers.anthropic.client import AnthropicProvider
 from services.llm_gateway.providers.openai.client import OpenAIProvider
 from services.llm_gateway.providers.trace import METADATA_KEY, MOST_BYTES, MOST_BYTES_IN_ERROR
-from tests.contract.llm_gateway.conftest import World
+from tests.contract.llm_gateway.conftest import WORLDS, World
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.script import Reply, Rule
 from tests.unit.llm_gateway.builders import assistant, config, model, results, system, tool, user
@@ -153,7 +153,7 @@ async def test_a_compatible_server_without_the_count_is_estimated_for() -> None:
     async with AnthropicServer(counts_tokens=False).running() as fake:
         for is_vendor in (False, True):
             provider = AnthropicProvider(config("anthropic", fake.base_url, is_vendor=is_vendor))
-            world = World(provider, model("anthropic/claude-haiku-4-5"), fake)
+            world = World(provider, WORLDS["anthropic"].model(), fake, WORLDS["anthropic"])
             if is_vendor:
                 with pytest.raises(errors.ModelNotFound):
                     await provider.count_tokens(world.ask("hello"), world.model)

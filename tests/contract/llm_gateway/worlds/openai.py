@@ -1,0 +1,16 @@
+"""OpenAI's Chat Completions."""
+
+from services.llm_gateway.providers.openai.client import OpenAIProvider
+from tests.contract.llm_gateway.worlds import WorldSpec
+from tests.fakes.openai_server import OpenAIServer
+
+WORLDS = [
+    WorldSpec(
+        "openai",
+        OpenAIProvider,
+        "openai/gpt-4o-mini",
+        OpenAIServer,
+        frozenset({"images", "result_images", "reasoning", "parallel", "logprobs", "embeddings", "json_schema"})
+        | {"forced_call"},
+    )
+]
