@@ -32,7 +32,9 @@ RUN ./install agent --prefix /own
 FROM common AS memory-packages
 RUN ./install memory --prefix /own
 FROM common AS llm_gateway-packages
-RUN ./install llm_gateway --prefix /own
+# SDKs that few need; without them a provider of that kind says what is missing.
+ARG LLM_EXTRAS="bedrock google"
+RUN ./install llm_gateway --prefix /own $(for extra in $LLM_EXTRAS; do echo "--requirement requirements/$extra.lock"; done)
 FROM common AS tool_runner-packages
 RUN ./install tool_runner --prefix /own
 FROM common AS gateway-packages
