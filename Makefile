@@ -44,7 +44,7 @@ format: setup ## Format Python, and the protos where buf is installed.
 	@if [ -x $(BUF) ]; then $(BUF) format --write; else echo "not formatted: protos/ (needs Node; run: npm ci)"; fi
 
 .PHONY: bench
-bench: setup protos ## Measure turns against a fake provider (ARGS=prefix: cached input, ARGS=history: long lives, ARGS=search: large archives); prints a table.
+bench: setup protos ## Measure turns against a fake provider (ARGS=llm: the llm gateway, ARGS=prefix: cached input, ARGS=history: long lives, ARGS=search: large archives); prints a table.
 	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: bench-memory

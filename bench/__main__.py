@@ -1,11 +1,15 @@
-"""`python -m bench [turns | prefix | history | search | probe]`: see the modules of these names. Default: turns."""
+"""`python -m bench [turns | llm | prefix | history | search | probe]`.
+
+See the modules of these names. Default: turns.
+"""
 
 import sys
 
-from bench import history, prefix, probe, search, turns
+from bench import history, llm, prefix, probe, search, turns
 
 BENCHMARKS = {
     "turns": turns.main,
+    "llm": llm.main,
     "prefix": prefix.main,
     "history": history.main,
     "search": search.main,

@@ -7,6 +7,7 @@ process with one line that names the variable, says what is expected and gives a
 import asyncio
 import os
 import re
+import resource
 import stat
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,6 +17,8 @@ from typing import Final, TypeVar, overload
 import uvloop
 
 T = TypeVar("T")
+
+_OPEN_FILES = 65_536
 
 
 class SettingsError(Exception):
@@ -204,12 +207,21 @@ def run_service(serve: Main, **commands: Main) -> None:
         choices = "".join(f" [{command}]" for command in commands)
         _exit_with(f"usage: python -m services.<name>{choices}")
     else:
+        _raise_open_files()
         try:
             uvloop.run(_awaited(main))
         except SettingsError as error:
             _exit_with(str(error))
         except (KeyboardInterrupt, asyncio.CancelledError):
             sys.exit(130)
+
+
+def _raise_open_files() -> None:
+    """As many open files as are needed and allowed: 1,000 streams are 1,000 connections, 1,024 files a common default."""
+    least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
+    if least < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 async def _awaited(main: Main) -> None:
