@@ -217,7 +217,7 @@ def run_service(serve: Main, **commands: Main) -> None:
 
 
 def _raise_open_files() -> None:
-    """As many open files as are needed and allowed: 1,000 streams are 1,000 connections, 1,024 files a common default."""
+    """As many files as are allowed: 1,000 streams are 1,000 connections, and 1,024 a common default."""
     least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
     if least < wanted:
