@@ -14,7 +14,8 @@ from services.llm_gateway.ports import UsageStore
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import Providers
 from services.llm_gateway.retry import RetryPolicy
-from services.llm_gateway.servicer import ChatServicer, ModelServicer
+from services.llm_gateway.servicer.chat import ChatServicer
+from services.llm_gateway.servicer.models import ModelServicer
 from services.llm_gateway.settings import CallSettings
 from services.llm_gateway.usage import UsageLog
 
