@@ -11,6 +11,8 @@ from loci.agent.v1 import message_service_pb2
 from services.common.ids import to_public, uuid7
 
 TRACE_HEADER = b"x-loci-include-trace"
+# The reference's name; its value is "true".
+WEBSOCKET_HEADER = b"x-experimental-openai-responses-websocket"
 
 
 async def turn_request(
@@ -25,6 +27,9 @@ async def turn_request(
     """The turn, with a fresh run id. `conversation_id`: empty for the agent's default. Raises InvalidRequest."""
     options = body.options()
     options.include_trace = body.include_trace or (TRACE_HEADER, b"1") in request.scope["headers"]
+    options.websocket = any(
+        name == WEBSOCKET_HEADER and value.strip().lower() == b"true" for name, value in request.scope["headers"]
+    )
     if callback_url:
         options.callback_url = callback_url
     view = View.of(body) if background else replace(View.of(body), tokens=True)

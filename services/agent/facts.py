@@ -88,6 +88,8 @@ class Options:
     return_token_ids: bool = False
     include_trace: bool = False
     callback_url: str | None = None
+    # One connection to the provider for all calls of the run, where it offers that.
+    websocket: bool = False
     # How whoever asked shows the run, in words of its own.
     view: str | None = None
 

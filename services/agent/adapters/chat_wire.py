@@ -89,6 +89,7 @@ def _put_options(wire: chat_service_pb2.GenerationRequest, options: Options) -> 
     wire.return_logprobs = options.return_logprobs
     wire.return_token_ids = options.return_token_ids
     wire.include_trace = options.include_trace
+    wire.websocket = options.websocket
     if options.top_logprobs is not None:
         wire.top_logprobs = options.top_logprobs
 

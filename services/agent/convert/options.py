@@ -41,6 +41,7 @@ def options_from_proto(turn: wire.TurnRequest) -> Options:
         return_token_ids=given.return_token_ids,
         include_trace=given.include_trace,
         callback_url=given.callback_url if given.HasField("callback_url") else None,
+        websocket=given.websocket,
         view=storable(given.view_json) or None,
     )
 

@@ -346,6 +346,20 @@ async def test_a_trace_is_kept_where_it_is_asked_for(
     assert backend.requests("SendMessages")[0].turn.options.include_trace is asked
 
 
+@pytest.mark.parametrize(
+    ("headers", "asked"),
+    [({}, False), ({"X-Experimental-OpenAI-Responses-Websocket": "true"}, True),
+     ({"X-Experimental-OpenAI-Responses-Websocket": "True"}, True),
+     ({"X-Experimental-OpenAI-Responses-Websocket": "false"}, False)],
+)  # fmt: skip
+async def test_one_websocket_to_the_provider_is_asked_for_by_a_header(
+    edge: Edge, backend: Backend, headers: dict[str, str], asked: bool
+) -> None:
+    answers(backend)
+    await edge.http.post(MESSAGES, json=HELLO, headers=headers)
+    assert backend.requests("SendMessages")[0].turn.options.websocket is asked
+
+
 async def test_a_background_turn_is_one_for_the_service_too(edge: Edge, backend: Backend) -> None:
     streams(backend, attached(), ended())
     await stream(edge, **HELLO, streaming=True, background=True, on_busy="interrupt")

@@ -74,6 +74,7 @@ OPTIONS = Options(
     return_token_ids=True,
     include_trace=True,
     callback_url="https://example.org/done",
+    websocket=True,
 )
 # As a run has them: what the request asks for is in its place.
 SETTINGS = Settings(

@@ -1,16 +1,19 @@
 """The model gateway as the agent calls it: what is sent, what is made of its answer."""
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from loci.agent.v1.message_service_pb2 import TurnOptions, TurnRequest
 from loci.llm.v1 import chat_pb2, chat_service_pb2
 from services.agent.adapters.admin.peers import GrpcModelCatalogue
 from services.agent.adapters.chat_wire import generation_request
 from services.agent.adapters.models import GrpcModels
 from services.agent.calls.failures import failure_of, refuses_history
+from services.agent.convert.options import options_from_proto
 from services.agent.facts import Settings, Usage
 from services.agent.messages import Text
 from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply
@@ -75,6 +78,14 @@ async def test_events_of_a_newer_release_are_passed_over() -> None:
 async def test_a_stream_that_ends_without_a_reply_is_a_lost_peer(events: tuple[Event, ...]) -> None:
     with pytest.raises(PeerLost):
         await generated(*events)
+
+
+@pytest.mark.parametrize("websocket", [False, True])
+def test_a_run_on_one_websocket_asks_for_it_with_every_call(websocket: bool) -> None:
+    options = options_from_proto(TurnRequest(options=TurnOptions(websocket=websocket)))
+    asked = request()
+    assert options.websocket is websocket
+    assert generation_request(replace(asked, settings=replace(asked.settings, options=options))).websocket is websocket
 
 
 def test_settings_go_where_they_belong() -> None:
