@@ -40,7 +40,7 @@ def build(
     settings: CallSettings,
 ) -> Built:
     """Raises SettingsError where `listen` cannot be used."""
-    providers, usage = Providers(), UsageLog(store)
+    providers, usage = Providers(settings.recordings), UsageLog(store)
     catalogue = Catalogue(providers, configs, settings.windows, timeout=settings.models_seconds)
     policy = RetryPolicy(retries=settings.retries)
     calls = Calls(catalogue, providers, usage, policy=policy, flush_seconds=settings.flush_seconds)

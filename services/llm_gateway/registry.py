@@ -8,6 +8,7 @@ from services.llm_gateway.errors import LlmSdkMissing
 from services.llm_gateway.provider import Provider
 from services.llm_gateway.provider_types import TYPES
 from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.recordings import Recordings
 
 
 def construct(config: ProviderConfig) -> Provider:
@@ -29,7 +30,8 @@ def construct(config: ProviderConfig) -> Provider:
 class Providers:
     """Providers by their configuration; each is kept until a newer version of it comes, or the process ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, recordings: Recordings | None = None) -> None:
+        self._recordings = recordings or Recordings()
         self._made: dict[tuple[object, str], tuple[ProviderConfig, Provider]] = {}
         self._lock = asyncio.Lock()
 
@@ -42,7 +44,8 @@ class Providers:
             made = self._made.get(config.key)
             if made is None or made[0] != config:
                 # In a thread: a vendor's SDK takes a second to import.
-                made = self._made[config.key] = config, await asyncio.to_thread(construct, config)
+                provider = await asyncio.to_thread(construct, self._recordings.applied(config))
+                made = self._made[config.key] = config, provider
         return made[1]
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 """The settings of the llm gateway, read from the environment by `__main__.py` alone."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -13,6 +13,7 @@ from services.common.settings import Env, SettingsError
 from services.llm_gateway.catalogue import WINDOWS_SETTING
 from services.llm_gateway.provider_types import TYPES, Option, ProviderType, base_url
 from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.recordings import Recordings
 
 _LONGEST_WINDOW = 100_000_000
 
@@ -27,6 +28,7 @@ class CallSettings:
     retries: int
     models_seconds: float
     flush_seconds: float
+    recordings: Recordings = field(default_factory=Recordings)
 
     @classmethod
     def read(cls, env: Env) -> "CallSettings":
@@ -36,6 +38,7 @@ class CallSettings:
             retries=env.integer("LOCI_LLM_RETRIES", default=2, most=10, example="2"),
             models_seconds=env.seconds("LOCI_LLM_MODELS_SECONDS", default=2.0, example="2"),
             flush_seconds=env.seconds("LOCI_LLM_FLUSH_SECONDS", default=0.025, example="0.025"),
+            recordings=Recordings.read(env),
         )
 
 
@@ -69,12 +72,13 @@ def read_database(env: Env) -> DatabaseSettings:
 
 
 def read_providers(env: Env) -> Iterator[ProviderConfig]:
-    """The operator's providers: `loci` always, another type when one of the settings it is present by is set. Raises
-    SettingsError.
+    """The operator's providers: `loci` always, another type when one of the settings it is present by is set, and those
+    of a recording that is replayed. Raises SettingsError.
     """
-    for row in TYPES.values():
-        if row.name == "loci" or any(env.text(name, default="") for name in row.present_by):
-            yield _provider(env, row)
+    present = (
+        row for row in TYPES.values() if row.name == "loci" or any(env.text(n, default="") for n in row.present_by)
+    )
+    yield from Recordings.read(env).joined(_provider(env, row) for row in present)
 
 
 def _provider(env: Env, row: ProviderType) -> ProviderConfig:

@@ -15,8 +15,8 @@ class ProviderConfig:
 
     `organization_id` is the tenant whose it is, None for the operator's; then `id` and `version` name the stored row.
     `access_key`, `region` and `api_version` are the type's own, and so are `options` (provider_types.py says which).
-    Without `allow_private` only addresses of the open internet are called. `record_to` and `replay_from` are paths of
-    recordings (recording.py).
+    Without `allow_private` only addresses of the open internet are called. `record_to` and `replay_from` are folders of
+    recordings (recording.py), `replay_in_order` says how one is read (replayer.py).
     """
 
     name: str
@@ -39,6 +39,7 @@ class ProviderConfig:
     allow_private: bool = True
     record_to: str = ""
     replay_from: str = ""
+    replay_in_order: bool = False
 
     @property
     def key(self) -> tuple[UUID | None, str]:

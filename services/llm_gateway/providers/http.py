@@ -16,6 +16,8 @@ from httpx_aiohttp.httpx2 import AiohttpTransport, Httpx2AiohttpClient
 
 from services.common.outward import is_public
 from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.providers.recorder import RecordingTransport
+from services.llm_gateway.providers.replayer import ReplayingTransport
 
 # People think longer than the SDKs' 5 s between two messages, and a new connection costs them a handshake. Where the
 # server closes one earlier, a new one is made. How many calls run at once is decided before (gate.py).
@@ -23,7 +25,16 @@ _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, kee
 
 
 def http_client(config: ProviderConfig) -> httpx2.AsyncClient:
-    """A client for the provider's endpoint; nothing is opened before the first call."""
+    """A client for the provider's endpoint; nothing is opened before the first call. Who replays has no network."""
+    if config.replay_from:
+        return httpx2.AsyncClient(transport=ReplayingTransport(config), timeout=None, trust_env=False)
+    client = _client(config)
+    if config.record_to:
+        return httpx2.AsyncClient(transport=RecordingTransport(client, config), timeout=None, trust_env=False)
+    return client
+
+
+def _client(config: ProviderConfig) -> httpx2.AsyncClient:
     if config.allow_private:
         return Httpx2AiohttpClient(limits=_LIMITS, timeout=None, follow_redirects=True)
     transport = _PublicTransport(limits=_LIMITS, client=_public_session)

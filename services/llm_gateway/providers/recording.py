@@ -1,0 +1,300 @@
+"""What a recording holds: one JSON object per line, first the provider, then its exchanges. Pure.
+
+A request is known by its method, path, query and body. Of a body that is JSON the order of keys does not matter, nor do
+the fields by which a vendor is told who asks (ASKERS). A reply is kept as the very bytes that came, in the chunks in
+which they came. Headers of requests are never kept, of replies only those in _HEADERS.
+"""
+
+import base64
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
+
+import orjson
+
+# They change from machine to machine, and no answer depends on them.
+ASKERS = ("prompt_cache_key", "safety_identifier", "user", "metadata")
+# How an exchange ended, beside the name of an httpx2 error: all came, or the caller left before.
+WHOLE, LEFT = "whole", "left"
+_HEADERS = re.compile(
+    r"content-type|content-encoding|retry-after|retry-after-ms|(x-)?request-id|x-amzn-(errortype|requestid)"
+    r"|(x|anthropic)-ratelimit-.*",
+    re.IGNORECASE,
+)
+_SECRET_QUERY = re.compile(
+    r"(api[-_]?)?key|(access[-_]?)?token|sig|signature|code|password|auth.*|x-(amz|goog)-.*", re.IGNORECASE
+)
+# A placeholder for a key is a word that stands elsewhere, too.
+_SHORTEST_SECRET = 8
+_REMOVED = b"[removed]"
+_ZLIB = ("gzip", "deflate")
+# zlib: with whichever of the two headers.
+_ANY_ZLIB = 47
+_LONGEST_QUOTE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request: `path` with the base URL's own, `query` without what is secret."""
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where it goes, whatever it says."""
+        return self.method, self.path
+
+    @property
+    def key(self) -> bytes:
+        """Equal for requests that are the same."""
+        return orjson.dumps([self.method, self.path, self.query, self.value], option=orjson.OPT_SORT_KEYS)
+
+    @property
+    def value(self) -> Any:
+        """The body without ASKERS."""
+        value = _value(self.body)
+        return {name: one for name, one in value.items() if name not in ASKERS} if isinstance(value, dict) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A reply: its head came `milliseconds` after the request, each chunk that many after it, too.
+
+    `end` is WHOLE, LEFT, or the name of the error of HTTP that ended it, `reason` that error's text; `status` is 0
+    where it came before the head.
+    """
+
+    status: int = 0
+    headers: tuple[tuple[str, str], ...] = ()
+    milliseconds: int = 0
+    chunks: Sequence[tuple[int, bytes]] = ()
+    end: str = WHOLE
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and its reply; `at` is when it was sent, in ISO 8601."""
+
+    asked: Asked
+    answered: Answered
+    at: str = ""
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What a file holds."""
+
+    provider: dict[str, Any] = field(default_factory=dict)
+    exchanges: list[Exchange] = field(default_factory=list)
+    # Lines that were torn by a crash.
+    torn: int = 0
+
+
+def asked_of(method: str, url: str, body: bytes) -> Asked:
+    """The request to `url`."""
+    parts = urlsplit(url)
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    kept = sorted((name, value) for name, value in query if not _SECRET_QUERY.fullmatch(name))
+    return Asked(method, parts.path, tuple(kept), body)
+
+
+def kept_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The headers of a reply that matter."""
+    return tuple((name.lower(), value) for name, value in headers if _HEADERS.fullmatch(name))
+
+
+def public_url(url: str) -> str:
+    """A base URL without user, password and query."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def file_name(provider: str, organization: object | None) -> str:
+    """The file of a provider's recording; a tenant's own has the tenant in its name."""
+    return f"{quote(provider, safe='')}{f'@{organization}' if organization else ''}.jsonl"
+
+
+def provider_line(fields: Mapping[str, Any]) -> bytes:
+    """The line that says whose exchanges follow."""
+    return orjson.dumps({"provider": fields}) + b"\n"
+
+
+def exchange_line(exchange: Exchange, secrets: Sequence[str]) -> bytes:
+    """The line of an exchange. Should a secret stand in it (a vendor may quote the key it refuses), it is cut out."""
+    asked, answered = exchange.asked, _cleaned(exchange.answered, secrets)
+    line = orjson.dumps(
+        {
+            "at": exchange.at,
+            "request": {
+                "method": asked.method,
+                "path": asked.path,
+                "query": asked.query,
+                "body": _packed(asked.body, json=True),
+            },
+            "response": {
+                "status": answered.status,
+                "headers": answered.headers,
+                "milliseconds": answered.milliseconds,
+                "chunks": [(at, _packed(chunk)) for at, chunk in answered.chunks],
+                "end": answered.end,
+                "reason": answered.reason,
+            },
+        }
+    )
+    return _without(line, secrets) + b"\n"
+
+
+def read(lines: Iterable[bytes]) -> Recorded:
+    """What the lines of a file say; torn ones are counted."""
+    recorded = Recorded()
+    for line in lines:
+        try:
+            found = orjson.loads(line)
+            if "provider" in found:
+                recorded.provider = found["provider"]
+            else:
+                recorded.exchanges.append(_exchange(found))
+        except (ValueError, KeyError, TypeError):
+            recorded.torn += bool(line.strip())
+    return recorded
+
+
+def nearest(asked: Asked, recorded: Sequence[Asked]) -> str:
+    """How the recorded request that is most like `asked` differs from it, in a few words."""
+    if not recorded:
+        return "nothing was recorded"
+    alike = [one for one in recorded if one.place == asked.place]
+    if not alike:
+        places = sorted({" ".join(one.place) for one in recorded})
+        return f"nothing was recorded for {' '.join(asked.place)}, only for {', '.join(places)}"
+    found = min((list(_differences(_said(one), _said(asked), "")) for one in alike), key=len)
+    # Everything may be equal but the query, which is part of what is said.
+    where, before, now = found[0]
+    more = f", and {len(found) - 1} more differences" if len(found) > 1 else ""
+    return f"the nearest recorded request differs at {where or 'its body'}: {before} there, {now} now{more}"
+
+
+def differing(asked: Asked, other: Asked) -> list[str]:
+    """The places in their bodies where two requests differ."""
+    return [where or "the body" for where, _, _ in _differences(_said(asked), _said(other), "")]
+
+
+def _said(asked: Asked) -> Any:
+    return {"query": dict(asked.query), "body": asked.value} if asked.query else asked.value
+
+
+def _differences(before: Any, now: Any, where: str) -> Iterator[tuple[str, str, str]]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in sorted(before.keys() | now.keys()):
+            place = f"{where}.{name}" if where else str(name)
+            if name in before and name in now:
+                yield from _differences(before[name], now[name], place)
+            else:
+                yield place, _quoted(before, name), _quoted(now, name)
+    elif isinstance(before, list) and isinstance(now, list):
+        for index, (one, other) in enumerate(zip(before, now, strict=False)):
+            yield from _differences(one, other, f"{where}[{index}]")
+        if len(before) != len(now):
+            yield where, f"{len(before)} items", f"{len(now)} items"
+    elif type(before) is not type(now) or before != now:
+        yield where, *_shown(before, now)
+
+
+def _quoted(value: Mapping[str, Any], name: str) -> str:
+    return _short(value[name], 0) if name in value else "nothing"
+
+
+def _shown(before: Any, now: Any) -> tuple[str, str]:
+    """Both, from a little before where they part."""
+    if not (isinstance(before, str) and isinstance(now, str)):
+        return _short(before, 0), _short(now, 0)
+    same = next((i for i, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), min(len(before), len(now)))
+    begin = max(0, same - _LONGEST_QUOTE // 3)
+    return _short(before, begin), _short(now, begin)
+
+
+def _short(value: Any, begin: int) -> str:
+    text = value[begin:] if isinstance(value, str) else orjson.dumps(value).decode()
+    cut = text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
+    return repr(f"...{cut}" if begin else cut) if isinstance(value, str) else cut
+
+
+def _value(body: bytes) -> Any:
+    """The body as JSON, or else as text; bytes that are no text by their base64. None for none."""
+    if not body:
+        return None
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        packed = _packed(body)
+        return packed["base64"] if isinstance(packed, dict) else packed
+
+
+def _packed(data: bytes, *, json: bool = False) -> Any:
+    """Bytes as a text, or where they are none in base64; with `json` what they say is told, as {"json"}."""
+    if json and data:
+        try:
+            return {"json": orjson.loads(data)}
+        except orjson.JSONDecodeError:
+            pass
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
+
+
+def _unpacked(packed: Any) -> bytes:
+    if isinstance(packed, str):
+        return packed.encode()
+    return orjson.dumps(packed["json"]) if "json" in packed else base64.b64decode(packed["base64"], validate=True)
+
+
+def _spelled(secrets: Iterable[str]) -> list[bytes]:
+    """Secrets as they stand in bytes and in JSON."""
+    long = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+    return [form for secret in long for form in {secret.encode(), orjson.dumps(secret)[1:-1]}]
+
+
+def _cleaned(answered: Answered, secrets: Sequence[str]) -> Answered:
+    """A reply in which no secret stands, neither torn between two chunks nor compressed."""
+    whole = plain = b"".join(chunk for _, chunk in answered.chunks)
+    headers = dict(answered.headers)
+    if headers.pop("content-encoding", "") in _ZLIB:
+        with suppress(zlib.error):
+            plain = zlib.decompressobj(_ANY_ZLIB).decompress(whole)
+    if not any(secret in plain for secret in _spelled(secrets)):
+        return answered
+    kept = answered.headers if plain is whole else tuple(headers.items())
+    return replace(answered, headers=kept, chunks=[(answered.milliseconds, _without(plain, secrets))])
+
+
+def _without(data: bytes, secrets: Iterable[str]) -> bytes:
+    for secret in _spelled(secrets):
+        data = data.replace(secret, _REMOVED)
+    return data
+
+
+def _exchange(found: Mapping[str, Any]) -> Exchange:
+    request, response = found["request"], found["response"]
+    asked = Asked(request["method"], request["path"], _pairs(request["query"]), _unpacked(request["body"]))
+    answered = Answered(
+        status=response["status"],
+        headers=_pairs(response["headers"]),
+        milliseconds=response["milliseconds"],
+        chunks=[(at, _unpacked(packed)) for at, packed in response["chunks"]],
+        end=response["end"],
+        reason=response["reason"],
+    )
+    return Exchange(asked, answered, found["at"])
+
+
+def _pairs(found: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in found)

@@ -1,0 +1,70 @@
+"""Whether calls are recorded, or answered from a recording: two settings that concern every provider."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from services.common.settings import Env, SettingsError
+from services.llm_gateway.provider_types import TYPES
+from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.providers.replayer import all_recordings
+
+RECORD, REPLAY, MATCH = "LOCI_LLM_RECORD", "LOCI_LLM_REPLAY", "LOCI_LLM_REPLAY_MATCH"
+# What stands where a key is wanted and no network is.
+_KEY = "replayed"
+
+
+@dataclass(frozen=True, slots=True)
+class Recordings:
+    """Folders, empty for neither; see ProviderConfig."""
+
+    record_to: str = ""
+    replay_from: str = ""
+    in_order: bool = False
+
+    @classmethod
+    def read(cls, env: Env) -> "Recordings":
+        """Raises SettingsError."""
+        record, replay = (_folder(env, name) for name in (RECORD, REPLAY))
+        if record and replay:
+            raise SettingsError(f"{RECORD} and {REPLAY} are both set; a call is either made or replayed: unset one")
+        if replay and not Path(replay).is_dir():
+            example = f"{REPLAY}=~/recording"
+            raise SettingsError(f"{REPLAY} is {replay!r}; expected a folder that {RECORD} wrote, for example {example}")
+        in_order = env.choice(MATCH, ("exact", "order"), default="exact") == "order"
+        return cls(record, replay, in_order)
+
+    def applied(self, config: ProviderConfig) -> ProviderConfig:
+        """The provider as it is to be made."""
+        if not self.record_to and not self.replay_from:
+            return config
+        return replace(config, record_to=self.record_to, replay_from=self.replay_from, replay_in_order=self.in_order)
+
+    def joined(self, configs: Iterable[ProviderConfig]) -> Iterator[ProviderConfig]:
+        """The configured providers; where it replays those that were recorded come instead of their namesakes."""
+        recorded = {config.name: config for config in self._recorded()}
+        yield from (config for config in configs if config.name not in recorded)
+        yield from recorded.values()
+
+    def _recorded(self) -> Iterator[ProviderConfig]:
+        for recorded in all_recordings(self.replay_from) if self.replay_from else ():
+            if recorded.provider.get("type") in TYPES:
+                yield _config(recorded.provider)
+
+
+def _config(described: dict[str, Any]) -> ProviderConfig:
+    """A provider as recorder.py described it."""
+    row = TYPES[described["type"]]
+    return ProviderConfig(
+        **described,
+        api_key=_KEY,
+        access_key=_KEY if row.access_key_settings else "",
+        key_setting=row.key_settings[0] if row.key_settings else "",
+        url_setting=row.url_settings[0] if row.url_settings else "",
+    )
+
+
+def _folder(env: Env, name: str) -> str:
+    folder = env.path(name, default=None)
+    return "" if folder is None else str(folder)
