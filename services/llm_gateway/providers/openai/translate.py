@@ -83,12 +83,13 @@ def _settings(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
     effort = settings.pop("reasoning_effort", None) or reasoning.get("reasoning_effort")
     if not model.capabilities.reasoning:
         return settings
-    if request.tools and _NO_EFFORT_WITH_TOOLS.match(model.name):
+    if request.tools and _NO_EFFORT_WITH_TOOLS.match(model.base_model or model.name):
         effort = "none"
-    return {**settings, "reasoning_effort": _spelt(effort, model.name)} if effort else settings
+    return {**settings, "reasoning_effort": spelt_effort(effort, model.base_model or model.name)} if effort else settings
 
 
-def _spelt(effort: str, name: str) -> str:
+def spelt_effort(effort: str, name: str) -> str:
+    """The effort as the vendor's model of this name takes it."""
     if effort not in ("none", "minimal"):
         return effort
     if _O_MODEL.match(name):
