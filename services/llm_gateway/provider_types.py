@@ -22,13 +22,14 @@ class BaseUrl(Enum):
 @dataclass(frozen=True, slots=True)
 class Option:
     """An option of a type: `setting` is the environment variable ("" for none). `kind`: text, integer, flag or object;
-    a text may be restricted to `choices`.
+    a text may be restricted to `choices`. A `secret` one is the operator's alone, since options are shown.
     """
 
     name: str
     kind: str = "text"
     setting: str = ""
     choices: tuple[str, ...] = ()
+    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class ProviderType:
     region_settings: tuple[str, ...] = ()
     api_version_settings: tuple[str, ...] = ()
     needs_key: bool = True
+    # The key is a JSON document, and its setting the path of a file with it.
+    key_is_file: bool = False
     options: tuple[Option, ...] = ()
     extra: str = ""
     is_present_by: tuple[str, ...] = ()
@@ -58,6 +61,24 @@ class ProviderType:
     def present_by(self) -> tuple[str, ...]:
         """See the class."""
         return self.is_present_by or (*self.key_settings, *self.url_settings)
+
+    @property
+    def secret_settings(self) -> tuple[str, ...]:
+        """Settings that hold a secret, or the path of one."""
+        options = (option.setting for option in self.options if option.secret)
+        return (*self.key_settings, *self.access_key_settings, *options)
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """All settings of the type."""
+        options = (option.setting for option in self.options if option.setting and not option.secret)
+        return (
+            *self.secret_settings,
+            *self.url_settings,
+            *self.region_settings,
+            *self.api_version_settings,
+            *options,
+        )
 
 
 # What every type takes: calls at once, and what is known of its models (models.py says the fields).
@@ -112,7 +133,7 @@ _ROWS = (
         url_settings=("BEDROCK_BASE_URL",),
         region_settings=("BEDROCK_REGION", "AWS_REGION", "AWS_DEFAULT_REGION"),
         options=(
-            Option("session_token", setting="AWS_SESSION_TOKEN"),
+            Option("session_token", setting="AWS_SESSION_TOKEN", secret=True),
             Option("control_url", setting="BEDROCK_CONTROL_URL"),
         ),
         extra="bedrock",
@@ -139,6 +160,7 @@ _ROWS = (
         options=(Option("project", setting="GOOGLE_CLOUD_PROJECT"),),
         # On Google's own machines there is no key: their metadata service vouches.
         needs_key=False,
+        key_is_file=True,
         extra="google",
         is_present_by=("GOOGLE_CLOUD_PROJECT",),
     ),
