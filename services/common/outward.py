@@ -15,21 +15,11 @@ from functools import cache
 
 import httpx
 
+from services.common.addresses import Address, is_public, plain
+
 LONGEST_URL = 2_048
 ALLOW = "LOCI_ALLOW_PRIVATE_URLS"
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
-# What is not the open internet, by IANA's registries of special-purpose addresses (RFC 6890). Not `is_global`, whose
-# answers differ between releases of Python.
-_SPECIAL_RANGES = """
-    0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
-    192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4
-"""
-_SPECIAL = [ipaddress.IPv4Network(network) for network in _SPECIAL_RANGES.split()]
-_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
-_SPECIAL_UNICAST = [ipaddress.IPv6Network(network) for network in ("2001::/23", "2001:db8::/32", "3fff::/20")]
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 # Addresses that one name may have and that are tried.
 _MOST_TRIED = 4
 _NAME = re.compile(r"(?=.{1,254}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9_-]{0,62})*\.?", re.IGNORECASE)
@@ -67,16 +57,6 @@ def check_url(url: str, *, allow_private: bool) -> httpx.URL:
     elif not allow_private and host.rstrip(".").lower().rpartition(".")[2] == "localhost":
         raise _private(host)
     return parsed
-
-
-def is_public(address: Address) -> bool:
-    """Whether an address is one of the open internet, also when it is written within another (RFC 4291, 3056, 6052)."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return not any(address in network for network in _SPECIAL)
-    inner = _embedded(address)
-    if inner is not None:
-        return is_public(inner)
-    return address in _GLOBAL_UNICAST and not any(address in network for network in _SPECIAL_UNICAST)
 
 
 class OutwardTransport(httpx.AsyncBaseTransport):
@@ -149,7 +129,7 @@ def _trusted() -> ssl.SSLContext:
 
 
 def _check_address(url: httpx.URL, address: Address, *, allow_private: bool) -> None:
-    if url.scheme == "http" and not _plain(address).is_loopback:
+    if url.scheme == "http" and not plain(address).is_loopback:
         raise Refused(f"{url.host} is not this machine, so the URL must begin with https://")
     if not allow_private and not is_public(address):
         raise _private(url.host)
@@ -164,17 +144,6 @@ def _private(host: str) -> Refused:
     return Refused(f"{host} is not a public address; set {ALLOW}=1 on the server to allow it")
 
 
-def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that a mapped, 6to4 or NAT64 address stands for."""
-    if address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour
-
-
-def _plain(address: Address) -> Address:
-    return (_embedded(address) or address) if isinstance(address, ipaddress.IPv6Address) else address
-
-
 def _literal(host: str) -> Address | None:
     try:
         return ipaddress.ip_address(host.strip("[]"))
@@ -184,4 +153,4 @@ def _literal(host: str) -> Address | None:
 
 def _names_this_machine(host: str) -> bool:
     literal = _literal(host)
-    return host.rstrip(".").lower() == "localhost" if literal is None else _plain(literal).is_loopback
+    return host.rstrip(".").lower() == "localhost" if literal is None else plain(literal).is_loopback

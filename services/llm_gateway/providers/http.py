@@ -14,7 +14,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 from httpx_aiohttp.httpx2 import AiohttpTransport, Httpx2AiohttpClient
 
-from services.common.outward import is_public
+from services.common.addresses import is_public
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.providers.recorder import RecordingTransport
 from services.llm_gateway.providers.replayer import ReplayingTransport

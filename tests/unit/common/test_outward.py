@@ -6,7 +6,8 @@ import re
 import httpx
 import pytest
 
-from services.common.outward import OutwardTransport, Refused, check_url, is_public
+from services.common.addresses import is_public
+from services.common.outward import OutwardTransport, Refused, check_url
 
 
 @pytest.mark.parametrize(

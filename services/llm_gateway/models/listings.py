@@ -1,0 +1,123 @@
+"""What the endpoint of a provider lists, asked when somebody wants to know.
+
+An answer is used as it is for FRESH_SECONDS; after that it is used while a new one is fetched, and as long as the
+endpoint is away. An endpoint that failed is not asked again for RETRY_SECONDS, so that whoever creates agents never
+waits for it in a row.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import UTC, datetime
+
+from services.llm_gateway.errors import LlmConnection, LlmError
+from services.llm_gateway.provider import ListedModel
+from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.registry import Providers
+
+FRESH_SECONDS = 300.0
+RETRY_SECONDS = 10.0
+# What is stored and shown of an error.
+_LONGEST_ERROR = 500
+
+Keep = Callable[["Listing"], Awaitable[None]]
+
+
+class Listing:
+    """The last answer of one endpoint; `models` None: it never answered. `error`: why it did not, the last time.
+
+    `keep` is called after each attempt, to store what came of it.
+    """
+
+    def __init__(
+        self,
+        providers: Providers,
+        config: ProviderConfig,
+        *,
+        timeout: float,
+        keep: Keep | None = None,
+    ) -> None:
+        self._providers = providers
+        self._config = config
+        self._timeout = timeout
+        self._keep = keep
+        self._asked_at = -1e9
+        self._asking: asyncio.Task[None] | None = None
+        self.models: Mapping[str, ListedModel] | None = None
+        self.synced_at: datetime | None = None
+        self.error: LlmError | None = None
+        # Lengths of vectors that were measured, by the model's name.
+        self.measured: dict[str, int] = {}
+        self._measuring: dict[str, asyncio.Task[int]] = {}
+
+    def remember(self, models: Iterable[ListedModel] | None, synced_at: datetime | None) -> None:
+        """Begin with an answer that was stored."""
+        self.models = None if models is None else {model.name: model for model in models}
+        self.synced_at = synced_at
+        if synced_at is not None:
+            age = (datetime.now(UTC) - synced_at).total_seconds()
+            self._asked_at = time.monotonic() - max(0.0, age)
+
+    @property
+    def said(self) -> Mapping[str, ListedModel]:
+        """The models by name; none where it never answered."""
+        return self.models or {}
+
+    @property
+    def failed(self) -> bool:
+        """Whether the last attempt failed."""
+        return self.error is not None
+
+    async def renew(self, *, wait: bool = True, if_older_than: float | None = None) -> None:
+        """Ask the endpoint where that is due; with `wait`, wait where there is no earlier answer to use."""
+        age = time.monotonic() - self._asked_at
+        forced = if_older_than is not None and age > if_older_than
+        is_due = age > (RETRY_SECONDS if self.failed else FRESH_SECONDS)
+        if self._asking is None and (forced or is_due):
+            self._asking = asyncio.create_task(self._ask(self._timeout))
+        if self._asking is not None and wait and (forced or self.models is None):
+            await asyncio.shield(self._asking)
+
+    async def ask(self, timeout: float) -> None:
+        """Ask now, waiting at most `timeout` seconds; `error` tells how it went."""
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask(timeout))
+        await asyncio.shield(self._asking)
+
+    async def measure(self, name: str, measure: Callable[[], Awaitable[int]]) -> int:
+        """The length that `measure` finds for a model's vectors, measured once. Raises what it raises."""
+        if name not in self.measured:
+            if name not in self._measuring:
+                self._measuring[name] = asyncio.create_task(self._measure(name, measure))
+            await asyncio.shield(self._measuring[name])
+        return self.measured[name]
+
+    async def _measure(self, name: str, measure: Callable[[], Awaitable[int]]) -> int:
+        try:
+            self.measured[name] = await measure()
+        finally:
+            del self._measuring[name]
+        return self.measured[name]
+
+    async def _ask(self, timeout: float) -> None:
+        try:
+            provider = await self._providers.get(self._config)
+            async with asyncio.timeout(timeout):
+                models = await provider.list_models(timeout)
+            self.models, self.error = {model.name: model for model in models}, None
+            self.synced_at = datetime.now(UTC)
+        except LlmError as error:
+            self.error = error
+        except TimeoutError:
+            where = f" ({self._config.base_url})" if self._config.base_url else ""
+            sentence = f"{self._config.name}{where} did not list its models within {timeout:g} s."
+            self.error = LlmConnection(sentence, provider=self._config.name)
+        finally:
+            self._asked_at, self._asking = time.monotonic(), None
+        if self._keep is not None:
+            await self._keep(self)
+
+    @property
+    def error_text(self) -> str:
+        """`error` as it is stored and shown; empty without one."""
+        return "" if self.error is None else self.error.message[:_LONGEST_ERROR]
