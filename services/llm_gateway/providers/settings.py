@@ -20,7 +20,14 @@ OPENAI = frozenset(
     | {"frequency_penalty", "presence_penalty"}
 )
 ANTHROPIC = frozenset({"thinking", "effort", "stop_sequences", "service_tier", "metadata"})
-_ANYBODYS = _COMMON | OPENAI | ANTHROPIC | {"thinking_config", "response_schema"}
+OLLAMA = frozenset(
+    {"reasoning", "reasoning_effort", "thinking", "think", "top_p", "top_k", "min_p", "seed", "stop", "keep_alive"}
+    | {"frequency_penalty", "presence_penalty"}
+)
+# Of a model whose prompt is rendered here and whose reply is read as text.
+COMPLETIONS = frozenset({"top_p", "top_k", "min_p", "seed", "stop", "frequency_penalty", "presence_penalty"})
+SGLANG = COMPLETIONS | {"tool_call_parser", "reasoning_parser"}
+_ANYBODYS = _COMMON | OPENAI | ANTHROPIC | OLLAMA | SGLANG | {"thinking_config", "response_schema"}
 
 
 def checked(settings: Mapping[str, Any], own: frozenset[str], handle: str) -> dict[str, Any]:
