@@ -26,6 +26,8 @@ from services.llm_gateway.chat import (
     ToolSpec,
 )
 from services.llm_gateway.provider import ChatModel
+from services.llm_gateway.providers import call_ids
+from services.llm_gateway.providers.call_ids import with_valid_ids
 from services.llm_gateway.providers.settings import ANTHROPIC, checked
 
 # Where nobody says how much a model may write; every current model may write as much.
@@ -141,7 +143,7 @@ def _tool_choice(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
 def _messages(request: ChatRequest) -> list[dict[str, Any]]:
     """Messages with neighbours of one role merged, and the end of the history marked for the cache."""
     merged: list[dict[str, Any]] = []
-    for message in request.messages:
+    for message in with_valid_ids(request.messages, call_ids.ANTHROPIC):
         if message.role is Role.SYSTEM:
             continue
         role = "assistant" if message.role is Role.ASSISTANT else "user"
