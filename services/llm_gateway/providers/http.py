@@ -6,6 +6,7 @@ environment and redirects are for the operator's providers alone.
 
 import ipaddress
 import socket
+from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
@@ -41,6 +42,40 @@ def _client(config: ProviderConfig) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(transport=transport, timeout=None, follow_redirects=False, trust_env=False)
 
 
+class WebSockets:
+    """Opens WebSockets to the provider's endpoint by the same rules; redirects are followed for nobody: they could lead
+    to an address that nothing has checked. The session is made at the first."""
+
+    def __init__(self, config: ProviderConfig) -> None:
+        self._allow_private = config.allow_private
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self, url: str, headers: Mapping[str, str], **options: Any) -> aiohttp.ClientWebSocketResponse:
+        """A connection; `options` are those of aiohttp's `ws_connect`. Raises aiohttp.ClientError, OSError or
+        PrivateAddress."""
+        if not self._allow_private:
+            _check_literal(httpx2.Request("GET", url))
+        if self._session is None:
+            traces = [_no_redirects()]
+            self._session = _session(traces) if self._allow_private else _public_session(traces)
+        made: aiohttp.ClientWebSocketResponse = await self._session.ws_connect(url, headers=headers, **options)
+        return made
+
+    async def close(self) -> None:
+        """Close the session."""
+        if self._session is not None:
+            await self._session.close()
+
+
+def _no_redirects() -> aiohttp.TraceConfig:
+    async def refuse(*_: object) -> None:
+        raise aiohttp.ClientConnectionError("a redirect of a WebSocket is not followed")
+
+    traces = aiohttp.TraceConfig()
+    traces.on_request_redirect.append(refuse)
+    return traces
+
+
 class PrivateAddress(httpx2.ConnectError):
     """The name or address is not one of the open internet."""
 
@@ -49,19 +84,28 @@ class _PublicTransport(AiohttpTransport):
     """aiohttp asks no resolver about what is an address already."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        host = request.url.host
-        try:
-            literal = ipaddress.ip_address(host.strip("[]"))
-        except ValueError:
-            literal = None
-        if literal is not None and not is_public(literal):
-            raise PrivateAddress(f"{host} is a private address", request=request)
+        _check_literal(request)
         return await super().handle_async_request(request)
 
 
-def _public_session() -> aiohttp.ClientSession:
+def _check_literal(request: httpx2.Request) -> None:
+    host = request.url.host
+    try:
+        literal = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return
+    if not is_public(literal):
+        raise PrivateAddress(f"{host} is a private address", request=request)
+
+
+def _session(traces: list[aiohttp.TraceConfig]) -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(keepalive_timeout=_LIMITS.keepalive_expiry, limit=0)
+    return aiohttp.ClientSession(connector=connector, trust_env=True, trace_configs=traces)
+
+
+def _public_session(traces: list[aiohttp.TraceConfig] | None = None) -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(keepalive_timeout=_LIMITS.keepalive_expiry, limit=0, resolver=_PublicResolver())
-    return aiohttp.ClientSession(connector=connector)
+    return aiohttp.ClientSession(connector=connector, trace_configs=traces)
 
 
 class _PublicResolver(AbstractResolver):

@@ -177,6 +177,11 @@ class Transport:
             handle=handle,
         )
 
+    def silent(self, patience: float, handle: str) -> LlmTimeout:
+        """The error for a provider that sent nothing for so many seconds."""
+        name = self._caller.provider
+        return LlmTimeout(f"{name} sent nothing for {patience:g} s. Try again later.", provider=name, handle=handle)
+
     def malformed(self, what: str, handle: str) -> LlmStreamMalformed:
         """The error for a stream that makes no sense."""
         caller = self._caller
@@ -262,11 +267,7 @@ class Transport:
     def _explain(self, error: Exception, handle: str, patience: float) -> LlmError:
         caller = self._caller
         if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
-            return LlmTimeout(
-                f"{caller.provider} sent nothing for {patience:g} s. Try again later.",
-                provider=caller.provider,
-                handle=handle,
-            )
+            return self.silent(patience, handle)
         if isinstance(error, httpx2.ReadError | httpx2.RemoteProtocolError):
             return self.incomplete("closed the connection in the middle", handle)
         return LlmConnection(
