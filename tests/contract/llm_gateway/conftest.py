@@ -19,6 +19,16 @@ WORLDS = all_worlds()
 VENDORS = [name for name, spec in WORLDS.items() if spec.fake is not None]
 
 
+def of_dialect(*dialects: str) -> list[str]:
+    """The worlds whose requests have the fields of one of these dialects."""
+    return [name for name, spec in WORLDS.items() if spec.dialect in dialects]
+
+
+def framed_by(*framings: str) -> list[str]:
+    """The vendors' worlds whose streams are framed so."""
+    return [name for name in VENDORS if WORLDS[name].framing in framings]
+
+
 @dataclass
 class World:
     """A provider, a model of it, and the fake behind it (none for the demo, which makes its replies itself)."""
@@ -34,6 +44,12 @@ class World:
         """The fake, in cases for vendors alone."""
         assert self.fake is not None
         return self.fake
+
+    @property
+    def sent(self) -> Any:
+        """The last chat that the fake received."""
+        paths = self.spec.chat_paths
+        return [one for one in self.vendor.requests if not paths or one.path.endswith(paths)][-1]
 
     def carries(self, what: str) -> bool:
         """Whether the provider can carry it; see WorldSpec."""

@@ -34,12 +34,11 @@ async def test_a_schema_goes_to_the_vendor_by_its_own_means(vendor_world: World,
     *_, completed = await vendor_world.events(asked, stream=stream)
     assert isinstance(completed, Completed)
     assert text_of(completed) == ADA
-    sent = vendor_world.vendor.requests[-1].body
-    if vendor_world.model.provider_type == "openai":
+    sent = vendor_world.sent.body
+    assert vendor_world.spec.schema_in(sent) == PERSON
+    if vendor_world.spec.dialect == "openai":
         schema = {"name": "person", "schema": PERSON, "strict": True}
         assert sent["response_format"] == {"type": "json_schema", "json_schema": schema}
-    else:
-        assert sent["output_config"] == {"format": {"type": "json_schema", "schema": PERSON}}
     assert "tools" not in sent
 
 

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from services.llm_gateway.chat import FinishReason, Text, ToolCall, ToolMode, ToolSpec
-from tests.contract.llm_gateway.conftest import World
+from tests.contract.llm_gateway.conftest import World, of_dialect
 from tests.fakes.script import Reply
 from tests.unit.llm_gateway.builders import assistant, results, tool, user
 
@@ -16,6 +16,7 @@ TOOLS = (DICE, COIN)
 
 
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("vendor_world", of_dialect("openai", "anthropic"), indirect=True)
 @pytest.mark.parametrize(
     ("choice", "openai", "anthropic"),
     [
@@ -34,18 +35,19 @@ async def test_what_vendors_are_told(
 ) -> None:
     vendor_world.script(Reply(text="Hi."))
     await vendor_world.events(vendor_world.ask("hello", tools=TOOLS, tool_choice=choice), stream=stream)
-    sent = vendor_world.vendor.requests[-1].body
+    sent = vendor_world.sent.body
     assert len(sent["tools"]) == 2
-    assert sent.get("tool_choice") == {"openai": openai, "anthropic": anthropic}[vendor_world.model.provider_type]
+    assert sent.get("tool_choice") == {"openai": openai, "anthropic": anthropic}[vendor_world.spec.dialect]
 
 
+@pytest.mark.parametrize("vendor_world", of_dialect("openai", "anthropic"), indirect=True)
 @pytest.mark.parametrize("parallel", [None, True, False])
 async def test_parallel_calls_are_switched_off_at_the_vendor(vendor_world: World, parallel: bool | None) -> None:
     vendor_world.script(Reply(text="Hi."))
     asked = vendor_world.ask("hello", tools=TOOLS, tool_choice=ToolMode.REQUIRED, parallel_tool_calls=parallel)
     await vendor_world.whole(asked)
-    sent = vendor_world.vendor.requests[-1].body
-    if vendor_world.model.provider_type == "openai":
+    sent = vendor_world.sent.body
+    if vendor_world.spec.dialect == "openai":
         assert sent.get("parallel_tool_calls") is (False if parallel is False else None)
     else:
         assert sent["tool_choice"].get("disable_parallel_tool_use") is (True if parallel is False else None)

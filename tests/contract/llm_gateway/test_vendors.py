@@ -19,7 +19,7 @@ from services.llm_gateway.chat import (
     Usage,
 )
 from services.llm_gateway.providers.openai.client import OpenAIProvider
-from tests.contract.llm_gateway.conftest import World
+from tests.contract.llm_gateway.conftest import World, framed_by
 from tests.fakes import script
 from tests.fakes.script import Reply
 from tests.unit.llm_gateway.builders import config, model, request, system, user
@@ -113,6 +113,7 @@ async def test_a_page_of_html(vendor_world: World, stream: bool) -> None:
 
 
 @pytest.mark.parametrize("data", ["data: {broken\n\n", "data: 7\n\n", ": nothing\n\n", "data: [DONE]\n\n"])
+@pytest.mark.parametrize("vendor_world", framed_by("sse"), indirect=True)
 async def test_malformed_events(vendor_world: World, data: str) -> None:
     reply = Reply(raw_body=data, content_type="text/event-stream")
     error = await failure(vendor_world, reply, stream=True)
@@ -121,8 +122,7 @@ async def test_malformed_events(vendor_world: World, data: str) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_empty_reply(vendor_world: World, stream: bool) -> None:
-    limit = {"openai": "length", "anthropic": "max_tokens"}[vendor_world.model.provider_type]
-    error = await failure(vendor_world, Reply(text="", finish=limit), stream=stream)
+    error = await failure(vendor_world, Reply(text="", finish=vendor_world.spec.length), stream=stream)
     assert isinstance(error, errors.LlmEmptyResponse)
     vendor_world.script(Reply(text=""))
     silent = await vendor_world.whole(vendor_world.ask("hello"))
@@ -130,6 +130,7 @@ async def test_an_empty_reply(vendor_world: World, stream: bool) -> None:
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("vendor_world", framed_by("sse"), indirect=True)
 async def test_comments_pings_and_line_ends(vendor_world: World, line_end: str) -> None:
     vendor_world.script(Reply(text="one two", keepalives=True, line_end=line_end))
     _, reply = await vendor_world.streamed(vendor_world.ask("hello"))
@@ -151,7 +152,7 @@ async def test_reasoning(vendor_world: World) -> None:
     whole = await vendor_world.whole(vendor_world.ask("2+2?"))
     assert streamed.message == whole.message
     thoughts = [part for part in streamed.message.parts if not isinstance(part, Text)]
-    if vendor_world.model.provider_type == "anthropic":
+    if vendor_world.carries("signatures"):
         assert thoughts == [Reasoning("two and two", "sig-of-the-fake"), RedactedReasoning("opaque")]
     else:
         assert thoughts == [Reasoning("two and two")]
@@ -167,10 +168,7 @@ async def test_usage_as_the_vendor_counts(vendor_world: World, stream: bool) -> 
     vendor_world.script(Reply(text="hi", usage=script.Usage(100, 7, cached=40, cache_write=10)))
     *_, completed = await vendor_world.events(vendor_world.ask("hello"), stream=stream)
     usage: Usage = completed.generation.usage  # type: ignore[union-attr]
-    if vendor_world.model.provider_type == "anthropic":
-        assert usage == Usage(150, 7, cached_input_tokens=40, cache_write_tokens=10)
-    else:
-        assert usage == Usage(100, 7, cached_input_tokens=40, reasoning_tokens=0)
+    assert usage == vendor_world.spec.usage
 
 
 async def test_leaving_early_closes_the_connection_within_a_second(vendor_world: World) -> None:
@@ -220,10 +218,10 @@ async def test_a_server_that_does_not_close_after_the_end_is_not_waited_for(vend
 async def test_a_key_travels_and_what_is_sent_is_accepted(vendor_world: World) -> None:
     vendor_world.script(Reply(text="hi"))
     await vendor_world.whole(vendor_world.ask("hello", temperature=0.3))
-    sent = vendor_world.vendor.requests[-1]
+    sent = vendor_world.sent
     assert sent.headers["authorization"] == "Bearer sk-test"
-    assert sent.body["model"] == vendor_world.model.name
-    if vendor_world.model.provider_type == "anthropic":
+    assert sent.body.get("model", vendor_world.model.name) == vendor_world.model.name
+    if vendor_world.spec.dialect == "anthropic":
         assert sent.headers["x-api-key"] == "sk-test"
         assert sent.headers["anthropic-version"] == "2026-10-21"
 
@@ -245,3 +243,20 @@ async def test_prompts_are_marked_for_the_cache(vendor_world: World) -> None:
     first, second = [(await vendor_world.whole(asked)).usage for _ in range(2)]
     assert first.cache_write_tokens == second.cached_input_tokens
     assert (second.cached_input_tokens or 0) > 100
+
+
+@pytest.mark.parametrize("data", ["{broken\n", "7\n", "\n\n", '{"message": {"content"', '{"done": false}\n'])
+@pytest.mark.parametrize("vendor_world", framed_by("ndjson"), indirect=True)
+async def test_malformed_lines(vendor_world: World, data: str) -> None:
+    reply = Reply(raw_body=data, content_type="application/x-ndjson")
+    error = await failure(vendor_world, reply, stream=True)
+    malformed = data in ("{broken\n", "7\n")
+    assert type(error) is (errors.LlmStreamMalformed if malformed else errors.LlmStreamIncomplete)
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\n\n"])
+@pytest.mark.parametrize("vendor_world", framed_by("ndjson"), indirect=True)
+async def test_line_ends(vendor_world: World, line_end: str) -> None:
+    vendor_world.script(Reply(text="one two", line_end=line_end))
+    _, reply = await vendor_world.streamed(vendor_world.ask("hello"))
+    assert list(reply.message.parts) == [Text("one two")]

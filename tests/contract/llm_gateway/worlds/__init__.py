@@ -3,8 +3,10 @@
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from services.llm_gateway.chat import Usage
 from services.llm_gateway.provider import ChatModel, Provider
 from services.llm_gateway.providers.config import ProviderConfig
 from tests.fakes.server import FakeServer
@@ -15,8 +17,9 @@ from tests.unit.llm_gateway.builders import config, model
 class WorldSpec:
     """One provider under contract: its fake (None: it makes its replies itself), how it is made and what it carries.
 
-    `carries` is among: images, result_images, reasoning, signatures, redacted, parallel, logprobs, count, embeddings,
-    json_schema, forced_call. What is missing there, the suite checks as refused or passed over instead.
+    `carries` is among: images, result_images, reasoning, signatures, redacted, parallel, logprobs, token_ids, count,
+    embeddings, json_schema, forced_call, response_id. What is missing there, the suite checks as refused or passed over
+    instead. The fields below it are how this provider's wire says what every provider can say.
     """
 
     name: str
@@ -26,6 +29,25 @@ class WorldSpec:
     carries: frozenset[str] = frozenset()
     # Beside the base URL of the fake.
     options: Mapping[str, object] = field(default_factory=dict)
+    # Whose request fields are sent: openai, anthropic, or "" for a dialect with tests of its own.
+    dialect: str = ""
+    # How streams are cut into events: sse or ndjson.
+    framing: str = "sse"
+    # Where chats go: the ends of the paths; () where they are all that is sent.
+    chat_paths: tuple[str, ...] = ()
+    # Its word for a reply that was cut off at the limit.
+    length: str = "length"
+    # What comes of script.Usage(100, 7, cached=40, cache_write=10).
+    usage: Usage = field(default_factory=lambda: Usage(100, 7, cached_input_tokens=40, reasoning_tokens=0))
+    # The window and the input that its refusal of an overflow tells; None: it does not.
+    overflow: tuple[int | None, int | None] = (128_000, 130_001)
+    # An embedding model of the fake, and the length of its vectors.
+    embedding: tuple[str, int] = ("text-embedding-3-small", 1536)
+    # Where in a request's body the schema of the reply stands.
+    schema_in: Callable[[Any], Any] = lambda sent: sent["response_format"]["json_schema"]["schema"]
+    # Of the model that is asked, beside its handle.
+    window: int | None = None
+    reasons: bool = False
 
     def config(self, base_url: str) -> ProviderConfig:
         """The configuration of the provider behind that base URL."""
@@ -33,7 +55,8 @@ class WorldSpec:
 
     def model(self) -> ChatModel:
         """The model that is asked."""
-        return model(self.handle)
+        made = model(self.handle, window=self.window)
+        return replace(made, capabilities=replace(made.capabilities, reasoning=True)) if self.reasons else made
 
 
 def all_worlds() -> Mapping[str, WorldSpec]:

@@ -3,4 +3,12 @@
 from services.llm_gateway.providers.demo.client import DemoProvider
 from tests.contract.llm_gateway.worlds import WorldSpec
 
-WORLDS = [WorldSpec("demo", DemoProvider, "loci/demo", carries=frozenset({"parallel", "embeddings"}))]
+WORLDS = [
+    WorldSpec(
+        "demo",
+        DemoProvider,
+        "loci/demo",
+        carries=frozenset({"parallel", "embeddings", "response_id"}),
+        embedding=("hash", 384),
+    )
+]

@@ -11,6 +11,7 @@ WORLDS = [
         "openai/gpt-4o-mini",
         OpenAIServer,
         frozenset({"images", "result_images", "reasoning", "parallel", "logprobs", "embeddings", "json_schema"})
-        | {"forced_call"},
+        | {"forced_call", "token_ids", "response_id"},
+        dialect="openai",
     )
 ]
