@@ -85,6 +85,7 @@ class ProviderType:
 COMMON_OPTIONS = (Option("max_concurrency", "integer"), Option("models", "object"))
 _PROVIDERS = "services.llm_gateway.providers"
 _WEBSOCKET = Option("websocket", "flag", "OPENAI_WEBSOCKET")
+_RESPONSES = Option("responses", "flag", "OPENAI_RESPONSES")
 
 
 def _compatible(name: str, base_url: str, prefix: str = "", **fields: object) -> ProviderType:
@@ -173,6 +174,8 @@ _ROWS = (
         key_settings=("OLLAMA_API_KEY",),
         url_settings=("OLLAMA_BASE_URL",),
         needs_key=False,
+        # How long models stay loaded, as Ollama's own setting of that name: "10m", -1 for ever.
+        options=(Option("keep_alive", setting="OLLAMA_KEEP_ALIVE"),),
     ),
     ProviderType(
         "sglang",
@@ -186,6 +189,7 @@ _ROWS = (
         options=(
             Option("chat_template", setting="SGLANG_CHAT_TEMPLATE"),
             Option("tool_call_parser", setting="SGLANG_TOOL_CALL_PARSER"),
+            Option("reasoning_parser", setting="SGLANG_REASONING_PARSER"),
         ),
         is_present_by=("SGLANG_API_BASE", "SGLANG_BASE_URL"),
     ),

@@ -1,0 +1,28 @@
+"""Servers on one's own machines: Ollama, LM Studio, vLLM and SGLang, each by every way that is spoken to it."""
+
+from dataclasses import replace
+from functools import partial
+
+from services.llm_gateway.chat import Usage
+from services.llm_gateway.providers.ollama.client import OllamaProvider
+from tests.contract.llm_gateway.worlds import WorldSpec
+from tests.fakes.ollama_server import OllamaServer
+
+_OLLAMA = WorldSpec(
+    "ollama",
+    OllamaProvider,
+    "ollama/qwen3-vl:8b",
+    OllamaServer,
+    frozenset({"images", "result_images", "reasoning", "parallel", "logprobs", "embeddings", "json_schema"}),
+    framing="ndjson",
+    usage=Usage(100, 7),
+    # It names neither; the window is the one that was sent.
+    overflow=(131_072, None),
+    chat_paths=("/api/chat",),
+    embedding=("nomic-embed-text:latest", 768),
+    schema_in=lambda sent: sent["format"],
+    window=131_072,
+    reasons=True,
+)
+
+WORLDS = [_OLLAMA, replace(_OLLAMA, name="ollama_old", fake=partial(OllamaServer, old=True))]
