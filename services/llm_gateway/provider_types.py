@@ -17,6 +17,8 @@ class BaseUrl(Enum):
     VERSIONED = auto()
     # Without: the provider's module puts paths of its own behind it.
     BARE = auto()
+    # Its path says which of the vendor's APIs is meant; the provider's module takes it apart.
+    AS_GIVEN = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def _compatible(name: str, base_url: str, prefix: str = "", **fields: object) ->
 
 _ROWS = (
     ProviderType("loci", f"{_PROVIDERS}.demo.client", "DemoProvider", form=BaseUrl.BARE, needs_key=False),
-    _compatible("openai", "https://api.openai.com/v1", options=(_WEBSOCKET,)),
+    _compatible("openai", "https://api.openai.com/v1", options=(_WEBSOCKET, _RESPONSES)),
     ProviderType(
         "anthropic",
         f"{_PROVIDERS}.anthropic.client",
@@ -120,8 +122,9 @@ _ROWS = (
         "AzureProvider",
         key_settings=("AZURE_API_KEY", "AZURE_OPENAI_API_KEY"),
         url_settings=("AZURE_BASE_URL", "AZURE_OPENAI_ENDPOINT"),
-        form=BaseUrl.BARE,
+        form=BaseUrl.AS_GIVEN,
         api_version_settings=("AZURE_API_VERSION", "OPENAI_API_VERSION"),
+        options=(_WEBSOCKET, _RESPONSES),
         is_present_by=("AZURE_BASE_URL", "AZURE_OPENAI_ENDPOINT"),
     ),
     ProviderType(
@@ -148,12 +151,11 @@ _ROWS = (
         BaseUrl.BARE,
         key_settings=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         url_settings=("GEMINI_BASE_URL",),
-        extra="google",
     ),
     ProviderType(
         "google_vertex",
-        f"{_PROVIDERS}.google.client",
-        "GoogleProvider",
+        f"{_PROVIDERS}.google.vertex",
+        "VertexProvider",
         form=BaseUrl.BARE,
         key_settings=("GOOGLE_APPLICATION_CREDENTIALS",),
         url_settings=("GOOGLE_VERTEX_BASE_URL",),
@@ -253,4 +255,6 @@ def base_url(provider_type: str, given: str) -> str:
     url = (given or row.base_url).rstrip("/")
     if row.form is BaseUrl.BARE:
         return url.removesuffix("/v1").rstrip("/")
+    if row.form is BaseUrl.AS_GIVEN:
+        return url
     return url if not url or "/" in url.partition("://")[2] else f"{url}/v1"

@@ -5,7 +5,9 @@ the name of its dialect: "google:<theirs>". One without a name is Anthropic's: t
 """
 
 ANTHROPIC = "anthropic"
-_KNOWN = (ANTHROPIC, "azure", "google", "openai", "openrouter")
+AZURE = "azure"
+OPENAI = "openai"
+_KNOWN = (ANTHROPIC, AZURE, "google", OPENAI, "openrouter")
 
 
 def sealed_by(origin: str, value: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import httpx2
 import openai
 import orjson
 
@@ -22,8 +23,10 @@ from services.llm_gateway.providers.openai.replies import (
     usage_of,
 )
 from services.llm_gateway.providers.openai.translate import body_of
+from services.llm_gateway.providers.origins import OPENAI
+from services.llm_gateway.providers.responses.stream import Responses
 from services.llm_gateway.providers.trace import traced
-from services.llm_gateway.providers.transport import SdkRoutes, Transport
+from services.llm_gateway.providers.transport import Routes, SdkRoutes, Transport
 
 # Where compatible servers say how long a model's window is: vLLM and SGLang, OpenRouter and Together, Groq,
 # Mistral.
@@ -39,23 +42,49 @@ class OpenAIProvider:
         self._config = config
 
     @cached_property
+    def _http(self) -> httpx2.AsyncClient:
+        return http_client(self._config)
+
+    @cached_property
+    def _routes(self) -> Routes:
+        key, url = self._config.api_key, self._config.base_url
+        return SdkRoutes(openai.AsyncOpenAI(api_key=key, base_url=url, max_retries=0, http_client=self._http))
+
+    @cached_property
     def _transport(self) -> Transport:
+        return Transport(self._http, self._routes, self._caller, read_refusal)
+
+    @property
+    def _caller(self) -> Caller:
         config = self._config
-        http = http_client(config)
-        client = openai.AsyncOpenAI(api_key=config.api_key, base_url=config.base_url, max_retries=0, http_client=http)
-        caller = Caller(config.name, config.base_url, config.key_setting, config.url_setting)
-        return Transport(http, SdkRoutes(client), caller, read_refusal)
+        return Caller(config.name, config.base_url, config.key_setting, config.url_setting)
+
+    @cached_property
+    def _responses(self) -> Responses:
+        count = "/responses/input_tokens"
+        return Responses(self._http, self._routes, self._caller, self._config, origin=OPENAI, count_path=count)
+
+    def _speaks_responses(self, model: ChatModel) -> bool:
+        """Whether it is called by Responses: where that is said, else the vendor's own models that reason."""
+        said = self._config.options.get("responses")
+        return self._config.is_vendor and model.capabilities.reasoning if said is None else bool(said)
+
+    def _path(self, path: str, model: str) -> str:
+        """Where that call of the model goes."""
+        return path
 
     def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
         """See Provider.generate."""
+        if self._speaks_responses(model):
+            return self._responses.generate(request, model, stream=stream)
         return self._stream(request, model) if stream else self._whole(request, model)
 
     async def _whole(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
         body = body_of(request, model, stream=False, is_vendor=self._config.is_vendor)
         patience = request.stall_timeout or self._config.reply_seconds
-        assembly, handle = Assembly(), request.handle
+        assembly, handle, path = Assembly(), request.handle, self._path(_PATH, model.name)
         with traced(request.trace, body) as trace:
-            reply = await self._transport.post(_PATH, body, handle=handle, patience=patience, trace=trace)
+            reply = await self._transport.post(path, body, handle=handle, patience=patience, trace=trace)
             if error := reply.get("error"):  # some servers send errors as 200
                 raise self._transport.refused(_status_of(error), reply, handle)
             take_whole(assembly, reply)
@@ -66,8 +95,9 @@ class OpenAIProvider:
         body = body_of(request, model, stream=True, is_vendor=self._config.is_vendor)
         patience = request.stall_timeout or self._config.stall_seconds
         assembly, handle, transport = Assembly(), request.handle, self._transport
+        path = self._path(_PATH, model.name)
         with traced(request.trace, body) as trace:
-            events, ended = transport.stream(_PATH, body, handle=handle, patience=patience, trace=trace), False
+            events, ended = transport.stream(path, body, handle=handle, patience=patience, trace=trace), False
             try:
                 async for event in events:
                     if event.data == b"[DONE]":
@@ -86,14 +116,19 @@ class OpenAIProvider:
         yield Completed(generation)
 
     async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
-        """None: this wire counts only what it has answered."""
+        """See Provider.count_tokens. Chat Completions counts only what it has answered; the vendor's count is another
+        route's, which has every model."""
+        if self._config.is_vendor or self._speaks_responses(model):
+            return await self._responses.count_tokens(request, model)
         return None
 
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
         """See Provider.embed."""
         body = orjson.dumps({"model": model.name, "input": list(texts), "encoding_format": "float"})
         patience = self._config.stall_seconds
-        reply = await self._transport.post("/embeddings", body, handle=model.handle, patience=patience)
+        reply = await self._transport.post(
+            self._path("/embeddings", model.name), body, handle=model.handle, patience=patience
+        )
         vectors = embeddings_of(reply) if reply.get("data") else []
         if len(vectors) != len(texts):
             message = f"{self.name} returned {len(vectors)} vectors for {len(texts)} texts."
@@ -108,6 +143,8 @@ class OpenAIProvider:
 
     async def close(self) -> None:
         """See Provider.close."""
+        if "_responses" in vars(self):
+            await self._responses.close()
         if "_transport" in vars(self):
             await self._transport.close()
 

@@ -30,6 +30,8 @@ from services.llm_gateway.chat import (
 )
 from services.llm_gateway.errors import LlmBadRequest
 from services.llm_gateway.provider import ChatModel
+from services.llm_gateway.providers import call_ids
+from services.llm_gateway.providers.call_ids import with_valid_ids
 from services.llm_gateway.providers.openai.translate import spelt_effort
 from services.llm_gateway.providers.origins import opened_by
 from services.llm_gateway.providers.settings import OPENAI, checked
@@ -78,6 +80,7 @@ def items_of(request: ChatRequest, origin: str, *, thoughts: bool = True) -> tup
     if messages and messages[0].role is Role.SYSTEM:
         instructions = "\n".join(part.text for part in messages[0].parts if isinstance(part, Text))
         messages = messages[1:] if instructions else messages
+    messages = with_valid_ids(messages, call_ids.OPENAI)
     return instructions, [item for message in messages for item in message_items(message, request, origin, thoughts)]
 
 
