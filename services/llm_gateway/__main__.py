@@ -7,11 +7,14 @@ from services.common.database import open_pool, wait_for_database
 from services.common.migrate import migrate
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
+from services.llm_gateway.adapters.budgets import PostgresBudgets
 from services.llm_gateway.adapters.postgres import PostgresUsageStore
+from services.llm_gateway.adapters.usage import PostgresUsageReports
 from services.llm_gateway.bootstrap import AUDIENCE, build
 from services.llm_gateway.settings import Settings, read_database
 
-_POOL_SIZE = 2
+# Writing usage and reading budgets do not wait for somebody's report.
+_POOL_SIZE = 4
 
 
 async def serve(env: Env) -> None:
@@ -25,13 +28,15 @@ async def serve(env: Env) -> None:
         listen=settings.listen,
         verifier=settings.verifier,
         store=PostgresUsageStore(pool),
+        reports=PostgresUsageReports(pool),
+        budgets=PostgresBudgets(pool),
         configs=settings.providers,
         settings=settings.calls,
     )
     await serve_until_signal(
         built.server,
-        background=(built.usage.write_forever,),
-        on_stop=(built.usage.flush, built.providers.close, pool.close),
+        background=(built.usage.write_forever, built.retention.run_forever),
+        on_stop=(built.ledger.close, built.usage.flush, built.providers.close, pool.close),
     )
 
 

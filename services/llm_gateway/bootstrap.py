@@ -3,19 +3,24 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loci.llm.v1 import chat_service_pb2, model_service_pb2
+from loci.llm.v1 import chat_service_pb2, model_service_pb2, usage_service_pb2
 from loci.llm.v1.chat_service_pb2_grpc import add_ChatServiceServicer_to_server
 from loci.llm.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
+from loci.llm.v1.usage_service_pb2_grpc import add_UsageServiceServicer_to_server
 from services.common.context import Verifier
 from services.common.server import Server, make_server
-from services.llm_gateway.calls import Calls
+from services.llm_gateway.calling.endpoints import Endpoints
+from services.llm_gateway.calling.ledger import Ledger
+from services.llm_gateway.calling.retention import Retention
+from services.llm_gateway.calls import Calls, Policy
 from services.llm_gateway.catalogue import Catalogue
-from services.llm_gateway.ports import UsageStore
+from services.llm_gateway.ports import BudgetStore, UsageReports, UsageStore
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import Providers
 from services.llm_gateway.retry import RetryPolicy
 from services.llm_gateway.servicer.chat import ChatServicer
 from services.llm_gateway.servicer.models import ModelServicer
+from services.llm_gateway.servicer.usage import UsageServicer
 from services.llm_gateway.settings import CallSettings
 from services.llm_gateway.usage import UsageLog
 
@@ -29,6 +34,8 @@ class Built:
     server: Server
     usage: UsageLog
     providers: Providers
+    ledger: Ledger
+    retention: Retention
 
 
 def build(
@@ -36,25 +43,32 @@ def build(
     listen: str,
     verifier: Verifier,
     store: UsageStore,
+    reports: UsageReports,
+    budgets: BudgetStore,
     configs: Iterable[ProviderConfig],
     settings: CallSettings,
 ) -> Built:
     """Raises SettingsError where `listen` cannot be used."""
     providers, usage = Providers(settings.recordings), UsageLog(store)
     catalogue = Catalogue(providers, configs, settings.windows, timeout=settings.models_seconds)
-    policy = RetryPolicy(retries=settings.retries)
-    calls = Calls(catalogue, providers, usage, policy=policy, flush_seconds=settings.flush_seconds)
+    limits = settings.limits
+    ledger = Ledger(budgets, usage, limits.budgets)
+    endpoints = Endpoints(concurrency=limits.concurrency, queue=limits.queue)
+    policy = Policy(RetryPolicy(retries=settings.retries), settings.flush_seconds, limits.fallbacks)
+    calls = Calls(catalogue, providers, endpoints, ledger, policy)
     server = make_server(
         listen,
         servicers=[
             (add_ChatServiceServicer_to_server, ChatServicer(calls)),
             (add_ModelServiceServicer_to_server, ModelServicer(catalogue, calls)),
+            (add_UsageServiceServicer_to_server, UsageServicer(usage, reports, ledger)),
         ],
         service_names=[
             chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name,
             model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name,
+            usage_service_pb2.DESCRIPTOR.services_by_name["UsageService"].full_name,
         ],
         audience=AUDIENCE,
         verifier=verifier,
     )
-    return Built(server, usage, providers)
+    return Built(server, usage, providers, ledger, Retention(reports, limits.usage_days))

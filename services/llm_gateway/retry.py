@@ -38,7 +38,8 @@ class RetryPolicy:
         if error.retry_after is not None:
             if error.retry_after > self.longest_wait:
                 return None
-            pause = max(pause, error.retry_after)
+            # Not all that wait for the same moment come at once.
+            pause = max(pause, error.retry_after + random.uniform(0.0, min(1.0, error.retry_after / 10)))
         return None if remaining is not None and pause >= remaining else pause
 
 
@@ -56,7 +57,9 @@ class Clock:
 async def retried_events(
     start: Callable[[], AsyncGenerator[Event, None]], policy: RetryPolicy, clock: Clock
 ) -> AsyncGenerator[Event, None]:
-    """The events of `start()`, called again while it fails before its first event and `policy` allows it."""
+    """The events of `start()`, called again while it fails before its first event and `policy` allows it. Closing it
+    ends a pause, too: nobody is called for a caller who is gone.
+    """
     tries = 0
     while True:
         tries += 1

@@ -18,6 +18,8 @@ from services.llm_gateway.chat import (
 _MESSAGE_TOKENS = 4
 # A picture of about 1,000 by 1,000 pixels with most vendors; its bytes say little about it.
 _IMAGE_TOKENS = 1_200
+# By how much `estimate` is off for English prose, as a share of the tokens.
+RELATIVE_ERROR = 0.2
 
 
 def estimate(characters: int) -> int:

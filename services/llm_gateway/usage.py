@@ -7,6 +7,8 @@ MOST_WAITING rows wait; beyond that the oldest are dropped and the log says how 
 import asyncio
 import logging
 from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 
 from services.llm_gateway.ports import StoreRefused, StoreUnavailable, UsageRow, UsageStore
 
@@ -24,6 +26,18 @@ class UsageLog:
         self._store = store
         self._waiting: deque[UsageRow] = deque()
         self._dropped = 0
+        self._writing = asyncio.Lock()
+
+    @property
+    def waiting(self) -> Iterable[UsageRow]:
+        """What is not written; while rows are being written, those are in neither place: see `still`."""
+        return self._waiting
+
+    @asynccontextmanager
+    async def still(self) -> AsyncIterator[None]:
+        """Inside, nothing is being written: a row either waits or is in the store."""
+        async with self._writing:
+            yield
 
     def add(self, row: UsageRow) -> None:
         """Account for one call."""
@@ -41,19 +55,28 @@ class UsageLog:
     async def flush(self) -> None:
         """Write what waits, as far as the database takes it."""
         while self._waiting:
-            batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
-            try:
-                await self._store.write(batch)
-            except StoreUnavailable as error:
-                self._waiting.extendleft(reversed(batch))
-                logger.warning("usage cannot be written now: %s; %d rows wait", error, len(self._waiting))
-                return
-            except StoreRefused as error:
-                logger.error("%d usage rows are lost, because the database refuses them: %s", len(batch), error)
-            except asyncio.CancelledError:
-                # Whether they were written is not known; the flush at the drain offers them again.
-                self._waiting.extendleft(reversed(batch))
-                raise
-            if self._dropped:
-                logger.error("%d usage rows were lost while the database was away", self._dropped)
-                self._dropped = 0
+            async with self._writing:
+                if not await self._write_batch():
+                    return
+
+    async def _write_batch(self) -> bool:
+        """Whether to go on with the next."""
+        batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
+        if not batch:  # another flush was first
+            return False
+        try:
+            await self._store.write(batch)
+        except StoreUnavailable as error:
+            self._waiting.extendleft(reversed(batch))
+            logger.warning("usage cannot be written now: %s; %d rows wait", error, len(self._waiting))
+            return False
+        except StoreRefused as error:
+            logger.error("%d usage rows are lost, because the database refuses them: %s", len(batch), error)
+        except asyncio.CancelledError:
+            # Whether they were written is not known; the flush at the drain offers them again.
+            self._waiting.extendleft(reversed(batch))
+            raise
+        if self._dropped:
+            logger.error("%d usage rows were lost while the database was away", self._dropped)
+            self._dropped = 0
+        return True

@@ -51,5 +51,7 @@ class ChatServicer(chat_grpc.ChatServiceServicer):
 
     async def CountTokens(self, request: chat_pb.CountTokensRequest, context: Any) -> chat_pb.CountTokensResponse:
         asked, account = _request(request.request), _account(request.request)
-        tokens, estimated = await self._calls.count_tokens(asked, account, time_remaining())
-        return chat_pb.CountTokensResponse(tokens=tokens, estimated=estimated)
+        counted = await self._calls.count_tokens(asked, account, time_remaining())
+        return chat_pb.CountTokensResponse(
+            tokens=counted.tokens, estimated=counted.estimated, relative_error=counted.relative_error
+        )

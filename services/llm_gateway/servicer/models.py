@@ -42,9 +42,10 @@ class ModelServicer(model_grpc.ModelServiceServicer):
         texts = texts_to_embed(request.texts)
         caller = current()
         account = Account(caller.organization_id, caller.run_id)
-        model, embeddings = await self._calls.embed(request.handle, texts, account, time_remaining())
+        model, embeddings, cost = await self._calls.embed(request.handle, texts, account, time_remaining())
         return model_pb.EmbedResponse(
             vectors=[model_pb.Vector(values=vector) for vector in embeddings.vectors],
             dimensions=model.dimensions,
             prompt_tokens=embeddings.prompt_tokens,
+            cost_nanos_usd=cost,
         )

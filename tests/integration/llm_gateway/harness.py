@@ -15,11 +15,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from loci.llm.v1 import chat_pb2, chat_service_pb2, model_service_pb2
 from loci.llm.v1.chat_service_pb2_grpc import ChatServiceStub
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceStub
+from loci.llm.v1.usage_service_pb2_grpc import UsageServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, use_context
 from services.common.database import open_pool
 from services.common.settings import Env
+from services.llm_gateway.adapters.budgets import PostgresBudgets
 from services.llm_gateway.adapters.postgres import PostgresUsageStore
+from services.llm_gateway.adapters.usage import PostgresUsageReports
 from services.llm_gateway.bootstrap import Built, build
 from services.llm_gateway.settings import CallSettings, read_providers
 
@@ -36,6 +39,7 @@ class Gateway:
     # The generated stubs' types are those of a channel that is not asyncio's.
     chat: Any
     models: Any
+    spending: Any
     pool: asyncpg.Pool
     built: Built
     address: str
@@ -96,6 +100,8 @@ async def gateway_service(url: str, folder: Path, environment: Mapping[str, str]
             listen=address,
             verifier=VERIFIER,
             store=PostgresUsageStore(pool),
+            reports=PostgresUsageReports(pool),
+            budgets=PostgresBudgets(pool),
             configs=list(read_providers(env)),
             settings=CallSettings.read(env),
         )
@@ -103,6 +109,15 @@ async def gateway_service(url: str, folder: Path, environment: Mapping[str, str]
         caller = SIGNER.signed(CallContext(uuid4(), UUID(int=2), "run", ("llm_gateway",), run_id=UUID(int=3)))
         async with make_channel(address) as channel:
             with use_context(caller):
-                yield Gateway(ChatServiceStub(channel), ModelServiceStub(channel), pool, built, address, caller)
+                yield Gateway(
+                    ChatServiceStub(channel),
+                    ModelServiceStub(channel),
+                    UsageServiceStub(channel),
+                    pool,
+                    built,
+                    address,
+                    caller,
+                )
         await built.server.stop(0)
+        await built.ledger.close()
         await built.providers.close()

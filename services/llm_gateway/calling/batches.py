@@ -1,0 +1,42 @@
+"""One request for vectors as several calls, a few of them at once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any
+
+from services.llm_gateway.chat import Embeddings
+
+_AT_ONCE = 4
+
+
+class Batches:
+    """`tokens`: input of the batches that were answered, as the provider counted them; it charges for them even where
+    another batch fails.
+    """
+
+    def __init__(self, texts: Sequence[str], size: int) -> None:
+        self.answered = 0
+        self.tokens = 0
+        self._batches = [texts[start : start + size] for start in range(0, len(texts), size)]
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def embed(self, call: Callable[[Sequence[str]], Awaitable[Embeddings]]) -> Embeddings:
+        """All vectors in order. The first failure cancels the rest and is raised as it is."""
+        parts = await _all(self._one(call, batch) for batch in self._batches)
+        return Embeddings([vector for part in parts for vector in part.vectors], self.tokens)
+
+    async def _one(self, call: Callable[[Sequence[str]], Awaitable[Embeddings]], batch: Sequence[str]) -> Embeddings:
+        async with self._places:
+            part = await call(batch)
+        self.answered += 1
+        self.tokens += part.prompt_tokens
+        return part
+
+
+async def _all(work: Iterable[Coroutine[Any, Any, Embeddings]]) -> list[Embeddings]:
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]
