@@ -148,7 +148,8 @@ async def test_no_key_is_recorded_not_even_one_that_is_quoted(taped: Taped) -> N
     assert KEY.encode() not in file.read_bytes()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     [recorded] = recordings(replace(taped.config, replay_from=str(taped.folder)))
-    assert recorded.provider["base_url"] == taped.config.base_url
+    # Some speak OpenAI's dialect below the base URL.
+    assert recorded.provider["base_url"].removesuffix("/v1") == taped.config.base_url.removesuffix("/v1")
     assert recorded.exchanges[0].answered.status >= 400
     replaying = taped.replaying()
     for stream in (False, True):

@@ -4,8 +4,10 @@ from dataclasses import replace
 from functools import partial
 
 from services.llm_gateway.chat import Usage
+from services.llm_gateway.providers.lmstudio.client import LmStudioProvider
 from services.llm_gateway.providers.ollama.client import OllamaProvider
 from tests.contract.llm_gateway.worlds import WorldSpec
+from tests.fakes.lmstudio_server import LmStudioServer
 from tests.fakes.ollama_server import OllamaServer
 
 _OLLAMA = WorldSpec(
@@ -25,4 +27,18 @@ _OLLAMA = WorldSpec(
     reasons=True,
 )
 
-WORLDS = [_OLLAMA, replace(_OLLAMA, name="ollama_old", fake=partial(OllamaServer, old=True))]
+_OPENAIS = frozenset(
+    {"images", "result_images", "reasoning", "parallel", "logprobs", "token_ids", "embeddings", "json_schema"}
+    | {"forced_call", "response_id"}
+)
+_LMSTUDIO = WorldSpec(
+    "lmstudio",
+    LmStudioProvider,
+    "lmstudio_openai/meta-llama-3.1-8b-instruct",
+    LmStudioServer,
+    _OPENAIS,
+    dialect="openai",
+    embedding=("text-embedding-nomic-embed-text-v1.5", 768),
+)
+
+WORLDS = [_OLLAMA, replace(_OLLAMA, name="ollama_old", fake=partial(OllamaServer, old=True)), _LMSTUDIO]
