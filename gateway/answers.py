@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.bodies.messages import SendMessages, TurnBody
-from gateway.convert import from_json
+from gateway.convert import Rest, from_json
 from gateway.errors import TOLD_IN_STREAM, Problem, problem_of_turn, turn_error
 from gateway.event_stream import Events, EventStream
 from gateway.messages import message, message_type, stop_reason, usage_statistics
@@ -25,26 +25,40 @@ T = TypeVar("T")
 
 async def blocking(request: Request, loci: Services, turn: message_service_pb2.TurnRequest, body: TurnBody) -> Response:
     """Takes a turn; answered when it has ended."""
-    sent = message_service_pb2.SendMessagesRequest(turn=turn)
-    work = until_answered(loci.peers.messages.SendMessages, sent, window=loci.settings.reattach_window)
-    answer = await _while_connected(request, work)
+    answer = await ended(request, loci, turn)
     if answer is None:
-        # Cancelled with its RPC: a turn that has not begun may be withdrawn, one that has goes on.
-        await _leave(loci, turn.agent_id, turn.run_id)
         return Response(status_code=499)
     if answer.end.HasField("error"):
         return problem_of_turn(answer.end.error).response()
-    types, spoken = View.of(body).shown_types, View.of(body).speech()
-    shown = [part for one in answer.messages for part in (spoken.whole(one) if spoken else [one])]
     return json_response(
         {
-            "messages": [message(one) for one in shown if message_type(one) in types],
+            "messages": shown(answer, View.of(body)),
             "stop_reason": stop_reason(answer.end),
             "usage": usage_statistics(answer.end.usage),
             "logprobs": from_json(answer.end.logprobs_json),
             "turns": from_json(answer.end.turns_json),
         }
     )
+
+
+async def ended(
+    request: Request, loci: Services, turn: message_service_pb2.TurnRequest
+) -> message_service_pb2.SendMessagesResponse | None:
+    """Takes a turn and waits for its end. None when the client has left before."""
+    sent = message_service_pb2.SendMessagesRequest(turn=turn)
+    work = until_answered(loci.peers.messages.SendMessages, sent, window=loci.settings.reattach_window)
+    answer = await _while_connected(request, work)
+    if answer is None:
+        # Cancelled with its RPC: a turn that has not begun may be withdrawn, one that has goes on.
+        await _leave(loci, turn.agent_id, turn.run_id)
+    return answer
+
+
+def shown(answer: message_service_pb2.SendMessagesResponse, view: View) -> list[Rest]:
+    """What the agent did in a turn, as the client wants to see it."""
+    types, spoken = view.shown_types, view.speech()
+    parts = [part for one in answer.messages for part in (spoken.whole(one) if spoken else [one])]
+    return [message(one) for one in parts if message_type(one) in types]
 
 
 async def streamed(loci: Services, turn: message_service_pb2.TurnRequest, body: SendMessages) -> Response:
@@ -60,12 +74,17 @@ async def streamed(loci: Services, turn: message_service_pb2.TurnRequest, body: 
         run_id=turn.run_id,
     )
 
+    left = None if body.background else leaving(loci, turn, events)
+    return await stream(loci, events, frames, pings=body.include_pings, on_disconnect=left)
+
+
+def leaving(loci: Services, turn: message_service_pb2.TurnRequest, events: TurnEvents) -> Callable[[], Awaitable[None]]:
+    """What is done when the client of a streamed turn leaves."""
+
     async def leave() -> None:
         await _leave(loci, turn.agent_id, events.run_id)
 
-    return await stream(
-        loci, events, frames, pings=body.include_pings, on_disconnect=None if body.background else leave
-    )
+    return leave
 
 
 async def stream(

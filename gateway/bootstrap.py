@@ -9,12 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from gateway import VERSION
+from gateway import VERSION, openai_errors
 from gateway.auth import Authenticator
 from gateway.catalogue import Catalogue
 from gateway.conversations import ConversationAgents
 from gateway.edge import Edge
 from gateway.errors import UNKNOWN_ERROR, Problem, invalid, problem_of
+from gateway.openai_errors import speaks_openai
 from gateway.peers import Peers
 from gateway.routes import (
     agent_files,
@@ -33,6 +34,7 @@ from gateway.routes import (
     message_search,
     messages,
     models,
+    openai_compatible,
     passages,
     runs,
     steps,
@@ -60,6 +62,7 @@ _ROUTERS = (
     folders,
     tools,
     models,
+    openai_compatible,
     embedding_changes,
     learned_windows,
     message_search,
@@ -96,6 +99,7 @@ def build(settings: Settings, signer: Signer, *, peers: Peers | None = None) -> 
     app.state.services = Services(settings, peers, Catalogue(peers), ConversationAgents(peers))
     for module in _ROUTERS:
         app.include_router(module.router, prefix="/v1")
+    app.include_router(openai_compatible.router, prefix=openai_errors.PREFIX, include_in_schema=False)
     app.add_exception_handler(LociError, _failed)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
@@ -110,25 +114,28 @@ def build(settings: Settings, signer: Signer, *, peers: Peers | None = None) -> 
     return Gateway(edge, app, peers)
 
 
-async def _failed(_: Request, error: Exception) -> Response:
+async def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, LociError)
-    return problem_of(error).response()
+    return (openai_errors.failed if speaks_openai(request.scope) else problem_of)(error).response()
 
 
-async def _invalid(_: Request, error: Exception) -> Response:
+async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = error.errors()
     prefix = next((one["ctx"]["prefix"] for one in errors if one["type"] == "invalid_id"), None)
     if any(isinstance(one.get("input"), bytes) for one in errors):
         errors = [{"type": "not_json", "loc": ("body",), "msg": _NOT_JSON}]
+    if speaks_openai(request.scope):
+        return openai_errors.invalid(errors).response()
     return invalid(errors, prefix).response()
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return Problem(error.status_code, {"detail": error.detail}, error.headers or {}).response()
+    problem = Problem(error.status_code, {"detail": error.detail}, error.headers or {})
+    return openai_errors.refused(problem, request.scope).response()
 
 
-async def _unexpected(_: Request, error: Exception) -> Response:
+async def _unexpected(request: Request, error: Exception) -> Response:
     # Raised again after this answer, and logged by `edge.py`.
-    return Problem(500, {"detail": UNKNOWN_ERROR}).response()
+    return openai_errors.refused(Problem(500, {"detail": UNKNOWN_ERROR}), request.scope).response()

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.auth import Authenticator
 from gateway.errors import UNKNOWN_ERROR, InvalidRequest, Problem, problem_of
+from gateway.openai_errors import failed, refused, speaks_openai
 from services.common import telemetry
 from services.common.context import Signer, use_context
 from services.common.errors import LociError
@@ -65,7 +66,7 @@ class Edge:
             logger.exception("unexpected error in %s %s", scope["method"], scope["path"])
             telemetry.mark_failed(span, "unexpected")
             if not answer.status:
-                await Problem(500, {"detail": UNKNOWN_ERROR}).response()(scope, receive, answer)
+                await refused(Problem(500, {"detail": UNKNOWN_ERROR}), scope).response()(scope, receive, answer)
         finally:
             span.set_attribute("http.response.status_code", answer.status)
             if route := scope.get("route"):
@@ -77,7 +78,8 @@ class Edge:
             _refuse_nul(scope.get("raw_path") or b"", scope["query_string"])
             caller = self._authenticator.caller(scope["path"], headers)
         except LociError as error:
-            await problem_of(error).response()(scope, receive, send)
+            problem = failed(error) if speaks_openai(scope) else problem_of(error)
+            await problem.response()(scope, receive, send)
             return
         scope["loci.caller"] = caller
         limit = self._uploads if _UPLOAD.fullmatch(scope["path"]) else self._bodies
@@ -100,7 +102,7 @@ class _Limit:
     sentence: str
 
     async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await Problem(413, {"detail": self.sentence}).response()(scope, receive, send)
+        await refused(Problem(413, {"detail": self.sentence}), scope).response()(scope, receive, send)
 
 
 def canonical_path(path: str) -> str:

@@ -69,9 +69,9 @@ class Frames:
                 self.run_id = event.attached.run_id
                 return [self.ping()] if self._pings else []
             case "message":
-                return self._chunks(self._whole(event.message), event.sequence)
+                return self._chunks(self.whole(event.message), event.sequence)
             case "delta":
-                return self._chunks(self._pieces(event.delta), event.sequence)
+                return self._chunks(self.pieces(event.delta), event.sequence)
             case "notice":
                 return self._chunks([message(event.notice)], event.sequence)
             case "attempt_abandoned":
@@ -99,13 +99,15 @@ class Frames:
             error_type, detail = "stream_incomplete", failure.message
         return self._failure("error", error_type, text, detail, None)
 
-    def _whole(self, source: message_pb2.Message) -> list[Rest]:
+    def whole(self, source: message_pb2.Message) -> list[Rest]:
+        """What is told of a message that is stored."""
         shown = self._spoken.whole(source) if self._spoken else [source]
         if self._deltas is None:
             return [message(one) for one in shown]
         return [chunk for one in shown for chunk in self._deltas.whole(one)]
 
-    def _pieces(self, source: message_pb2.Message) -> list[Rest]:
+    def pieces(self, source: message_pb2.Message) -> list[Rest]:
+        """What is told of a piece of one."""
         if self._deltas is None:
             return []
         shown = self._spoken.piece(source) if self._spoken else [source]

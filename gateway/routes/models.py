@@ -3,11 +3,14 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.body import JsonRoute
 from gateway.convert import Rest
+from gateway.openai_errors import asks_openai
 from gateway.responses import json_response
+from gateway.routes import openai_compatible
 from gateway.services import Loci
 from loci.llm.v1 import model_pb2, model_service_pb2
 
@@ -34,17 +37,23 @@ _EMBEDDING_NULLS = dict.fromkeys(("azure_endpoint", "azure_version", "azure_depl
 
 @router.get("")
 async def list_models(
+    request: Request,
     loci: Loci,
     provider_category: Annotated[list[Literal["base", "byok"]] | None, Query()] = None,
     provider_name: str | None = None,
     provider_type: str | None = None,
 ) -> Response:
-    """Chat models of all providers that answer. All of them are the operator's own, category "base"."""
+    """Chat models of all providers that answer. All of them are the operator's own, category "base".
+
+    OpenAI's clients are told what they can ask: agents, see openai_compatible.py.
+    """
+    if asks_openai(request.scope):
+        return await openai_compatible.list_agents(loci)
     if provider_category is not None and "base" not in provider_category:
         return json_response([])
     names = None if provider_name is None else [provider_name]
-    request = model_service_pb2.ListModelsRequest(provider_names=names)
-    found = await loci.peers.call(loci.peers.models.ListModels, request)
+    wanted = model_service_pb2.ListModelsRequest(provider_names=names)
+    found = await loci.peers.call(loci.peers.models.ListModels, wanted)
     return json_response([_model(one) for one in found.models if provider_type in (None, one.provider_type)])
 
 
