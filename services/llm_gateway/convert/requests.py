@@ -48,7 +48,7 @@ def chat_request(message: chat_service_pb2.GenerationRequest, run_key: str = "")
     return ChatRequest(
         handle=message.handle,
         messages=[_message(item) for item in message.messages],
-        tools=[_tool(tool) for tool in message.tools],
+        tools=[_tool(tool, strict=settings.get("strict") is True) for tool in message.tools],
         tool_choice=_tool_choice(message),
         parallel_tool_calls=message.parallel_tool_calls if message.HasField("parallel_tool_calls") else None,
         temperature=message.temperature if message.HasField("temperature") else None,
@@ -109,8 +109,9 @@ def _optional(message: Any, name: str) -> str | None:
     return getattr(message, name) if message.HasField(name) else None
 
 
-def _tool(tool: chat_pb2.ToolSpec) -> ToolSpec:
-    return ToolSpec(tool.name, tool.description, tool.parameters_json or _NO_ARGUMENTS, tool.strict)
+def _tool(tool: chat_pb2.ToolSpec, *, strict: bool) -> ToolSpec:
+    """`strict`: the settings want it of all tools."""
+    return ToolSpec(tool.name, tool.description, tool.parameters_json or _NO_ARGUMENTS, tool.strict or strict)
 
 
 def _tool_choice(message: chat_service_pb2.GenerationRequest) -> ToolMode | str:

@@ -87,9 +87,18 @@ class Assembly:
         draft.pieces.append(piece)
         return ToolCallDelta(draft.index, draft.id, draft.name, piece)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing came yet."""
+        return not self._drafts
+
     def has_pieces(self, key: Hashable) -> bool:
         """Whether anything of the text or arguments at `key` came."""
         return key in self._drafts and any(self._drafts[key].pieces)
+
+    def began(self, key: Hashable) -> bool:
+        """Whether there is a part at `key`."""
+        return key in self._drafts
 
     def call_id(self, key: Hashable) -> str | None:
         """The id of the call at `key`, None before it began."""

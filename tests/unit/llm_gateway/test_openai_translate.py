@@ -28,6 +28,9 @@ from tests.fakes.openai_server import complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
 
+PERSON: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
 def body(asked: ChatRequest, handle: str = "openai/gpt-4o-mini", *, stream: bool = False) -> dict[str, Any]:
     """The request's body, which the fake vendor accepts."""
     value: dict[str, Any] = orjson.loads(body_of(asked, model(handle), stream=stream))
@@ -67,7 +70,12 @@ def test_a_whole_conversation() -> None:
     assert sent["tools"][0]["function"] == {
         "name": "roll",
         "description": "Does roll.",
-        "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": []},
+        "parameters": {
+            "type": "object",
+            "properties": {"n": {"type": ["integer", "null"]}},
+            "required": ["n"],
+            "additionalProperties": False,
+        },
         "strict": True,
     }
     assert (sent["max_tokens"], sent["temperature"]) == (50, 0.5)
@@ -156,8 +164,19 @@ def test_settings() -> None:
     [
         (ResponseFormat(), {"type": "json_object"}),
         (
-            ResponseFormat({"type": "object"}, "person", True),
-            {"type": "json_schema", "json_schema": {"name": "person", "schema": {"type": "object"}, "strict": True}},
+            ResponseFormat(PERSON, "person", True),
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "person", "schema": {**PERSON, "additionalProperties": False}, "strict": True},
+            },
+        ),
+        # What is not said by every key of it cannot be enforced without another meaning.
+        (
+            ResponseFormat({**PERSON, "required": []}, "person", True),
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "person", "schema": {**PERSON, "required": []}, "strict": False},
+            },
         ),
         (
             ResponseFormat({"type": "object"}),

@@ -1,6 +1,6 @@
 """OpenAI and whatever speaks its Chat Completions, through the `openai` SDK's client."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -9,28 +9,28 @@ import openai
 import orjson
 
 from services.llm_gateway.chat import ChatRequest, Completed, Embeddings, Event
-from services.llm_gateway.errors import LlmEmptyResponse
+from services.llm_gateway.errors import LlmBadRequest, LlmEmptyResponse, LlmError
 from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.providers.faults import Caller
 from services.llm_gateway.providers.http import http_client
+from services.llm_gateway.providers.openai.listing import models_in
 from services.llm_gateway.providers.openai.replies import (
     embeddings_of,
+    error_in,
     read_refusal,
     take_chunk,
     take_whole,
     usage_of,
 )
-from services.llm_gateway.providers.openai.translate import body_of
+from services.llm_gateway.providers.openai.translate import body_of, restored
+from services.llm_gateway.providers.openai.vendors import Vendor, vendor_of
 from services.llm_gateway.providers.origins import OPENAI
 from services.llm_gateway.providers.responses.stream import Responses
 from services.llm_gateway.providers.trace import traced
 from services.llm_gateway.providers.transport import Routes, SdkRoutes, Transport
 
-# Where compatible servers say how long a model's window is: vLLM and SGLang, OpenRouter and Together, Groq,
-# Mistral.
-_WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 _PATH = "/chat/completions"
 
 
@@ -64,10 +64,19 @@ class OpenAIProvider:
         count = "/responses/input_tokens"
         return Responses(self._http, self._routes, self._caller, self._config, origin=OPENAI, count_path=count)
 
+    @property
+    def _is_openai(self) -> bool:
+        """Whether it is OpenAI's own API: a compatible vendor at its own base URL is not."""
+        return self._config.is_vendor and self.type in ("openai", "azure")
+
+    @property
+    def _vendor(self) -> Vendor:
+        return vendor_of(self.type, is_vendor=self._config.is_vendor)
+
     def _speaks_responses(self, model: ChatModel) -> bool:
-        """Whether it is called by Responses: where that is said, else the vendor's own models that reason."""
+        """Whether it is called by Responses: where that is said, else OpenAI's own models that reason."""
         said = self._config.options.get("responses")
-        return self._config.is_vendor and model.capabilities.reasoning if said is None else bool(said)
+        return self._is_openai and model.capabilities.reasoning if said is None else bool(said)
 
     def _path(self, path: str, model: str) -> str:
         """Where that call of the model goes."""
@@ -85,11 +94,13 @@ class OpenAIProvider:
         assembly, handle, path = Assembly(), request.handle, self._path(_PATH, model.name)
         with traced(request.trace, body) as trace:
             reply = await self._transport.post(path, body, handle=handle, patience=patience, trace=trace)
-            if error := reply.get("error"):  # some servers send errors as 200
-                raise self._transport.refused(_status_of(error), reply, handle)
+            if error := error_in(reply):  # some servers send errors as 200
+                raise self._transport.refused(_status_of(error), {"error": error}, handle)
             take_whole(assembly, reply)
+            if assembly.finish is None and reply.get("choices"):
+                raise self._broke_off(handle)
             generation = assembly.generation(request, self.name, len(body), trace)
-        yield Completed(generation)
+        yield Completed(restored(generation, request, self._vendor))
 
     async def _stream(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
         body = body_of(request, model, stream=True, is_vendor=self._config.is_vendor)
@@ -104,42 +115,65 @@ class OpenAIProvider:
                         ended = True
                         break
                     chunk = transport.parse(event.data, handle, trace)
-                    if error := chunk.get("error"):
-                        raise transport.refused(_status_of(error), chunk, handle)
+                    if error := error_in(chunk):
+                        raise transport.refused(_status_of(error), {"error": error}, handle)
                     for delta in take_chunk(assembly, chunk):
                         yield delta
             finally:
                 await transport.leave(events, ended=ended)
             if assembly.finish is None:
-                raise transport.incomplete("ended the stream before the model had finished", handle)
+                raise self._broke_off(handle)
             generation = assembly.generation(request, self.name, len(body), trace)
-        yield Completed(generation)
+        yield Completed(restored(generation, request, self._vendor))
+
+    def _broke_off(self, handle: str) -> LlmError:
+        return self._transport.incomplete("ended the reply before the model had finished", handle)
 
     async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
         """See Provider.count_tokens. Chat Completions counts only what it has answered; the vendor's count is another
         route's, which has every model."""
-        if self._config.is_vendor or self._speaks_responses(model):
+        if self._is_openai or self._speaks_responses(model):
             return await self._responses.count_tokens(request, model)
         return None
 
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
-        """See Provider.embed."""
+        """See Provider.embed. In several calls where the vendor takes fewer texts in one."""
+        most = self._vendor.most_texts or len(texts)
+        vectors: list[Sequence[float]] = []
+        tokens = 0
+        for start in range(0, len(texts), most):
+            part = await self._embedded(model, texts[start : start + most])
+            vectors += part.vectors
+            tokens += part.prompt_tokens
+        return Embeddings(vectors, tokens)
+
+    async def _embedded(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
         body = orjson.dumps({"model": model.name, "input": list(texts), "encoding_format": "float"})
-        patience = self._config.stall_seconds
-        reply = await self._transport.post(
-            self._path("/embeddings", model.name), body, handle=model.handle, patience=patience
-        )
+        path, patience = self._path("/embeddings", model.name), self._config.stall_seconds
+        reply = await self._transport.post(path, body, handle=model.handle, patience=patience)
         vectors = embeddings_of(reply) if reply.get("data") else []
         if len(vectors) != len(texts):
             message = f"{self.name} returned {len(vectors)} vectors for {len(texts)} texts."
             raise LlmEmptyResponse(message, provider=self.name, handle=model.handle)
+        wrong = next((len(vector) for vector in vectors if len(vector) != model.dimensions), None)
+        if wrong is not None and model.dimensions:
+            message = (
+                f"{self.name} returned vectors of {wrong} numbers where {model.handle} is known to have "
+                f"{model.dimensions}. Say its dimensions in the provider's option models."
+            )
+            raise LlmBadRequest(message, provider=self.name, handle=model.handle)
         return Embeddings(vectors, usage_of(reply.get("usage") or {}).prompt_tokens)
 
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:
         """See Provider.list_models."""
         reply = await self._transport.get("/models", {}, timeout=timeout)
-        listed = reply.get("data") if isinstance(reply, dict) else reply
-        return [_listed(item) for item in listed or () if isinstance(item, dict) and item.get("id")]
+        tier = str(self._config.options.get("tier") or "")
+        return models_in(reply, self._vendor, self._listed_as, tier)
+
+    @property
+    def _listed_as(self) -> str:
+        """The type by whose names models are told apart; any server may be behind OpenAI's."""
+        return "" if self.type == "openai" and not self._config.is_vendor else self.type
 
     async def close(self) -> None:
         """See Provider.close."""
@@ -147,13 +181,6 @@ class OpenAIProvider:
             await self._responses.close()
         if "_transport" in vars(self):
             await self._transport.close()
-
-
-def _listed(item: Mapping[str, Any]) -> ListedModel:
-    windows = (item.get(name) for name in _WINDOW_FIELDS)
-    window = next((value for value in windows if isinstance(value, int) and value > 0), None)
-    most = item.get("max_completion_tokens") or item.get("max_output_tokens")
-    return ListedModel(item["id"], window, most if isinstance(most, int) else None, item.get("name") or "")
 
 
 def _status_of(error: Any) -> int:
