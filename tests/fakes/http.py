@@ -11,7 +11,14 @@ from typing import cast
 from urllib.parse import parse_qs
 
 LOOPBACK = "127.0.0.1"
-REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
+REASONS = {
+    101: "Switching Protocols",
+    200: "OK",
+    400: "Bad Request",
+    401: "Unauthorized",
+    404: "Not Found",
+    429: "Too Many Requests",
+}
 _HEAD_END = b"\r\n\r\n"
 
 
@@ -63,6 +70,15 @@ class Exchange:
         """Return when the client has closed the connection."""
         await self._connection.gone.wait()
 
+    async def switch(self, head: Mapping[str, str], take: Callable[[bytes], None]) -> None:
+        """Leave HTTP (101): all that comes from now on is given to `take`."""
+        await self._connection.write(_head(101, head))
+        self._connection.switch(take)
+
+    async def write_raw(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        await self._connection.write(data)
+
 
 Handler = Callable[[Request, Exchange], Awaitable[None]]
 
@@ -76,6 +92,7 @@ class _Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._pending: asyncio.Queue[Request] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
+        self._take: Callable[[bytes], None] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
         self.gone = asyncio.Event()
@@ -99,9 +116,19 @@ class _Connection(asyncio.Protocol):
         self._writable.set()
 
     def data_received(self, data: bytes) -> None:
+        if self._take is not None:
+            self._take(data)
+            return
         self._buffer += data
         while (request := _parse(self._buffer)) is not None:
             self._pending.put_nowait(request)
+
+    def switch(self, take: Callable[[bytes], None]) -> None:
+        """The connection speaks another protocol from now on."""
+        self._take = take
+        if self._buffer:
+            take(bytes(self._buffer))
+            self._buffer.clear()
 
     async def write(self, data: bytes) -> None:
         if self.gone.is_set():

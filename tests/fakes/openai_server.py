@@ -51,7 +51,7 @@ class OpenAIServer(FakeServer):
             case "GET", "/v1/models":
                 reply = self.script.choose(Seen("", "", "", 0, False, (), {}, "models"))
                 names = self.chat_models + tuple(EMBEDDING_DIMENSIONS)
-                return reply, _fault(reply) or wire.models(names)
+                return reply, fault(reply) or wire.models(names)
             case method, path:
                 return DEFAULT_REPLY, wire.error("bad_request", f"Invalid URL ({method} {path})", 404)
 
@@ -63,14 +63,14 @@ class OpenAIServer(FakeServer):
         seen = look(body)
         reply = self.script.choose(seen)
         self._count += 1
-        return reply, _fault(reply) or wire.chat(reply, seen, self._count)
+        return reply, fault(reply) or wire.chat(reply, seen, self._count)
 
     def _embeddings(self, body: Any) -> tuple[Reply, Planned]:
         if not isinstance(body, dict):
             return DEFAULT_REPLY, wire.error("bad_request", "We could not parse the JSON body of your request.")
         reply = self.script.choose(Seen(body.get("model", ""), "", "", 0, False, (), body, "embeddings"))
-        if fault := _fault(reply):
-            return reply, fault
+        if planned := fault(reply):
+            return reply, planned
         if (size := EMBEDDING_DIMENSIONS.get(str(body.get("model")))) is None:
             return DEFAULT_REPLY, wire.error("model_not_found")
         if not body.get("input") or "" in list(body["input"]):
@@ -78,7 +78,7 @@ class OpenAIServer(FakeServer):
         return reply, wire.embeddings(body, size)
 
 
-def _fault(reply: Reply) -> Planned | None:
+def fault(reply: Reply) -> Planned | None:
     """The scripted error or raw body in place of a proper answer."""
     if reply.raw_body is not None:
         return Planned(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode())

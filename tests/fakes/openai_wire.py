@@ -38,11 +38,19 @@ ERRORS: Mapping[str, tuple[int, str, str | None, str]] = {
 }
 
 
-def error(kind: str, message: str | None = None, status: int | None = None, param: str | None = None) -> Planned:
+def error(
+    kind: str,
+    message: str | None = None,
+    status: int | None = None,
+    param: str | None = None,
+    code: str | None = None,
+) -> Planned:
     """An error reply in the vendor's shape."""
-    default_status, error_type, code, text = ERRORS[kind]
+    default_status, error_type, usual_code, text = ERRORS[kind]
     headers = {**JSON_HEADERS, "x-request-id": "req_fake"}
-    return Planned(status or default_status, headers, _error_body(error_type, code, message or text, param))
+    return Planned(
+        status or default_status, headers, _error_body(error_type, code or usual_code, message or text, param)
+    )
 
 
 def _error_body(error_type: str, code: str | None, message: str, param: str | None = None) -> bytes:
@@ -139,7 +147,7 @@ class _Completion:
         details: dict[str, Any] = {}
         if self.asked.get("logprobs") and pieces:
             top = self.asked.get("top_logprobs", 0)
-            content = [_token(piece, first + offset, top) for offset, piece in enumerate(pieces)]
+            content = [token(piece, first + offset, top) for offset, piece in enumerate(pieces)]
             details["logprobs"] = {"content": content, "refusal": None}
         if self.asked.get("return_token_ids") and pieces:
             details["token_ids"] = [1000 + first + offset for offset in range(len(pieces))]
@@ -151,11 +159,11 @@ class _Completion:
         return {**chunk, "usage": None} if self.with_usage else chunk
 
 
-def _token(text: str, number: int, top: int) -> dict[str, Any]:
+def token(text: str, number: int, top: int) -> dict[str, Any]:
     """A token of a reply with its log probability, the `top` likeliest ones beside it."""
-    token = {"token": text, "logprob": -0.25 * (number + 1), "bytes": list(text.encode())}
+    made = {"token": text, "logprob": -0.25 * (number + 1), "bytes": list(text.encode())}
     others = [{"token": f"other{rank}", "logprob": -9.5 - rank, "bytes": None} for rank in range(1, top)]
-    return {**token, "top_logprobs": [token, *others][:top]}
+    return {**made, "top_logprobs": [made, *others][:top]}
 
 
 def arguments(call: ToolCall) -> str:
