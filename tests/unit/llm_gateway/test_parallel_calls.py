@@ -1,0 +1,76 @@
+"""One call where a provider made several."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.llm_gateway.calling.parallel import FirstCallOnly, first_call_only
+from services.llm_gateway.chat import (
+    Completed,
+    Event,
+    FinishReason,
+    Generation,
+    Message,
+    Part,
+    Reasoning,
+    ReasoningDelta,
+    RedactedReasoning,
+    Role,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+    Usage,
+)
+
+A, B, C = (ToolCall(name, name, "{}") for name in "abc")
+HIDDEN = RedactedReasoning("google:sig")
+
+
+@pytest.mark.parametrize(
+    ("parts", "kept"),
+    [
+        ([], []),
+        ([Text("a")], [Text("a")]),
+        ([A], [A]),
+        ([Text("before"), A, B, C], [Text("before"), A]),
+        ([A, Text("between"), B, Text("after")], [A, Text("between"), Text("after")]),
+        ([HIDDEN, A, HIDDEN, B], [HIDDEN, A]),
+        ([Reasoning("hm", "s"), A, B], [Reasoning("hm", "s"), A]),
+    ],
+)
+def test_the_first_call_is_kept(parts: Sequence[Part], kept: Sequence[Part]) -> None:
+    assert first_call_only(parts) == kept
+
+
+def deltas(parts: Sequence[Part]) -> list[Event]:
+    """The stream of a reply; encrypted thoughts have none."""
+    events: list[Event] = []
+    for index, part in enumerate(parts):
+        match part:
+            case Text():
+                events += [TextDelta(index, part.text), TextDelta(index, "")]
+            case Reasoning():
+                events.append(ReasoningDelta(index, part.text))
+            case ToolCall():
+                events += [ToolCallDelta(index, part.id, part.name, piece) for piece in ("", "{", "}")]
+    return events
+
+
+PART = st.sampled_from([Text("t"), Reasoning("r"), A, B])
+
+
+@given(st.lists(PART, max_size=8), st.booleans())
+def test_deltas_are_those_of_the_message_that_is_left(parts: list[Part], hidden: bool) -> None:
+    if hidden:
+        parts = [one for part in parts for one in ([HIDDEN, part] if isinstance(part, ToolCall) else [part])]
+    made = Generation(Message(Role.ASSISTANT, parts), FinishReason.TOOL_CALLS, Usage(9, 99))
+    only = FirstCallOnly()
+    passed = [one for event in [*deltas(parts), Completed(made)] if (one := only.passed(event)) is not None]
+    assert isinstance(passed[-1], Completed)
+    left = passed[-1].generation.message.parts
+    assert passed[:-1] == deltas(left)
+    assert sum(isinstance(part, ToolCall) for part in left) <= 1
+    assert passed[-1].generation.usage == Usage(9, 99)
