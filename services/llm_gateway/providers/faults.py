@@ -28,38 +28,65 @@ from services.llm_gateway.errors import (
 
 _OVERFLOW = re.compile(
     r"maximum (context|model) length|context[ _](length|window|size|limit)|prompt is too long|too many input tokens"
-    r"|exceeds? the (available )?context|input length and `max_tokens`",
+    r"|exceeds? the (available )?context|input length and `max_tokens`|input token count.* (exceeds|only supports)"
+    r"|maximum prompt length|input_too_large|prompt exceeds max|exceeded model token limit"
+    r"|`inputs` tokens \+ `max_new_tokens` must be|reduce the length of the messages",
     re.IGNORECASE,
 )
-# Numbers in the sentences of OpenAI, Anthropic, vLLM, SGLang and llama.cpp, with or without commas.
+# Numbers in the sentences of OpenAI, Anthropic, Google, vLLM, SGLang, llama.cpp, Mistral, xAI, Cerebras, Moonshot,
+# Fireworks and Together, with or without commas.
 _N = r"(\d[\d,]*)"
 _LIMIT = re.compile(
-    rf"(?:context|model) (?:length|window|size|limit)(?: is only| is| of)? \(?{_N}|tokens > {_N}", re.IGNORECASE
+    rf"(?:context|model) (?:length|window|size|limit)(?: is only| is| of)? \(?{_N}|tokens > {_N}"
+    rf"|tokens allowed \(?{_N}|only supports up to {_N}"
+    rf"|(?:prompt length is|while limit is|token limit:|context length:|must be <=|exceeds budget) \(?{_N}"
+    rf"|model with {_N} maximum context",
+    re.IGNORECASE,
 )
 _REQUESTED = re.compile(
     rf"(?:resulted in|requested(?: a total of)?|too long:|passed|contains(?: at least)?) {_N}"
-    rf"|(?:input|request|prompt)(?: length)? \((?:length )?{_N}",
+    rf"|(?:input|request|prompt)(?:(?: length| token count)? \((?:length )?| token count is ){_N}"
+    rf"|(?:current length is|requested:|given:) {_N}|current message \({_N}",
     re.IGNORECASE,
 )
 _SUM = re.compile(rf"context limit: {_N} \+ {_N} > {_N}", re.IGNORECASE)
 _PARTS = re.compile(rf"{_N} in the messages.*?{_N} in the completion", re.IGNORECASE)
-_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
-_QUOTA_CODES = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
-_QUOTA = re.compile(r"credit balance|insufficient (credit|balance|quota)", re.IGNORECASE)
+# The numbers are Z.ai's.
+_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "1261"})
+_MODEL_CODES = frozenset({"model_not_found", "1211"})
+# The model wrote a call or JSON that is none (Groq): another try may go well.
+_MISWRITTEN_CODES = frozenset({"tool_use_failed", "json_validate_failed", "output_parse_failed"})
+# Vendors that answer a wrong key as a plain 400 say it so.
+_KEY_CODES = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key"})
+_KEY = re.compile(r"(incorrect|invalid) api key", re.IGNORECASE)
+# Refused for what it says, though the key is right.
+_FLAGGED = re.compile(r"moderation|was flagged|content (policy|filter|exists risk)|usage guidelines", re.IGNORECASE)
+_QUOTA_CODES = frozenset(
+    {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "QUOTA_EXHAUSTED", "BILLING_DISABLED"}
+    | {"exceeded_current_quota_error", "1113", "1308", "1309", "1310"}
+)
+_QUOTA = re.compile(
+    r"credit balance|insufficient (credit|balance|quota)|spending (cap|limit)|credits are depleted"
+    r"|(doesn't|does not) have any credits|run out of credits",
+    re.IGNORECASE,
+)
 _SCHEMA_CODES = frozenset({"invalid_function_parameters", "invalid_json_schema"})
 _SCHEMA = re.compile(
-    r"invalid (json )?schema|schema (is|must be|has|contains) (invalid|unsupported|too)|input_schema|response_?schema"
-    r"|function_declarations.*parameters|unsupported (json )?schema",
+    r"invalid (json )?schema|schema (is|must be|has|contains) (invalid|unsupported|too)|input_schema"
+    r"|response_?(json_?)?schema|function_declarations.*parameters|unsupported (json )?schema|schema produces"
+    r"|schema (is )?not supported",
     re.IGNORECASE,
 )
 _NO_TOOLS = re.compile(
     r"(does not|doesn't|not) support(ed)? (the use of )?(tool|function)"
-    r"|(tool|function)[ _-]?(use|call|calling|choice|s)?( is| are)? not (supported|enabled)",
+    r"|(tool|function)[ _-]?(use|call|calling|choice|s)?( is| are)? not (supported|enabled)"
+    r"|no endpoints found that support (tool|the provided 'tool_choice')|tool choice requires --",
     re.IGNORECASE,
 )
 _NO_IMAGES = re.compile(
-    r"(does not|doesn't|not) support(ed)? (image|vision|multimodal)|(image|vision)( input| inputs|_url)?s?"
-    r"( is| are)? (not|only) (supported|enabled|allowed)|not a multimodal model|missing data required for image input",
+    r"(does not|doesn't|not) support(ed)? (image|vision|multimodal)|(image|vision)( input| inputs|_url)?s?( modality)?"
+    r"( is| are)? (not|only) (supported|enabled|allowed)|not a multimodal model|missing data required for image input"
+    r"|no endpoints found that support image|unknown variant `image_url`|content must be a string",
     re.IGNORECASE,
 )
 _LONGEST_QUOTE = 600
@@ -107,7 +134,7 @@ def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
             **sizes,
         )
 
-    if status in (401, 403):
+    if _is_about_the_key(refusal, codes):
         return make(LlmAuthentication, f"{name} refuses the key: {quote}. Check {caller.key_setting}.")
     if status == 402 or codes & _QUOTA_CODES or _QUOTA.search(refusal.message):
         advice = "Look at the plan and billing of that account."
@@ -121,12 +148,17 @@ def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
     if status == 413:
         advice = "Send fewer or smaller images and messages."
         return make(LlmRequestTooLarge, f"{name}: the request has too many bytes: {quote}. {advice}")
-    if status == 404:
+    if codes & _MISWRITTEN_CODES:
+        sentence = f"{name}: the model wrote a call or JSON that is none: {quote}. Try again."
+        return make(LlmServerError, sentence)
+    if status in (400, 404, 422) and (error := _of_what_it_lacks(make, name, refusal, quote)):
+        return error
+    if status == 404 or codes & _MODEL_CODES:
         advice = f"Is the model's name right, and {caller.url_setting} ({caller.endpoint})?"
         return make(ModelNotFound, f"{name} does not know what was asked for: {quote}. {advice}")
     if status in (408, 504):
         return make(LlmTimeout, f"{name} gave up waiting: {quote}. Try again.", retryable=True)
-    if status >= 500:
+    if status >= 498:  # Groq's 498: no capacity
         return make(LlmServerError, f"{name} failed: {quote}. Try again later.")
     return _of_a_bad_request(make, name, refusal, quote)
 
@@ -135,12 +167,29 @@ def _of_a_bad_request(make: Callable[..., LlmError], name: str, refusal: Refusal
     if {refusal.kind, refusal.code} & _SCHEMA_CODES or _SCHEMA.search(refusal.message):
         advice = "Simplify the schema of that tool or response_format, or turn its strict mode off."
         return make(LlmSchemaRefused, f"{name} refuses a schema: {quote}. {advice}")
+    return make(LlmBadRequest, f"{name} refuses the request: {quote}.")
+
+
+def _of_what_it_lacks(make: Callable[..., LlmError], name: str, refusal: Refusal, quote: str) -> LlmError | None:
+    """Tools or images for a model that takes none; routers say so as if there were no such model."""
     if _NO_TOOLS.search(refusal.message):
         advice = "Detach the agent's tools or choose another model."
         return make(LlmToolsUnsupported, f"{name}: the model takes no tools: {quote}. {advice}")
     if _NO_IMAGES.search(refusal.message):
         return make(LlmImagesUnsupported, f"{name}: the model takes no images: {quote}. Choose another model.")
-    return make(LlmBadRequest, f"{name} refuses the request: {quote}.")
+    return None
+
+
+def _is_about_the_key(refusal: Refusal, codes: set[str]) -> bool:
+    """Some answer a wrong key as a plain 400, and an empty account or a prompt they dislike as 403."""
+    if codes & _KEY_CODES or refusal.status == 401 or (refusal.status == 400 and _KEY.search(refusal.message)):
+        return True
+    others = (_QUOTA, _FLAGGED, _OVERFLOW)
+    return (
+        refusal.status == 403
+        and not codes & _QUOTA_CODES
+        and not any(pattern.search(refusal.message) for pattern in others)
+    )
 
 
 def sizes_in(message: str) -> tuple[int | None, int | None, int | None]:
