@@ -9,6 +9,7 @@ from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
 from services.llm_gateway.adapters.budgets import PostgresBudgets
 from services.llm_gateway.adapters.postgres import PostgresUsageStore
+from services.llm_gateway.adapters.providers import PostgresProviderStore
 from services.llm_gateway.adapters.usage import PostgresUsageReports
 from services.llm_gateway.bootstrap import AUDIENCE, build
 from services.llm_gateway.settings import Settings, read_database
@@ -30,12 +31,14 @@ async def serve(env: Env) -> None:
         store=PostgresUsageStore(pool),
         reports=PostgresUsageReports(pool),
         budgets=PostgresBudgets(pool),
+        provider_store=PostgresProviderStore(pool),
+        sealer=settings.sealer,
         configs=settings.providers,
         settings=settings.calls,
     )
     await serve_until_signal(
         built.server,
-        background=(built.usage.write_forever, built.retention.run_forever),
+        background=(built.usage.write_forever, built.retention.run_forever, built.tenants.check_forever),
         on_stop=(built.ledger.close, built.usage.flush, built.providers.close, pool.close),
     )
 

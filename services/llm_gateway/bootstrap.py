@@ -3,25 +3,33 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loci.llm.v1 import chat_service_pb2, model_service_pb2, usage_service_pb2
+from loci.llm.v1 import chat_service_pb2, model_service_pb2, provider_service_pb2, usage_service_pb2
 from loci.llm.v1.chat_service_pb2_grpc import add_ChatServiceServicer_to_server
 from loci.llm.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
+from loci.llm.v1.provider_service_pb2_grpc import add_ProviderServiceServicer_to_server
 from loci.llm.v1.usage_service_pb2_grpc import add_UsageServiceServicer_to_server
 from services.common.context import Verifier
+from services.common.sealing import Sealer
 from services.common.server import Server, make_server
 from services.llm_gateway.calling.endpoints import Endpoints
 from services.llm_gateway.calling.ledger import Ledger
 from services.llm_gateway.calling.retention import Retention
 from services.llm_gateway.calls import Calls, Policy
 from services.llm_gateway.catalogue import Catalogue
+from services.llm_gateway.configured import Maker
+from services.llm_gateway.credentials import Vault
 from services.llm_gateway.ports import BudgetStore, UsageReports, UsageStore
+from services.llm_gateway.ports_providers import ProviderStore
+from services.llm_gateway.provider_admin import ProviderAdmin
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import Providers
 from services.llm_gateway.retry import RetryPolicy
 from services.llm_gateway.servicer.chat import ChatServicer
 from services.llm_gateway.servicer.models import ModelServicer
+from services.llm_gateway.servicer.providers import ProviderServicer
 from services.llm_gateway.servicer.usage import UsageServicer
 from services.llm_gateway.settings import CallSettings
+from services.llm_gateway.tenants import TenantProviders
 from services.llm_gateway.usage import UsageLog
 
 AUDIENCE = "llm_gateway"
@@ -34,6 +42,7 @@ class Built:
     server: Server
     usage: UsageLog
     providers: Providers
+    tenants: TenantProviders
     ledger: Ledger
     retention: Retention
 
@@ -45,12 +54,20 @@ def build(
     store: UsageStore,
     reports: UsageReports,
     budgets: BudgetStore,
+    provider_store: ProviderStore,
+    sealer: Sealer,
     configs: Iterable[ProviderConfig],
     settings: CallSettings,
 ) -> Built:
     """Raises SettingsError where `listen` cannot be used."""
     providers, usage = Providers(settings.recordings), UsageLog(store)
-    catalogue = Catalogue(providers, configs, settings.windows, timeout=settings.models_seconds)
+    vault, allow_private = Vault(sealer), settings.allow_private
+    maker = Maker(providers, provider_store, vault, patience=settings.patience, allow_private=allow_private)
+    operators, tenants = maker.operators(configs, settings.overrides), TenantProviders(provider_store, maker, providers)
+    catalogue = Catalogue(providers, operators, tenants)
+    admin = ProviderAdmin(
+        tenants, operators, provider_store, vault, maker, providers, allow_private=settings.allow_private
+    )
     limits = settings.limits
     ledger = Ledger(budgets, usage, limits.budgets)
     endpoints = Endpoints(concurrency=limits.concurrency, queue=limits.queue)
@@ -61,14 +78,16 @@ def build(
         servicers=[
             (add_ChatServiceServicer_to_server, ChatServicer(calls)),
             (add_ModelServiceServicer_to_server, ModelServicer(catalogue, calls)),
+            (add_ProviderServiceServicer_to_server, ProviderServicer(admin)),
             (add_UsageServiceServicer_to_server, UsageServicer(usage, reports, ledger)),
         ],
         service_names=[
             chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name,
             model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name,
+            provider_service_pb2.DESCRIPTOR.services_by_name["ProviderService"].full_name,
             usage_service_pb2.DESCRIPTOR.services_by_name["UsageService"].full_name,
         ],
         audience=AUDIENCE,
         verifier=verifier,
     )
-    return Built(server, usage, providers, ledger, Retention(reports, limits.usage_days))
+    return Built(server, usage, providers, tenants, ledger, Retention(reports, limits.usage_days))

@@ -1,39 +1,35 @@
-"""Which models there are: what the endpoints list, completed by the table and the operator's overrides.
+"""Which models there are for a tenant: those of its own providers and of the operator's.
 
-An endpoint is asked when somebody wants to know, for a short time, and its answer is kept: for FRESH_SECONDS
-it is used as it is, after that it is used while a new one is fetched. An endpoint that failed is not asked
-again for RETRY_SECONDS, so that whoever creates agents never waits for it in a row.
+What models are known by (figures.py) comes from memory: overrides, tables, and what endpoints listed (listings.py).
+A turn is never kept waiting where memory or a table knows its model.
 """
 
 import asyncio
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from uuid import UUID
 
-from services.llm_gateway.errors import LlmError, ModelNotFound, ModelWindowUnknown
-from services.llm_gateway.known_models import EMBEDDINGS, UNLISTED, known
-from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel, ValueSource
+from services.common.errors import Unavailable
+from services.llm_gateway.advice import (
+    embedding_not_found,
+    model_not_found,
+    no_provider,
+    not_answering,
+    not_for_chats,
+    window_unknown,
+)
+from services.llm_gateway.configured import Configured
+from services.llm_gateway.known_models import EMBEDDINGS, known, known_embedding
+from services.llm_gateway.models import listings
+from services.llm_gateway.models.figures import chat_model, chats, embedding_model, embeds, is_known_chat
+from services.llm_gateway.models.overrides import ALIASES, Override
+from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel, ModelKind
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import Providers
+from services.llm_gateway.tenants import TenantProviders
 
-FRESH_SECONDS = 300.0
-RETRY_SECONDS = 10.0
-WINDOWS_SETTING = "LOCI_MODEL_WINDOWS"
-_NAMED_IN_ERROR = 30
-
-
-@dataclass
-class _Listing:
-    """The last answer of one endpoint; `models` None: it never answered."""
-
-    models: Mapping[str, ListedModel] | None = None
-    asked_at: float = field(default=-1e9)
-    failed: bool = False
-    refresh: asyncio.Task[None] | None = None
-
-    def is_due(self, now: float) -> bool:
-        return now - self.asked_at > (RETRY_SECONDS if self.failed else FRESH_SECONDS)
+# Any text does: what counts is how long its vector is.
+_MEASURED = "length"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,173 +49,157 @@ class EmbeddingTarget:
 
 
 class Catalogue:
-    """`windows`: handle -> tokens, the operator's overrides. `timeout`: seconds an endpoint gets to list
-    models.
-    """
+    """`operators`: the operator's providers by name. A tenant's own comes before one of those."""
 
-    def __init__(
-        self,
-        providers: Providers,
-        configs: Iterable[ProviderConfig],
-        windows: Mapping[str, int],
-        *,
-        timeout: float = 2.0,
-    ) -> None:
+    def __init__(self, providers: Providers, operators: Mapping[str, Configured], tenants: TenantProviders) -> None:
         self._providers = providers
-        self._configs = {config.name: config for config in configs}
-        self._windows = windows
-        self._timeout = timeout
-        self._listings = {name: _Listing() for name in self._configs}
+        self._operators = operators
+        self._tenants = tenants
 
-    async def callable_model(self, organization_id: UUID, handle: str) -> "Target":
-        """The model for a turn: from memory and the table alone where they know it, so that no turn waits."""
-        config, name = self._split(handle)
-        listed = (self._listings[config.name].models or {}).get(name)
-        if listed is None and not self._is_known(config, name):
-            return Target(config, await self._found(config, name))
-        return Target(config, self._describe(config, listed or ListedModel(name)))
+    async def callable_model(self, organization_id: UUID, handle: str) -> Target:
+        """The model for a turn. Raises ModelNotFound, CredentialsUnreadable."""
+        one, name = await self._resolve(organization_id, handle)
+        listed, said = one.listing.said.get(name), one.overrides.of(name)
+        if listed is None and not is_known_chat(one.config, name, said):
+            listed = await self._listed(one, name, said)
+        return Target(one.config, chat_model(one.config, listed or ListedModel(name), said))
 
     async def chat_model(self, organization_id: UUID, handle: str) -> ChatModel:
-        """The model as it may be offered. Raises ModelNotFound, and ModelWindowUnknown where no window is
-        known.
+        """The model as it may be offered. Raises ModelNotFound, CredentialsUnreadable, and ModelWindowUnknown where no
+        window is known.
         """
-        config, name = self._split(handle)
-        model = await self._found(config, name)
+        one, name = await self._resolve(organization_id, handle)
+        said = one.overrides.of(name)
+        listed = await self._listed(one, name, said)
+        model = chat_model(one.config, listed, said)
+        if not chats(one.config, listed, said):
+            raise not_for_chats(model)
         if model.context_window is None:
-            raise _window_unknown(model)
+            raise window_unknown(one, model)
         return model
 
     async def chat_models(self, organization_id: UUID, names: Iterable[str] = ()) -> tuple[list[ChatModel], list[str]]:
-        """All models with a known window, by handle; and the names of providers that do not answer."""
-        chosen = set(names) or self._listings.keys()
-        configs = [config for name, config in self._configs.items() if name in chosen]
-        await asyncio.gather(*(self._refresh(config) for config in configs))
-        models = [model for config in configs for model in self._offered(config)]
-        unreachable = sorted(config.name for config in configs if self._listings[config.name].failed)
+        """All models with a known window, by handle; and the names of providers that do not answer. Raises
+        Unavailable.
+        """
+        found = await self._renewed(organization_id, set(names))
+        models = [model for one in found if one.problem is None for model in _offered(one)]
+        unreachable = sorted(one.config.name for one in found if one.problem is not None or one.listing.failed)
         return sorted(models, key=lambda model: (model.provider_name, model.name)), unreachable
 
     async def embedding_models(self, organization_id: UUID) -> list[EmbeddingModel]:
-        """All embedding models, by handle."""
-        await asyncio.gather(*(self._refresh(config) for config in self._configs.values()))
-        models = [model for config in self._configs.values() for model in self._embeddings(config)]
+        """All embedding models whose length is known, by handle. Raises Unavailable."""
+        found = await self._renewed(organization_id, set())
+        models = [model for one in found if one.problem is None for model in _embedding_models(one)]
         return sorted(models, key=lambda model: (model.provider_name, model.name))
 
-    async def embedding_model(self, organization_id: UUID, handle: str) -> "EmbeddingTarget":
-        """One embedding model. Raises ModelNotFound."""
-        config, name = self._split(handle)
-        if name not in EMBEDDINGS.get(config.type, {}):
-            handles = [model.handle for model in await self.embedding_models(organization_id)]
-            raise _not_found(handle, "embedding model", handles)
-        return EmbeddingTarget(config, _embedding(config, name))
+    async def embedding_model(self, organization_id: UUID, handle: str) -> EmbeddingTarget:
+        """One embedding model; where nobody says how long its vectors are, one is asked for. Raises ModelNotFound,
+        CredentialsUnreadable, and what the endpoint answers.
+        """
+        one, name = await self._resolve(organization_id, handle)
+        said = one.overrides.of(name)
+        listed = await self._listed_embedding(one, name, said)
+        model = embedding_model(one.config, listed, said, one.listing.measured.get(name))
+        if not model.dimensions:
+            measured = await one.listing.measure(name, lambda: self._measure(one.config, model))
+            model = embedding_model(one.config, listed, said, measured)
+        return EmbeddingTarget(one.config, model)
 
-    def _split(self, handle: str) -> tuple[ProviderConfig, str]:
+    async def _resolve(self, organization_id: UUID, handle: str) -> tuple[Configured, str]:
         provider, _, name = handle.partition("/")
-        config = self._configs.get(provider)
-        if config is None or not name:
-            known_names = ", ".join(sorted(self._configs))
-            raise ModelNotFound(
-                f"There is no model {handle!r}: configured providers are {known_names}. "
-                "A handle is provider/model, for example loci/demo; OPENAI_API_KEY or ANTHROPIC_API_KEY in the "
-                "environment of the server adds that provider.",
-                handle=handle,
-            )
-        return config, name
-
-    def _is_known(self, config: ProviderConfig, name: str) -> bool:
-        return known(config.type, name) is not None or f"{config.name}/{name}" in self._windows
-
-    async def _found(self, config: ProviderConfig, name: str) -> ChatModel:
-        handle, listing = f"{config.name}/{name}", self._listings[config.name]
-        # Whoever creates an agent with a well-known model is not kept waiting by an endpoint that hangs.
-        in_table = self._is_known(config, name)
-        await self._refresh(config, wait=not in_table or not (config.is_vendor or listing.failed))
-        listed = (listing.models or {}).get(name)
-        if listed is None and listing.models is not None and handle not in self._windows:
-            # It may be newer than what is remembered.
-            await self._refresh(config, if_older_than=RETRY_SECONDS)
-            listed = (listing.models or {}).get(name)
-            if listed is None:
-                raise _not_found(handle, "model", [model.handle for model in self._offered(config)])
-        if listed is None and not in_table:
-            raise ModelNotFound(
-                f"{config.name} does not list its models now ({config.base_url}), and {handle!r} is not in the "
-                f"table of known models. If it is served there, say so: {_override(handle)}",
-                provider=config.name,
-                handle=handle,
-            )
-        return self._describe(config, listed or ListedModel(name))
-
-    async def _refresh(self, config: ProviderConfig, *, wait: bool = True, if_older_than: float | None = None) -> None:
-        """Ask the endpoint where that is due; with `wait`, wait where there is no earlier answer to use."""
-        listing, now = self._listings[config.name], time.monotonic()
-        forced = if_older_than is not None and now - listing.asked_at > if_older_than
-        if listing.refresh is None and (forced or listing.is_due(now)):
-            listing.refresh = asyncio.create_task(self._ask(config, listing))
-        if listing.refresh is not None and wait and (forced or listing.models is None):
-            await asyncio.shield(listing.refresh)
-
-    async def _ask(self, config: ProviderConfig, listing: _Listing) -> None:
         try:
-            provider = await self._providers.get(config)
-            async with asyncio.timeout(self._timeout):
-                models = await provider.list_models(self._timeout)
-            listing.models, listing.failed = {model.name: model for model in models}, False
-        except (LlmError, TimeoutError):
-            listing.failed = True
-        finally:
-            listing.asked_at, listing.refresh = time.monotonic(), None
+            mine = await self._tenants.of(organization_id)
+        except Unavailable:
+            # A tenant's own is never called as one of the operator's is.
+            if self._find({}, provider) is None:
+                raise
+            mine = {}
+        one = self._find(mine, provider)
+        if one is None and name:
+            # It may have been made on another replica.
+            mine = await self._tenants.read(organization_id)
+            one = self._find(mine, provider)
+        if one is None or not name:
+            raise no_provider(handle, mine.keys() | self._operators.keys())
+        return one.usable(), name
 
-    def _offered(self, config: ProviderConfig) -> list[ChatModel]:
-        prefix = f"{config.name}/"
-        names = {handle.removeprefix(prefix) for handle in self._windows if handle.startswith(prefix)}
-        listed = self._listings[config.name].models or {}
-        models = (self._describe(config, listed.get(name) or ListedModel(name)) for name in names | listed.keys())
-        return [model for model in models if model.context_window is not None]
+    def _find(self, mine: Mapping[str, Configured], provider: str) -> Configured | None:
+        for name in (provider, ALIASES.get(provider, "")):
+            if found := mine.get(name) or self._operators.get(name):
+                return found
+        return None
 
-    def _describe(self, config: ProviderConfig, listed: ListedModel) -> ChatModel:
-        row = known(config.type, listed.name)
-        window, source = self._windows.get(f"{config.name}/{listed.name}"), ValueSource.OVERRIDE
-        if window is None:
-            window, source = listed.context_window, ValueSource.ENDPOINT
-        if window is None and row is not None:
-            window, source = row.context_window, ValueSource.TABLE
-        return ChatModel(
-            provider_name=config.name,
-            provider_type=config.type,
-            name=listed.name,
-            endpoint=config.base_url,
-            context_window=window,
-            context_window_source=None if window is None else source,
-            max_output_tokens=listed.max_output_tokens or (row.max_output_tokens if row else None),
-            capabilities=row.capabilities if row else UNLISTED,
-            display_name=listed.display_name or listed.name,
-        )
+    async def _renewed(self, organization_id: UUID, names: set[str]) -> list[Configured]:
+        """The tenant's providers, each asked for its models where that is due."""
+        everything = {**self._operators, **await self._tenants.of(organization_id)}
+        chosen = [one for name, one in everything.items() if not names or name in names]
+        await asyncio.gather(*(one.listing.renew() for one in chosen if one.problem is None))
+        return chosen
 
-    def _embeddings(self, config: ProviderConfig) -> Sequence[EmbeddingModel]:
-        table, listing = EMBEDDINGS.get(config.type, {}), self._listings[config.name].models
-        names = table.keys() if listing is None else table.keys() & listing.keys()
-        return [_embedding(config, name) for name in names]
+    async def _listed(self, one: Configured, name: str, said: Override) -> ListedModel:
+        """The model as its endpoint lists it, or bare where it is known without. Raises ModelNotFound."""
+        listing, is_known = one.listing, is_known_chat(one.config, name, said)
+        # Whoever creates an agent with a well-known model is not kept waiting by an endpoint that hangs.
+        await listing.renew(wait=not is_known or not (one.config.is_vendor or listing.failed))
+        if listing.models is not None and name not in listing.models and not _declares(said):
+            # It may be newer than what is remembered.
+            await listing.renew(if_older_than=listings.RETRY_SECONDS)
+            if name not in listing.said:
+                raise model_not_found(one, name, (model.handle for model in _offered(one)))
+        if name not in listing.said and not is_known:
+            raise not_answering(one, name)
+        return listing.said.get(name) or ListedModel(name)
+
+    async def _listed_embedding(self, one: Configured, name: str, said: Override) -> ListedModel:
+        """The same of an embedding model."""
+        config, listing = one.config, one.listing
+        row = known_embedding(config.type, name, said.base_model)
+        if said.dimensions is None and row is None:
+            await listing.renew()
+            if name not in listing.said:
+                await listing.renew(if_older_than=listings.RETRY_SECONDS)
+        listed = listing.said.get(name) or ListedModel(name)
+        if embeds(config, listed, said):
+            return listed
+        others = [model.handle for model in _embedding_models(one)]
+        if name not in listing.said or listed.kind is not ModelKind.UNKNOWN:
+            raise embedding_not_found(one, name, others)
+        if known(config.type, name, said.base_model or listed.base_model) is not None:
+            raise embedding_not_found(one, name, others)
+        # Its endpoint lists it and says no more: whether it embeds is seen when a vector is asked for.
+        return listed
+
+    async def _measure(self, config: ProviderConfig, model: EmbeddingModel) -> int:
+        provider = await self._providers.get(config)
+        [vector] = (await provider.embed(model, [_MEASURED])).vectors
+        return len(vector)
 
 
-def _embedding(config: ProviderConfig, name: str) -> EmbeddingModel:
-    row = EMBEDDINGS[config.type][name]
-    return EmbeddingModel(config.name, config.type, name, config.base_url, row.dimensions, row.batch_size, name)
+def _declares(said: Override) -> bool:
+    """Whether an override alone makes a model be there."""
+    return said.context_window is not None or bool(said.base_model)
 
 
-def _override(handle: str) -> str:
-    return f"{WINDOWS_SETTING}='{{\"{handle}\": 32768}}' (its context window in tokens)."
+def _offered(one: Configured) -> list[ChatModel]:
+    listed = one.listing.said
+    declared = {name for name, said in one.overrides.models.items() if _declares(said)}
+    models = []
+    for name in declared | listed.keys():
+        item, said = listed.get(name) or ListedModel(name), one.overrides.of(name)
+        if chats(one.config, item, said):
+            models.append(chat_model(one.config, item, said))
+    return [model for model in models if model.context_window is not None]
 
 
-def _window_unknown(model: ChatModel) -> ModelWindowUnknown:
-    return ModelWindowUnknown(
-        f"The context window of {model.handle} is unknown: neither its endpoint nor the table says it. "
-        f"Set it in the environment of the server: {_override(model.handle)}",
-        provider=model.provider_name,
-        handle=model.handle,
-    )
-
-
-def _not_found(handle: str, what: str, handles: Sequence[str]) -> ModelNotFound:
-    shown = ", ".join(sorted(handles)[:_NAMED_IN_ERROR]) or "none"
-    more = f" and {len(handles) - _NAMED_IN_ERROR} more" if len(handles) > _NAMED_IN_ERROR else ""
-    return ModelNotFound(f"There is no {what} {handle!r}; there are: {shown}{more}.", handle=handle)
+def _embedding_models(one: Configured) -> list[EmbeddingModel]:
+    listed, measured = one.listing.said, one.listing.measured
+    declared = {name for name, said in one.overrides.models.items() if said.dimensions is not None}
+    # Where the endpoint never answered, the table says what it has.
+    table = EMBEDDINGS.get(one.config.type, {}) if one.listing.models is None else {}
+    models = []
+    for name in declared | listed.keys() | table.keys():
+        item, said = listed.get(name) or ListedModel(name), one.overrides.of(name)
+        if name in measured or embeds(one.config, item, said):
+            models.append(embedding_model(one.config, item, said, measured.get(name)))
+    return [model for model in models if model.dimensions]

@@ -60,6 +60,8 @@ class ChatModel:
     price: Price | None = None
     # The vendor's name of the model where `name` is another's: a deployment's, an inference profile's.
     base_model: str = ""
+    # Whether its provider is a tenant's own.
+    is_tenants: bool = False
 
     @property
     def handle(self) -> str:
@@ -69,7 +71,10 @@ class ChatModel:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModel:
-    """A model that turns text into vectors of length `dimensions`, at most `batch_size` texts in a call."""
+    """A model that turns text into vectors of length `dimensions`, at most `batch_size` texts in a call.
+
+    `dimensions` is 0 in the one call that measures it, where nobody says it.
+    """
 
     provider_name: str
     provider_type: str
@@ -80,6 +85,7 @@ class EmbeddingModel:
     display_name: str
     dimensions_source: ValueSource | None = None
     price: Price | None = None
+    is_tenants: bool = False
 
     @property
     def handle(self) -> str:

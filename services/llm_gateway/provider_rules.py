@@ -28,7 +28,7 @@ _MOST_AT_ONCE = 10_000
 _NOT_OFFERED = {
     "loci": "loci is there without being made",
     "letta": "letta is the hosted service of another vendor; use that vendor's own API, or another provider",
-    "chatgpt_oauth": "chatgpt_oauth is a person's subscription, which programs may not use; take openai with an API key",
+    "chatgpt_oauth": "chatgpt_oauth is a person's subscription, not for programs; use openai with an API key",
 }
 _GOOGLE_TOKENS = "https://oauth2.googleapis.com/token"
 

@@ -27,12 +27,20 @@ def construct(config: ProviderConfig) -> Provider:
     return cast(Provider, constructor(config))
 
 
+# How long a provider that was replaced or deleted may still be answering.
+RETIRED_SECONDS = 3_600.0
+
+
 class Providers:
-    """Providers by their configuration; each is kept until a newer version of it comes, or the process ends."""
+    """Providers by their configuration; each is kept until a newer version of it comes, or the process ends.
+
+    One that was replaced or discarded is closed RETIRED_SECONDS later, so that its calls come to their end.
+    """
 
     def __init__(self, recordings: Recordings | None = None) -> None:
         self._recordings = recordings or Recordings()
         self._made: dict[tuple[object, str], tuple[ProviderConfig, Provider]] = {}
+        self._retired: dict[asyncio.Task[None], Provider] = {}
         self._lock = asyncio.Lock()
 
     async def get(self, config: ProviderConfig) -> Provider:
@@ -45,10 +53,31 @@ class Providers:
             if made is None or made[0] != config:
                 # In a thread: a vendor's SDK takes a second to import.
                 provider = await asyncio.to_thread(construct, self._recordings.applied(config))
+                self.discard(config)
                 made = self._made[config.key] = config, provider
         return made[1]
 
+    async def once(self, config: ProviderConfig) -> Provider:
+        """A provider of one's own, to be closed by whoever asked for it. Raises LlmSdkMissing."""
+        return await asyncio.to_thread(construct, self._recordings.applied(config))
+
+    def discard(self, config: ProviderConfig) -> None:
+        """Let go of the provider of that name, whichever its version, if one was made."""
+        made = self._made.pop(config.key, None)
+        if made is not None:
+            task = asyncio.create_task(_close_later(made[1]))
+            self._retired[task] = made[1]
+            task.add_done_callback(lambda done: self._retired.pop(done, None))
+
     async def close(self) -> None:
         """Close what was made."""
-        for _, provider in self._made.values():
+        retired = dict(self._retired)
+        for task in retired:
+            task.cancel()
+        for provider in (*retired.values(), *(provider for _, provider in self._made.values())):
             await provider.close()
+
+
+async def _close_later(provider: Provider) -> None:
+    await asyncio.sleep(RETIRED_SECONDS)
+    await provider.close()

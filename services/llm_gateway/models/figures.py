@@ -47,6 +47,7 @@ def chat_model(config: ProviderConfig, listed: ListedModel, said: Override) -> C
         capabilities_source=capabilities_source,
         price=said.price or _from_endpoint(listed) or (row.price if row else None),
         base_model=base_model,
+        is_tenants=config.organization_id is not None,
     )
 
 
@@ -68,6 +69,7 @@ def embedding_model(
         display_name=listed.display_name or listed.name,
         dimensions_source=source,
         price=said.price or _from_endpoint(listed) or (row.price if row else None),
+        is_tenants=config.organization_id is not None,
     )
 
 

@@ -7,11 +7,11 @@ waits for it in a row.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from services.llm_gateway.errors import LlmConnection, LlmError
-from services.llm_gateway.provider import ListedModel
+from services.llm_gateway.provider import ListedModel, Provider
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import Providers
 
@@ -21,6 +21,17 @@ RETRY_SECONDS = 10.0
 _LONGEST_ERROR = 500
 
 Keep = Callable[["Listing"], Awaitable[None]]
+
+
+async def asked(provider: Provider, config: ProviderConfig, timeout: float) -> Sequence[ListedModel]:
+    """What the endpoint lists, within `timeout` seconds. Raises LlmError."""
+    try:
+        async with asyncio.timeout(timeout):
+            return await provider.list_models(timeout)
+    except TimeoutError:
+        where = f" ({config.base_url})" if config.base_url else ""
+        sentence = f"{config.name}{where} did not list its models within {timeout:g} s."
+        raise LlmConnection(sentence, provider=config.name) from None
 
 
 class Listing:
@@ -101,17 +112,11 @@ class Listing:
 
     async def _ask(self, timeout: float) -> None:
         try:
-            provider = await self._providers.get(self._config)
-            async with asyncio.timeout(timeout):
-                models = await provider.list_models(timeout)
+            models = await asked(await self._providers.get(self._config), self._config, timeout)
             self.models, self.error = {model.name: model for model in models}, None
             self.synced_at = datetime.now(UTC)
         except LlmError as error:
             self.error = error
-        except TimeoutError:
-            where = f" ({self._config.base_url})" if self._config.base_url else ""
-            sentence = f"{self._config.name}{where} did not list its models within {timeout:g} s."
-            self.error = LlmConnection(sentence, provider=self._config.name)
         finally:
             self._asked_at, self._asking = time.monotonic(), None
         if self._keep is not None:

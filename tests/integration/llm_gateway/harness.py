@@ -15,20 +15,25 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from loci.llm.v1 import chat_pb2, chat_service_pb2, model_service_pb2
 from loci.llm.v1.chat_service_pb2_grpc import ChatServiceStub
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceStub
+from loci.llm.v1.provider_service_pb2_grpc import ProviderServiceStub
 from loci.llm.v1.usage_service_pb2_grpc import UsageServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, use_context
-from services.common.database import open_pool
+from services.common.database import StatementCounter, open_pool
+from services.common.sealing import Sealer
 from services.common.settings import Env
 from services.llm_gateway.adapters.budgets import PostgresBudgets
 from services.llm_gateway.adapters.postgres import PostgresUsageStore
+from services.llm_gateway.adapters.providers import PostgresProviderStore
 from services.llm_gateway.adapters.usage import PostgresUsageReports
 from services.llm_gateway.bootstrap import Built, build
-from services.llm_gateway.settings import CallSettings, read_providers
+from services.llm_gateway.provider_settings import read_providers
+from services.llm_gateway.settings import CallSettings
 
 KEY = Ed25519PrivateKey.generate()
 SIGNER = Signer(KEY, "test")
 VERIFIER = Verifier({"test": KEY.public_key()})
+SEALER = Sealer([bytes(range(32))])
 STEP, AGENT = f"step-{UUID(int=4)}", f"agent-{UUID(int=5)}"
 
 
@@ -40,6 +45,7 @@ class Gateway:
     chat: Any
     models: Any
     spending: Any
+    providers: Any
     pool: asyncpg.Pool
     built: Built
     address: str
@@ -90,29 +96,45 @@ def generation(handle: str, text: str = "hello", **fields: Any) -> chat_service_
     )
 
 
+def call_context(organization_id: UUID) -> CallContext:
+    """Who calls, unsigned."""
+    return CallContext(organization_id, UUID(int=2), "run", ("llm_gateway",), run_id=UUID(int=3))
+
+
 @asynccontextmanager
-async def gateway_service(url: str, folder: Path, environment: Mapping[str, str]) -> AsyncIterator[Gateway]:
-    """A gateway on a migrated database with the providers that `environment` configures."""
+async def gateway_service(
+    url: str,
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    sealer: Sealer = SEALER,
+    counter: StatementCounter | None = None,
+    organization_id: UUID | None = None,
+) -> AsyncIterator[Gateway]:
+    """A gateway on a migrated database with the providers that `environment` configures, for a tenant of its own."""
     env = Env({"OPENAI_API_KEY": "sk-openai", "ANTHROPIC_API_KEY": "sk-ant", **environment})
     address = f"unix://{folder}/g.sock"
-    async with await open_pool(url, size=2) as pool:
+    async with await open_pool(url, size=2, counter=counter) as pool:
         built = build(
             listen=address,
             verifier=VERIFIER,
             store=PostgresUsageStore(pool),
             reports=PostgresUsageReports(pool),
             budgets=PostgresBudgets(pool),
+            provider_store=PostgresProviderStore(pool),
+            sealer=sealer,
             configs=list(read_providers(env)),
             settings=CallSettings.read(env),
         )
         await built.server.start()
-        caller = SIGNER.signed(CallContext(uuid4(), UUID(int=2), "run", ("llm_gateway",), run_id=UUID(int=3)))
+        caller = SIGNER.signed(call_context(organization_id or uuid4()))
         async with make_channel(address) as channel:
             with use_context(caller):
                 yield Gateway(
                     ChatServiceStub(channel),
                     ModelServiceStub(channel),
                     UsageServiceStub(channel),
+                    ProviderServiceStub(channel),
                     pool,
                     built,
                     address,

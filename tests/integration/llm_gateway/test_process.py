@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import signal
 import subprocess
 import sys
@@ -48,6 +49,7 @@ def environment(url: str, folder: Path, **more: str) -> dict[str, str]:
         "LOCI_LISTEN": f"unix://{folder}/p.sock",
         "LOCI_LLM_GATEWAY_DATABASE_URL": url,
         "LOCI_CONTEXT_PUBLIC_KEYS": public_keys_of(PRIVATE_KEY),
+        "LOCI_ENCRYPTION_KEY": base64.b64encode(bytes(32)).decode(),
         **more,
     }
 
@@ -57,7 +59,9 @@ def environment(url: str, folder: Path, **more: str) -> dict[str, str]:
     [
         ({"LOCI_LISTEN": ""}, "LOCI_LISTEN is not set"),
         ({"LOCI_CONTEXT_PUBLIC_KEYS": "{}"}, "LOCI_CONTEXT_PUBLIC_KEYS"),
-        ({"LOCI_MODEL_WINDOWS": "many"}, "LOCI_MODEL_WINDOWS is 'many'"),
+        ({"LOCI_ENCRYPTION_KEY": ""}, "LOCI_ENCRYPTION_KEY is not set"),
+        ({"LOCI_MODEL_WINDOWS": "many"}, "LOCI_MODEL_WINDOWS is not JSON"),
+        ({"LOCI_PROVIDERS": "many"}, "LOCI_PROVIDERS is wrong: it is not a JSON list"),
         ({"OPENAI_BASE_URL": "localhost"}, "OPENAI_BASE_URL is 'localhost'"),
         ({"LOCI_LLM_STALL_SECONDS": "0"}, "LOCI_LLM_STALL_SECONDS"),
     ],

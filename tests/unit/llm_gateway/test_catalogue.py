@@ -3,20 +3,28 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from services.llm_gateway import catalogue as module
+from services.common.sealing import Sealer
 from services.llm_gateway.catalogue import Catalogue
+from services.llm_gateway.chat import Embeddings
+from services.llm_gateway.configured import Maker, Patience
+from services.llm_gateway.credentials import Vault
 from services.llm_gateway.errors import LlmConnection, ModelNotFound, ModelWindowUnknown
 from services.llm_gateway.known_models import known
-from services.llm_gateway.provider import ListedModel, ValueSource
+from services.llm_gateway.models import listings as module
+from services.llm_gateway.models.overrides import OperatorOverrides, Override
+from services.llm_gateway.provider import EmbeddingModel, ListedModel, ModelKind, Price, ValueSource
 from services.llm_gateway.provider_types import base_url
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import Providers
+from services.llm_gateway.tenants import TenantProviders
 from tests.unit.llm_gateway.builders import config
+from tests.unit.llm_gateway.provider_memory import ProviderMemory
 
 ORG = UUID(int=1)
 
@@ -27,7 +35,7 @@ class Endpoint:
     def __init__(self, *models: ListedModel) -> None:
         self.models: Sequence[ListedModel] = models
         self.hangs = self.fails = False
-        self.asked = 0
+        self.asked = self.embedded = 0
 
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:
         self.asked += 1
@@ -36,6 +44,10 @@ class Endpoint:
         if self.fails:
             raise LlmConnection("away")
         return self.models
+
+    async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
+        self.embedded += 1
+        return Embeddings([[0.5] * 7 for _ in texts])
 
 
 class Fixed(Providers):
@@ -49,14 +61,23 @@ class Fixed(Providers):
         return self._endpoint
 
 
-def catalogue(endpoint: Endpoint, *, windows: dict[str, int] | None = None, is_vendor: bool = False) -> Catalogue:
-    configs = [config("openai", "http://host/v1", is_vendor=is_vendor)]
-    return Catalogue(Fixed(endpoint), configs, windows or {}, timeout=0.1)
+def catalogue(endpoint: Endpoint, *, is_vendor: bool = False, name: str = "openai", **overrides: Override) -> Catalogue:
+    """One provider of the operator's; `overrides` by the models' names."""
+    configs = [replace(config("openai", "http://host/v1", is_vendor=is_vendor), name=name)]
+    providers, store = Fixed(endpoint), ProviderMemory()
+    vault = Vault(Sealer([bytes(32)]))
+    maker = Maker(providers, store, vault, patience=Patience(listing=0.1), allow_private=True)
+    said = OperatorOverrides({f"{name}/{model}": one for model, one in overrides.items()})
+    return Catalogue(providers, maker.operators(configs, said), TenantProviders(store, maker, providers))
+
+
+def window(tokens: int) -> Override:
+    return Override(context_window=tokens)
 
 
 async def test_a_window_comes_from_override_endpoint_or_table_and_says_which() -> None:
     endpoint = Endpoint(ListedModel("gpt-4o-mini"), ListedModel("llama", 8_192), ListedModel("mystery"))
-    models = catalogue(endpoint, windows={"openai/mine": 4_096, "openai/llama": 2_048})
+    models = catalogue(endpoint, mine=window(4_096), llama=window(2_048))
     listed, unreachable = await models.chat_models(ORG)
     assert [(model.handle, model.context_window, model.context_window_source) for model in listed] == [
         ("openai/gpt-4o-mini", 128_000, ValueSource.TABLE),
@@ -126,7 +147,7 @@ async def test_nobody_waits_for_an_endpoint_that_hangs() -> None:
 async def test_an_endpoint_that_fails_is_named_and_overrides_still_hold() -> None:
     endpoint = Endpoint()
     endpoint.fails = True
-    models = catalogue(endpoint, windows={"openai/mine": 9_000})
+    models = catalogue(endpoint, mine=window(9_000))
     listed, unreachable = await models.chat_models(ORG, ["openai"])
     assert [model.handle for model in listed] == ["openai/mine"]
     assert unreachable == ["openai"]
@@ -138,6 +159,63 @@ async def test_embeddings() -> None:
     models = catalogue(Endpoint(ListedModel("text-embedding-3-small"), ListedModel("gpt-4o")))
     assert [model.handle for model in await models.embedding_models(ORG)] == ["openai/text-embedding-3-small"]
     assert (await models.embedding_model(ORG, "openai/text-embedding-3-small")).model.dimensions == 1536
+
+
+async def test_embedding_models_are_what_endpoint_table_or_override_name() -> None:
+    endpoint = Endpoint(
+        ListedModel("said", dimensions=12),
+        ListedModel("kind", kind=ModelKind.EMBEDDING),
+        ListedModel("unknown"),
+        ListedModel("chat", 8_192, kind=ModelKind.CHAT),
+    )
+    models = catalogue(endpoint, name="mine", declared=Override(dimensions=5, batch_size=3))
+    listed = {model.name: (model.dimensions, model.batch_size) for model in await models.embedding_models(ORG)}
+    assert listed == {"said": (12, 64), "declared": (5, 3)}
+    # What nobody says is measured, once.
+    for name in ("kind", "unknown", "kind"):
+        found = (await models.embedding_model(ORG, f"mine/{name}")).model
+        assert (found.dimensions, found.dimensions_source) == (7, ValueSource.ENDPOINT)
+    assert endpoint.embedded == 2
+    assert [model.name for model in await models.embedding_models(ORG)] == ["declared", "kind", "said", "unknown"]
+    for name in ("chat", "nowhere"):
+        with pytest.raises(ModelNotFound, match=r"no embedding model.*LOCI_MODELS="):
+            await models.embedding_model(ORG, f"mine/{name}")
+
+
+async def test_models_of_other_kinds_are_no_chat_models() -> None:
+    kinds = (ListedModel("whisper", 1, kind=ModelKind.OTHER), ListedModel("embeds", 1, kind=ModelKind.EMBEDDING))
+    models = catalogue(Endpoint(*kinds), name="mine")
+    assert await models.chat_models(ORG) == ([], [])
+    with pytest.raises(ModelNotFound, match="mine/whisper is not a chat model"):
+        await models.chat_model(ORG, "mine/whisper")
+
+
+async def test_the_references_name_of_openai_is_taken_and_never_shown() -> None:
+    models = catalogue(Endpoint(ListedModel("gpt-4o"), ListedModel("text-embedding-3-small")))
+    assert (await models.chat_model(ORG, "openai-proxy/gpt-4o")).handle == "openai/gpt-4o"
+    assert (await models.callable_model(ORG, "openai-proxy/gpt-4o")).model.handle == "openai/gpt-4o"
+    embedding = await models.embedding_model(ORG, "openai-proxy/text-embedding-3-small")
+    assert embedding.model.handle == "openai/text-embedding-3-small"
+    listed, _ = await models.chat_models(ORG)
+    assert [model.handle for model in listed] == ["openai/gpt-4o"]
+
+
+async def test_a_deployment_is_known_by_its_base_model_and_priced_by_what_is_said() -> None:
+    price = Price(5, 6)
+    endpoint = Endpoint(
+        ListedModel("dep", base_model="gpt-4o-mini", price=price),
+        ListedModel("other", 9_000, 100_000, capabilities={"tools": False}),
+    )
+    models = catalogue(endpoint, mine=Override(base_model="o3"))
+    deployed = await models.chat_model(ORG, "openai/dep")
+    assert (deployed.context_window, deployed.context_window_source) == (128_000, ValueSource.TABLE)
+    assert deployed.price == replace(price, source=ValueSource.ENDPOINT)
+    assert deployed.capabilities_source is ValueSource.TABLE
+    other = await models.chat_model(ORG, "openai/other")
+    assert (other.max_output_tokens, other.max_output_tokens_source) == (9_000, ValueSource.ENDPOINT)
+    assert (other.capabilities.tools, other.capabilities.vision) == (False, True)
+    assert other.capabilities_source is ValueSource.ENDPOINT
+    assert (await models.chat_model(ORG, "openai/mine")).context_window == 200_000
 
 
 @pytest.mark.parametrize(
@@ -160,6 +238,12 @@ async def test_embeddings() -> None:
         ("anthropic", "claude-opus-4-8", 1_000_000),
         ("anthropic", "claude-sonnet-5-5", 1_000_000),
         ("loci", "demo", None),
+        ("openrouter", "anthropic/claude-sonnet-4.5", 200_000),
+        ("together", "openai/gpt-4.1-mini", 1_047_576),
+        ("openrouter", "openai/gpt-4o-audio-preview", None),
+        ("bedrock", "us.anthropic.claude-haiku-4-5-20251001-v1:0", 200_000),
+        ("azure", "gpt-4o", 128_000),
+        ("together", "nobody/gpt-4o", None),
     ],
 )
 def test_the_table(provider: str, name: str, window: int | None) -> None:
