@@ -27,7 +27,10 @@ OLLAMA = frozenset(
 # Of a model whose prompt is rendered here and whose reply is read as text.
 COMPLETIONS = frozenset({"top_p", "top_k", "min_p", "seed", "stop", "frequency_penalty", "presence_penalty"})
 SGLANG = COMPLETIONS | {"tool_call_parser", "reasoning_parser"}
-_ANYBODYS = _COMMON | OPENAI | ANTHROPIC | OLLAMA | SGLANG | {"thinking_config", "response_schema"}
+GOOGLE = frozenset(
+    {"thinking_config", "response_schema", "safety_settings", "top_p", "top_k", "seed", "stop_sequences", "stop"}
+)
+_ANYBODYS = _COMMON | OPENAI | ANTHROPIC | OLLAMA | SGLANG | GOOGLE
 
 
 def checked(settings: Mapping[str, Any], own: frozenset[str], handle: str) -> dict[str, Any]:

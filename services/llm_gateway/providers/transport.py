@@ -233,7 +233,9 @@ class Transport:
         return self._refused(response.status_code, body, response.headers, handle)
 
     def _refused(self, status: int, body: Any, headers: Mapping[str, str], handle: str) -> LlmError:
-        refusal = replace(self._read_refusal(status, body), retry_after=retry_after(headers))
+        refusal, wait = self._read_refusal(status, body), retry_after(headers)
+        if wait is not None:
+            refusal = replace(refusal, retry_after=wait)
         return error_of(self._caller, refusal, handle)
 
     async def _check_is_stream(
