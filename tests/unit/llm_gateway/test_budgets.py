@@ -54,7 +54,8 @@ def test_what_a_budget_refuses(budget: Budget, spent: Spent, wanted: Spent, pric
         refuse_beyond([budget], {DAY: spent}, wanted, priced=priced, handle="a/b", now=NOW)
 
     if limit is None:
-        return ask()
+        ask()
+        return
     with pytest.raises(LlmBudgetExhausted, match="begins anew at 2027-01-01T00:00:00Z") as caught:
         ask()
     said = caught.value.metadata
@@ -79,15 +80,25 @@ def test_the_operators() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[", "[]", '{"week": {"usd": 1}}', '{"day": {}}', '{"day": 5}', '{"day": {"usd": "5"}}', '{"day": {"usd": true}}']
-    + ['{"day": {"requests": 1.5}}', '{"day": {"requests": 0}}', '{"day": {"euro": 1}}'],
+    [
+        "[",
+        "[]",
+        '{"week": {"usd": 1}}',
+        '{"day": {}}',
+        '{"day": 5}',
+        '{"day": {"usd": "5"}}',
+        '{"day": {"usd": true}}',
+        '{"day": {"requests": 1.5}}',
+        '{"day": {"requests": 0}}',
+        '{"day": {"euro": 1}}',
+    ],
 )
 def test_wrong_budgets_are_one_clear_line(text: str) -> None:
-    with pytest.raises(SettingsError, match="LOCI_BUDGETS is .* for example"):
+    with pytest.raises(SettingsError, match=r"LOCI_BUDGETS is .* for example"):
         Limits.read(Env({"LOCI_BUDGETS": text}))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": ["b/c"]}', '{"a/b": "c/d"}', '{"a/b": []}', '{"a/b": [1]}'])
 def test_wrong_fallbacks_are_one_clear_line(text: str) -> None:
-    with pytest.raises(SettingsError, match="LOCI_FALLBACKS is .* for example"):
+    with pytest.raises(SettingsError, match=r"LOCI_FALLBACKS is .* for example"):
         Limits.read(Env({"LOCI_FALLBACKS": text}))

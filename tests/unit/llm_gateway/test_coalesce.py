@@ -19,7 +19,7 @@ from services.llm_gateway.chat import (
     ToolCallDelta,
     Usage,
 )
-from services.llm_gateway.coalesce import coalesced, joined
+from services.llm_gateway.coalesce import MOST_WAITING, coalesced, joined
 from services.llm_gateway.errors import LlmServerError
 
 END = Completed(Generation(Message(Role.ASSISTANT, []), FinishReason.STOP, Usage(1, 1)))
@@ -113,3 +113,36 @@ async def test_a_slow_reader_gets_fewer_longer_deltas() -> None:
         await asyncio.sleep(0.01)
     assert len(received) < 20
     assert "".join(event.text for event in received if isinstance(event, TextDelta)) == "0123456789" * 200
+
+
+async def test_a_reader_that_stops_makes_a_stream_hold_no_more_than_the_bound() -> None:
+    made = 0
+
+    async def source() -> AsyncGenerator[Event, None]:
+        nonlocal made
+        for _ in range(3 * MOST_WAITING):
+            made += 1
+            yield TextDelta(0, "a")
+        yield END
+
+    async with aclosing(coalesced(source(), 0.0)) as events:
+        received = [await anext(events)]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        # The source is not asked for more until somebody reads.
+        assert made <= 1 + MOST_WAITING
+        received += [event async for event in events]
+    assert made == 3 * MOST_WAITING
+    assert sum(len(event.text) for event in received if isinstance(event, TextDelta)) == made
+    assert received[-1] is END
+
+
+async def test_the_end_is_not_held_back() -> None:
+    async def source() -> AsyncGenerator[Event, None]:
+        yield TextDelta(0, "a")
+        await asyncio.sleep(0.01)
+        yield TextDelta(0, "b")
+        yield END
+
+    async with asyncio.timeout(1):
+        assert [event async for event in coalesced(source(), 60)] == [TextDelta(0, "a"), TextDelta(0, "b"), END]
