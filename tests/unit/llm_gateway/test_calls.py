@@ -81,7 +81,8 @@ class Fake:
             self.closed += 1
 
     async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
-        return self.script[0]
+        counted: int | None = self.script[0]
+        return counted
 
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
         if "bad" in texts:
@@ -184,8 +185,8 @@ async def test_a_fallback_answers_and_says_so(stream: bool) -> None:
 
 
 async def test_the_operators_fallbacks_are_for_requests_without_any() -> None:
-    fakes = {"openai": Fake(replied(Text("hi"))), "anthropic": Fake(LlmAuthentication("key"))}
-    world = World(fallbacks={BAD: [GOOD]}, **fakes)
+    good, bad = Fake(replied(Text("hi"))), Fake(LlmAuthentication("key"))
+    world = World(fallbacks={BAD: [GOOD]}, openai=good, anthropic=bad)
     assert (await world.calls.generate(request(user("hi"), handle=BAD), ANN, None)).handle == GOOD
 
 

@@ -151,10 +151,10 @@ async def test_one_that_hangs_does_not_delay_another() -> None:
 async def test_nothing_that_is_asked_of_nobody_is_an_answer(endpoint: Endpoint) -> None:
     await fail(endpoint, LlmServerError("down"), 4)
 
-    async def none() -> None:
+    async def nobody() -> int | None:
         return None
 
-    assert await endpoint.asking(errand(), none)() is None
+    assert await endpoint.asking(errand(), nobody)() is None
     await fail(endpoint, LlmServerError("down"), 1)
     assert endpoint.breaker.is_open
 

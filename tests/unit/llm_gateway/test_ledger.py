@@ -78,8 +78,9 @@ class World:
         self.ledger.add(self.row(tenant))
 
     def row(self, tenant: UUID = ANN) -> UsageRow:
-        counts: tuple[Any, ...] = (7, 3, None, None, None, False, "b", 5)
-        return UsageRow(tenant, uuid4(), "chat", "a/b", None, None, None, *counts, self.now)
+        return UsageRow(
+            tenant, uuid4(), "chat", "a/b", None, None, None, 7, 3, None, None, None, False, "b", 5, self.now
+        )
 
     async def goes(self, times: int, tenant: UUID = ANN) -> int:
         """How many of so many calls at the same time go through."""

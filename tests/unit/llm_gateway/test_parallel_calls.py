@@ -65,7 +65,8 @@ PART = st.sampled_from([Text("t"), Reasoning("r"), A, B])
 @given(st.lists(PART, max_size=8), st.booleans())
 def test_deltas_are_those_of_the_message_that_is_left(parts: list[Part], hidden: bool) -> None:
     if hidden:
-        parts = [one for part in parts for one in ([HIDDEN, part] if isinstance(part, ToolCall) else [part])]
+        pairs: list[list[Part]] = [[HIDDEN, part] if isinstance(part, ToolCall) else [part] for part in parts]
+        parts = sum(pairs, [])
     made = Generation(Message(Role.ASSISTANT, parts), FinishReason.TOOL_CALLS, Usage(9, 99))
     only = FirstCallOnly()
     passed = [one for event in [*deltas(parts), Completed(made)] if (one := only.passed(event)) is not None]
