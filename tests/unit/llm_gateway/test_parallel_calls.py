@@ -1,6 +1,7 @@
 """One call where a provider made several."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -66,7 +67,7 @@ PART = st.sampled_from([Text("t"), Reasoning("r"), A, B])
 def test_deltas_are_those_of_the_message_that_is_left(parts: list[Part], hidden: bool) -> None:
     if hidden:
         pairs: list[list[Part]] = [[HIDDEN, part] if isinstance(part, ToolCall) else [part] for part in parts]
-        parts = sum(pairs, [])
+        parts = list(chain.from_iterable(pairs))
     made = Generation(Message(Role.ASSISTANT, parts), FinishReason.TOOL_CALLS, Usage(9, 99))
     only = FirstCallOnly()
     passed = [one for event in [*deltas(parts), Completed(made)] if (one := only.passed(event)) is not None]
