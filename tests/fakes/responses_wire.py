@@ -102,7 +102,7 @@ class Made:
         thoughts += [("", reply.redacted)] if reply.redacted else []
         for place, (text, encrypted) in enumerate(thoughts):
             summary = [{"type": "summary_text", "text": part} for part in text.split("\n\n") if part]
-            item = {"id": f"rs_fake{self.number}_{place}", "type": "reasoning", "summary": summary}
+            item = {"id": f"rs_fake{place}", "type": "reasoning", "summary": summary}
             yield {**item, **({"encrypted_content": encrypted} if hidden else {})}
         if content := list(self._content()):
             id = f"msg_fake{self.number}"

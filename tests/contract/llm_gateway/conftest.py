@@ -63,7 +63,7 @@ class World:
     def ask(self, *messages: Message | str, **options: Any) -> ChatRequest:
         """A request to this world's model."""
         made = [user(message) if isinstance(message, str) else message for message in messages]
-        return request(*made, handle=self.model.handle, **options)
+        return request(*made, handle=self.model.handle, **{**self.spec.asks, **options})
 
     async def events(self, asked: ChatRequest, *, stream: bool = True) -> list[Event]:
         """All events of a call."""

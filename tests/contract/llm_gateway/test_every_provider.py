@@ -35,7 +35,7 @@ async def test_text(world: World) -> None:
     assert reply.usage.prompt_tokens > 0
     assert reply.usage.completion_tokens > 0
     assert bool(reply.provider_response_id) is world.carries("response_id")
-    assert reply.provider_model == world.model.name
+    assert reply.provider_model == (world.model.base_model or world.model.name)
 
 
 async def test_streamed_text_is_the_whole_text_in_pieces(world: World) -> None:

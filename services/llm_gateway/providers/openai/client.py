@@ -181,6 +181,8 @@ class OpenAIProvider:
             await self._responses.close()
         if "_transport" in vars(self):
             await self._transport.close()
+        if "_http" in vars(self):
+            await self._http.aclose()
 
 
 def _status_of(error: Any) -> int:

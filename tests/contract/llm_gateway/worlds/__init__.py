@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from services.llm_gateway.chat import Usage
+from services.llm_gateway.chat import Part, Reasoning, Usage
 from services.llm_gateway.provider import ChatModel, Provider
 from services.llm_gateway.providers.config import ProviderConfig
 from tests.fakes.server import FakeServer
@@ -31,8 +31,16 @@ class WorldSpec:
     options: Mapping[str, object] = field(default_factory=dict)
     # Whose request fields are sent: openai, anthropic, or "" for a dialect with tests of its own.
     dialect: str = ""
-    # How streams are cut into events: sse or ndjson.
+    # The header by which the endpoint knows the caller.
+    credential: tuple[str, str] = ("authorization", "Bearer sk-test")
+    # What comes of the thoughts of Reply(reasoning="two and two"), where it carries no signatures of thoughts.
+    thoughts: tuple[Part, ...] = (Reasoning("two and two"),)
+    # How streams are cut into events: sse, ndjson or websocket.
     framing: str = "sse"
+    # Fields of every request, by which this world is called as it is meant to be.
+    asks: Mapping[str, Any] = field(default_factory=dict)
+    # How often a call that breaks off is made anew before the caller hears of it.
+    tries: int = 1
     # Where chats go: the ends of the paths; () where they are all that is sent.
     chat_paths: tuple[str, ...] = ()
     # Its word for a reply that was cut off at the limit.
@@ -45,6 +53,8 @@ class WorldSpec:
     embedding: tuple[str, int] = ("text-embedding-3-small", 1536)
     # Where in a request's body the schema of the reply stands.
     schema_in: Callable[[Any], Any] = lambda sent: sent["response_format"]["json_schema"]["schema"]
+    # What becomes of that schema on its way, where the wire takes less than all of JSON Schema.
+    as_sent: Callable[[Any], Any] = lambda schema: schema
     # Of the model that is asked, beside its handle.
     window: int | None = None
     reasons: bool = False
