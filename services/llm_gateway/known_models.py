@@ -1,6 +1,7 @@
 """What is known of a model without asking its endpoint: the tables, by provider type. Pure.
 
-Rows are found by the longest name that the model's name equals or continues after "-" (dates, "preview"), ":" or "@".
+Rows are found by the longest name that the model's name equals or continues after "-" (dates, "preview"), ":" or "@";
+a number of one or two digits does not continue a name, since that is another version (claude-fable-5-2).
 A provider that serves other vendors' models has no rows for those: they are looked up in the table of their vendor, by
 `anthropic/claude-...` (OpenRouter, Together), `us.anthropic.claude-...` (Bedrock), or the base model of a deployment.
 What they cost there is not what they cost at their vendor's, so prices are left out.
@@ -11,12 +12,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from services.llm_gateway.provider import Capabilities
-from services.llm_gateway.tables import anthropic, openai
+from services.llm_gateway.tables import anthropic, bedrock, google, minimax, openai
 from services.llm_gateway.tables.rows import Known, KnownEmbedding
 
-_TABLES: Mapping[str, Mapping[str, Known]] = {"openai": openai.MODELS, "anthropic": anthropic.MODELS}
+_TABLES: Mapping[str, Mapping[str, Known]] = {
+    "openai": openai.MODELS,
+    "anthropic": anthropic.MODELS,
+    "bedrock": bedrock.MODELS,
+    "minimax": minimax.MODELS,
+    "google_ai": google.MODELS,
+}
 _HASH = {"hash": KnownEmbedding(384, 2_048)}
-EMBEDDINGS: Mapping[str, Mapping[str, KnownEmbedding]] = {"loci": _HASH, "openai": openai.EMBEDDINGS}
+EMBEDDINGS: Mapping[str, Mapping[str, KnownEmbedding]] = {
+    "loci": _HASH,
+    "bedrock": bedrock.EMBEDDINGS,
+    "openai": openai.EMBEDDINGS,
+    "google_ai": google.EMBEDDINGS,
+    "google_vertex": google.VERTEX_EMBEDDINGS,
+}
 # What is assumed of a model that is in no table: whoever serves it says no only when asked.
 UNLISTED = Capabilities(vision=True)
 # Whose models a type serves under their own names.
@@ -45,6 +58,9 @@ _VENDORS: Mapping[str, str] = {
 
 _DOTTED = re.compile(rf"(?:[a-z-]+\.)?({'|'.join(_VENDORS)})\.(.+)")
 
+# What may be behind a row's name in a model's.
+_CONTINUED = re.compile(r"$|[:@]|-(?!\d{1,2}(?![\da-z]))")
+
 
 def known(provider_type: str, name: str, base_model: str = "") -> Known | None:
     """The row for a model, or None. Models that are not for chat have none."""
@@ -68,7 +84,7 @@ def _names(provider_type: str, name: str, base_model: str) -> Iterator[tuple[str
     """Tables to look into, and the name to look for."""
     given = (base_model, name) if base_model else (name,)
     for text in given:
-        yield provider_type, text
+        yield provider_type, bedrock.base_name(text) if provider_type == "bedrock" else text
     for text in given:
         if found := _of_vendor(text):
             yield found
@@ -96,5 +112,7 @@ def _of_vendor(text: str) -> tuple[str, str] | None:
 def _row(table: Mapping[str, Known], name: str) -> Known | None:
     if name.startswith("ft:"):  # a fine-tuned model is named ft:<base>:<organisation>:...
         name = name.split(":")[1]
-    rows = [row for row in table if name == row or (name.startswith(row) and name[len(row)] in "-:@")]
+    # Others write the names of vendors in small letters.
+    lowered = name.lower()
+    rows = [row for row in table if lowered.startswith(row.lower()) and _CONTINUED.match(lowered[len(row) :])]
     return table[max(rows, key=len)] if rows else None

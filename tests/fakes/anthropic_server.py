@@ -10,28 +10,26 @@ histories whose tool uses and results do not match, empty text. It caches prompt
 marked is counted as written the first time and as read after that.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from tests.fakes import anthropic_wire as wire
+from tests.fakes.anthropic_rules import blocks_of, cacheable, complain, signature_for
 from tests.fakes.http import Request
 from tests.fakes.script import DEFAULT_REPLY, Reply, Seen, Usage
 from tests.fakes.server import FakeServer, Planned, serve_forever
 
 CHAT_MODELS = (
+    "claude-fable-5-1",
     "claude-opus-5-5",
     "claude-sonnet-5-5",
     "claude-haiku-5-5",
     "claude-sonnet-4-6",
     "claude-haiku-4-5",
 )
-PARAMETERS = frozenset(
-    {"model", "messages", "max_tokens", "system", "tools", "tool_choice", "stream", "stop_sequences"}
-    | {"metadata", "thinking", "output_config", "cache_control", "service_tier", "container"}
-)
-SAMPLING = ("temperature", "top_p", "top_k")
 
 
 class AnthropicServer(FakeServer):
@@ -62,17 +60,21 @@ class AnthropicServer(FakeServer):
             return DEFAULT_REPLY, wire.error("bad_request", "anthropic-version: header is required")
         match request.method, request.path:
             case "POST", "/v1/messages/count_tokens":
-                return self._count_only(body, headers["anthropic-version"])
+                return self._count_only(body, headers)
             case "POST", "/v1/messages":
-                return self._message(body, headers["anthropic-version"])
+                return self._message(body, headers)
             case "GET", "/v1/models":
                 reply = self.script.choose(Seen("", "", "", 0, False, (), {}, "models"))
                 return reply, _fault(reply) or wire.models(self.chat_models, self.limits, request.query)
             case _:
                 return DEFAULT_REPLY, wire.error("model_not_found", "Not found")
 
-    def _message(self, body: Any, version: str) -> tuple[Reply, Planned]:
-        if (complaint := complain(body, version)) is not None:
+    def complaint(self, body: Any, headers: Mapping[str, str]) -> str | None:
+        """What is wrong with a request, or None."""
+        return complain(body, headers["anthropic-version"], headers.get("anthropic-beta", ""))
+
+    def _message(self, body: Any, headers: Mapping[str, str]) -> tuple[Reply, Planned]:
+        if (complaint := self.complaint(body, headers)) is not None:
             return DEFAULT_REPLY, wire.error("bad_request", complaint)
         if body["model"] not in self.chat_models:
             return DEFAULT_REPLY, wire.error("model_not_found", f"model: {body['model']}")
@@ -81,15 +83,17 @@ class AnthropicServer(FakeServer):
             return DEFAULT_REPLY, wire.error("bad_request", message)
         seen = look(body)
         reply = self.script.choose(seen)
+        reply = replace(reply, signature=signature_for(body, reply.signature))
         self._count += 1
         usage = reply.usage or self._count_tokens(body, reply)
         return reply, _fault(reply) or wire.message(reply, seen, self._count, usage)
 
-    def _count_only(self, body: Any, version: str) -> tuple[Reply, Planned]:
+    def _count_only(self, body: Any, headers: Mapping[str, str]) -> tuple[Reply, Planned]:
         """Counting takes what a message takes, without what says how to reply."""
         if isinstance(body, dict) and (unknown := body.keys() & {"max_tokens", "stream", "metadata"}):
             return DEFAULT_REPLY, wire.error("bad_request", f"{min(unknown)}: Extra inputs are not permitted")
-        complaint = complain({**body, "max_tokens": 1} if isinstance(body, dict) else body, version)
+        whole = {**body, "max_tokens": self.limits[1]} if isinstance(body, dict) else body
+        complaint = self.complaint(whole, headers)
         if complaint is not None:
             return DEFAULT_REPLY, wire.error("bad_request", complaint)
         reply = self.script.choose(Seen(body["model"], "", "", 0, False, (), body, "count"))
@@ -101,7 +105,7 @@ class AnthropicServer(FakeServer):
         """A rough count, with the part before the last cache marker counted as cached."""
         total = max(1, len(orjson.dumps(body["messages"])) // 4)
         output = max(1, len(reply.text) // 4 + 8 * len(reply.calls))
-        marked = [block for block in _cacheable(body) if block.get("cache_control")]
+        marked = [block for block in cacheable(body) if block.get("cache_control")]
         if not marked:
             return Usage(total, output)
         prefix = orjson.dumps([body.get("tools"), body.get("system")])
@@ -146,12 +150,6 @@ def look(body: Mapping[str, Any]) -> Seen:
     )
 
 
-def blocks_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A message's content as blocks."""
-    content = message["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-
-
 def text_of(source: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
     """The text of a message, or of tool results."""
     blocks = blocks_of(source) if isinstance(source, Mapping) else source
@@ -161,55 +159,6 @@ def text_of(source: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
 
 def _of_type(message: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
     return [block for block in blocks_of(message) if block["type"] == kind]
-
-
-def _cacheable(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    system = body.get("system")
-    yield from body.get("tools", ())
-    yield from system if isinstance(system, list) else ()
-    for message in body["messages"]:
-        yield from blocks_of(message)
-
-
-def complain(body: Any, version: str) -> str | None:
-    """What the vendor would refuse in a Messages request, or None."""
-    if not isinstance(body, dict):
-        return "The request body is not valid JSON"
-    for name in ("model", "messages", "max_tokens"):
-        if name not in body:
-            return f"{name}: Field required"
-    allowed = PARAMETERS.union(SAMPLING if version < "2026-10-21" else ())
-    if unknown := set(body) - allowed:
-        return f"{min(unknown)}: Extra inputs are not permitted"
-    if not body["messages"]:
-        return "messages: at least one message is required"
-    forced = (body.get("tool_choice") or {}).get("type") in ("any", "tool")
-    if forced and (body.get("thinking") or {}).get("type") in ("enabled", "adaptive"):
-        return "Thinking may not be enabled when tool_choice forces tool use."
-    if sum(1 for block in _cacheable(body) if block.get("cache_control")) > 4:
-        return "A maximum of 4 blocks with cache_control may be provided."
-    return _complain_of_history(body["messages"])
-
-
-def _complain_of_history(messages: list[dict[str, Any]]) -> str | None:
-    if messages[0]["role"] != "user":
-        return 'messages: first message must use the "user" role'
-    uses: set[str] = set()
-    for index, message in enumerate(messages):
-        if message["role"] not in ("user", "assistant"):
-            return f"messages.{index}.role: Input should be 'user' or 'assistant'"
-        blocks = blocks_of(message)
-        if any(block["type"] == "text" and not block["text"] for block in blocks):
-            return f"messages.{index}: text content blocks must be non-empty"
-        results = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
-        if uses - results:
-            return f"messages.{index}: `tool_use` ids without `tool_result` blocks: {sorted(uses - results)}"
-        if results - uses:
-            return f"messages.{index}: unexpected `tool_use_id` in results: {sorted(results - uses)}"
-        if results and any(block["type"] != "tool_result" for block in blocks[: len(results)]):
-            return f"messages.{index}: `tool_result` blocks must come first"
-        uses = {block["id"] for block in blocks if block["type"] == "tool_use"}
-    return f"`tool_use` ids without `tool_result`: {sorted(uses)}" if uses else None
 
 
 if __name__ == "__main__":

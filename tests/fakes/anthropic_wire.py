@@ -130,6 +130,17 @@ def _emptied(block: Mapping[str, Any]) -> dict[str, Any]:
     return {key: empty.get(key, value) for key, value in block.items()}
 
 
+def _capabilities(name: str) -> dict[str, Any]:
+    """What a model can do, as far as it is asked for; the vendor says more."""
+    adaptive = not name.endswith("4-5")
+    types = {"adaptive": adaptive, "enabled": not adaptive, "disabled": "haiku" in name}
+    return {
+        "image_input": {"supported": True},
+        "structured_outputs": {"supported": True},
+        "thinking": {"supported": True, "types": {kind: {"supported": yes} for kind, yes in types.items()}},
+    }
+
+
 def models(names: Sequence[str], limits: tuple[int, int], query: Mapping[str, str]) -> Planned:
     """The answer to GET /v1/models: one page of `limit` after `after_id`, each with its window and output
     limit.
@@ -145,7 +156,7 @@ def models(names: Sequence[str], limits: tuple[int, int], query: Mapping[str, st
             "lifecycle": "active",
             "max_input_tokens": limits[0],
             "max_tokens": limits[1],
-            "capabilities": None,
+            "capabilities": _capabilities(name),
         }
         for name in page
     ]

@@ -6,8 +6,11 @@ the name of its dialect: "google:<theirs>". One without a name is Anthropic's: t
 
 ANTHROPIC = "anthropic"
 AZURE = "azure"
+# Models there that are not Anthropic's; those are, wherever they run.
+BEDROCK = "bedrock"
+MINIMAX = "minimax"
 OPENAI = "openai"
-_KNOWN = (ANTHROPIC, AZURE, "google", OPENAI, "openrouter")
+_KNOWN = (ANTHROPIC, AZURE, BEDROCK, "google", MINIMAX, OPENAI, "openrouter")
 
 
 def sealed_by(origin: str, value: str) -> str:

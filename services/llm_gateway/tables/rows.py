@@ -7,10 +7,11 @@ from services.llm_gateway.provider import Capabilities, Price
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Window and most output of one reply, in tokens, what the model can do, and what it costs."""
+    """Window and most output of one reply, in tokens, what the model can do, and what it costs. None: nobody says.
+    """
 
     context_window: int
-    max_output_tokens: int
+    max_output_tokens: int | None
     capabilities: Capabilities
     price: Price | None = None
 

@@ -27,10 +27,11 @@ from services.llm_gateway.chat import (
 from services.llm_gateway.providers.anthropic.replies import Reader
 from services.llm_gateway.providers.anthropic.translate import REPLY_TOOL, body_of
 from services.llm_gateway.providers.assembly import Assembly
-from tests.fakes.anthropic_server import complain
+from tests.fakes.anthropic_rules import complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
 CACHE = {"cache_control": {"type": "ephemeral"}}
+BINDING = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 
 
 def body(asked: ChatRequest, handle: str = "anthropic/claude-haiku-4-5", *, stream: bool = False) -> dict[str, Any]:
@@ -98,7 +99,8 @@ def test_pictures() -> None:
     drawn = Message(Role.TOOL, [ToolResult("c", [Text("chart"), picture])])
     sent = body(request(user(picture, link), assistant(call("c", "draw")), drawn))["messages"]
     data = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}}
-    assert sent[0]["content"] == [data, {"type": "image", "source": {"type": "url", "url": "https://host/p.png"}}]
+    linked = {"type": "image", "source": {"type": "url", "url": "https://host/p.png"}}
+    assert sent[0]["content"] == [data, {**linked, **CACHE}]
     assert sent[2]["content"][0]["content"] == [text("chart"), data]
 
 
@@ -118,7 +120,7 @@ def test_tool_choices() -> None:
         ("claude-haiku-4-5", {"type": "enabled", "budget_tokens": 1024}),
         ("claude-sonnet-4-5-20250929", {"type": "enabled", "budget_tokens": 1024}),
         ("claude-opus-4-8", {"type": "adaptive", "display": "summarized"}),
-        ("claude-sonnet-5-5", {"type": "adaptive", "display": "summarized"}),
+        ("claude-sonnet-5-5", {"type": "adaptive", "display": "summarized", **BINDING}),
     ],
 )
 def test_settings(name: str, thinking: dict[str, Any]) -> None:
@@ -132,8 +134,15 @@ def test_settings(name: str, thinking: dict[str, Any]) -> None:
     assert made["thinking"] == thinking
     assert made["output_config"] == {"effort": "low"}
     assert made["max_tokens"] == 2048
+
+
+@pytest.mark.parametrize("name", ["claude-haiku-4-5", "claude-opus-4-8", "claude-haiku-5-5"])
+def test_a_model_that_must_call_does_not_think(name: str) -> None:
+    settings = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
     forced = request(user("x"), settings=settings, tools=[tool("f")], tool_choice="f")
-    assert "thinking" not in body(forced, f"anthropic/{name}")
+    made = body(forced, f"anthropic/{name}")
+    assert "thinking" not in made
+    assert made["tool_choice"] == {"type": "tool", "name": "f"}
 
 
 PERSON = {"type": "object", "properties": {"name": {"type": "string"}, "type": {"enum": [{"type": "object"}]}}}

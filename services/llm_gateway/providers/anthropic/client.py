@@ -8,7 +8,8 @@ import anthropic
 
 from services.llm_gateway.chat import ChatRequest, Completed, Embeddings, Event
 from services.llm_gateway.errors import LlmBadRequest, ModelNotFound
-from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel
+from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel, ModelKind
+from services.llm_gateway.providers.anthropic.dialects import dialect_of
 from services.llm_gateway.providers.anthropic.replies import STATUSES, Reader, read_refusal
 from services.llm_gateway.providers.anthropic.translate import REPLY_TOOL, body_of, count_body_of, replies_by_call
 from services.llm_gateway.providers.assembly import Assembly
@@ -20,6 +21,8 @@ from services.llm_gateway.providers.transport import SdkRoutes, Transport
 
 _PATH = "/v1/messages"
 _PAGE = 1000
+# Ours, and how the models list calls them.
+_CAPABILITIES = {"vision": "image_input", "reasoning": "thinking", "structured_output": "structured_outputs"}
 
 
 class AnthropicProvider:
@@ -34,6 +37,8 @@ class AnthropicProvider:
         config = self._config
         # The SDK sends the key as a bearer token; compatible servers may know the older header alone.
         headers = {} if config.is_vendor else {"x-api-key": config.api_key}
+        if betas := dialect_of(config.type).betas:
+            headers["anthropic-beta"] = ",".join(betas)
         http = http_client(config)
         client = anthropic.AsyncAnthropic(
             api_key=config.api_key,
@@ -90,14 +95,14 @@ class AnthropicProvider:
         try:
             reply = await self._transport.post(f"{_PATH}/count_tokens", body, handle=request.handle, patience=patience)
         except ModelNotFound:
-            if self._config.is_vendor:
+            if self._config.is_vendor and self.type == "anthropic":
                 raise
             return None
         tokens = reply.get("input_tokens")
         return tokens if isinstance(tokens, int) else None
 
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
-        """Anthropic has no embeddings."""
+        """This dialect has no embeddings."""
         message = f"{self.name} has no embeddings; use another provider's, for example loci/hash."
         raise LlmBadRequest(message, provider=self.name, handle=model.handle)
 
@@ -107,7 +112,7 @@ class AnthropicProvider:
         query: dict[str, object] = {"limit": _PAGE}
         while True:
             page = await self._transport.get("/v1/models", query, timeout=timeout)
-            listed += [_listed(item) for item in page.get("data") or () if item.get("id")]
+            listed += [_listed(item) for item in page.get("data") or () if _is_served(item)]
             if not page.get("has_more") or not page.get("last_id"):
                 return listed
             query["after_id"] = page["last_id"]
@@ -119,8 +124,26 @@ class AnthropicProvider:
 
 
 def _reader(assembly: Assembly, request: ChatRequest, model: ChatModel) -> Reader:
-    return Reader(assembly, REPLY_TOOL if replies_by_call(request, model) else "")
+    reply_tool = REPLY_TOOL if replies_by_call(request, model) else ""
+    return Reader(assembly, reply_tool, dialect_of(model.provider_type).origin)
+
+
+def _is_served(item: Mapping[str, Any]) -> bool:
+    return bool(item.get("id")) and item.get("lifecycle") != "retired"
 
 
 def _listed(item: Mapping[str, Any]) -> ListedModel:
-    return ListedModel(item["id"], item.get("max_input_tokens"), item.get("max_tokens"), item.get("display_name") or "")
+    said = item.get("capabilities") or {}
+    capabilities = {
+        ours: bool(said[theirs].get("supported"))
+        for ours, theirs in _CAPABILITIES.items()
+        if isinstance(said.get(theirs), dict)
+    }
+    return ListedModel(
+        item["id"],
+        item.get("max_input_tokens"),
+        item.get("max_tokens"),
+        item.get("display_name") or "",
+        ModelKind.CHAT,
+        capabilities,
+    )

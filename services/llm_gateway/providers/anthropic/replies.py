@@ -8,6 +8,7 @@ import orjson
 from services.llm_gateway.chat import Delta, FinishReason, Usage
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.faults import Refusal
+from services.llm_gateway.providers.origins import ANTHROPIC, sealed_by
 
 _FINISH = {
     "end_turn": FinishReason.STOP,
@@ -34,11 +35,15 @@ STATUSES = {
 
 
 class Reader:
-    """Reads one reply into an assembly. The input of a call of `reply_tool` is text to it."""
+    """Reads one reply into an assembly. The input of a call of `reply_tool` is text to it; `origin`: whose its thoughts
+    are.
+    """
 
-    def __init__(self, assembly: Assembly, reply_tool: str = "") -> None:
+    def __init__(self, assembly: Assembly, reply_tool: str = "", origin: str = ANTHROPIC) -> None:
         self._assembly = assembly
         self._reply_tool = reply_tool
+        self._origin = origin
+        self._signed: set[int] = set()
         # The blocks that are calls of it.
         self._replies: set[int] = set()
         self._usage: dict[str, Any] = {}
@@ -52,7 +57,8 @@ class Reader:
             for _ in self._take_block(index, block):
                 pass
             self._end_block(index)
-        self._take_stop(body)
+        for _ in self._take_stop(body):
+            pass
 
     def take_event(self, event: Mapping[str, Any]) -> Iterator[Delta]:
         """Read one event of a stream; yields what it adds. Types it does not know are passed over."""
@@ -66,7 +72,7 @@ class Reader:
             case "message_start":
                 self._take_envelope(event["message"])
             case "message_delta":
-                self._take_stop({**event["delta"], "usage": event.get("usage")})
+                yield from self._take_stop({**event["delta"], "usage": event.get("usage")})
             case "message_stop":
                 self.stopped = True
 
@@ -74,12 +80,16 @@ class Reader:
         self._assembly.response_id, self._assembly.model = message.get("id") or "", message.get("model") or ""
         self._count(message.get("usage"))
 
-    def _take_stop(self, fields: Mapping[str, Any]) -> None:
+    def _take_stop(self, fields: Mapping[str, Any]) -> Iterator[Delta]:
         if reason := fields.get("stop_reason"):
             # The assembly itself sees whether there are calls.
             done = reason == "tool_use" and bool(self._replies)
             self._assembly.finish = FinishReason.STOP if done else _FINISH.get(reason, FinishReason.UNKNOWN)
         self._count(fields.get("usage"))
+        explanation = (fields.get("stop_details") or {}).get("explanation")
+        if explanation and self._assembly.is_empty:
+            # Why it was declined is all that came.
+            yield self._assembly.add_text("explanation", explanation)
 
     def _count(self, usage: Mapping[str, Any] | None) -> None:
         # Later figures replace earlier ones: they are cumulative.
@@ -96,9 +106,9 @@ class Reader:
                 if begun.text:
                     yield begun
                 if signature := block.get("signature"):
-                    self._assembly.sign(index, signature)
+                    self._sign(index, signature)
             case "redacted_thinking":
-                self._assembly.add_redacted(index, block["data"])
+                self._assembly.add_redacted(index, sealed_by(self._origin, block["data"]))
             case "tool_use":
                 self._inputs[index] = block.get("input")
                 if self._reply_tool and block["name"] == self._reply_tool:
@@ -115,7 +125,14 @@ class Reader:
             case "thinking_delta":
                 yield self._assembly.add_reasoning(index, delta["thinking"])
             case "signature_delta":
-                self._assembly.sign(index, delta["signature"])
+                self._sign(index, delta["signature"])
+
+    def _sign(self, index: int, piece: str) -> None:
+        """Add to a signature; its first piece takes the origin along."""
+        if not piece:
+            return
+        self._assembly.sign(index, piece if index in self._signed else sealed_by(self._origin, piece))
+        self._signed.add(index)
 
     def _end_block(self, index: int) -> Iterator[Delta]:
         """Whole replies, and some compatible servers' streams, give the input at once instead of in

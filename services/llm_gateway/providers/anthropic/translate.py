@@ -1,223 +1,151 @@
-"""The neutral chat as Anthropic's Messages API (version 2026-10-21) and back. Pure.
+"""The neutral chat as Anthropic's Messages API (version 2026-10-21). Pure.
 
-That wire wants roles to alternate, tool results first in one user message, and no empty text; all of it is
-made so here. Thoughts go back only with the signature they came with. Sampling parameters no longer exist
-there.
+Thoughts go back only with the signature they came with, and only to who signed them. What a model takes of thinking and
+forced calls is in claude.py, what other vendors of the dialect do otherwise in dialects.py.
 """
 
-import base64
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, assert_never
+from typing import Any
 
 import orjson
 
-from services.llm_gateway.chat import (
-    ChatRequest,
-    Image,
-    Part,
-    Reasoning,
-    RedactedReasoning,
-    Role,
-    Text,
-    ToolCall,
-    ToolMode,
-    ToolResult,
-    ToolSpec,
-)
+from services.llm_gateway.chat import ChatRequest, ToolMode, ToolSpec
 from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers import call_ids
-from services.llm_gateway.providers.call_ids import with_valid_ids
+from services.llm_gateway.providers import spoken
+from services.llm_gateway.providers.anthropic.claude import claude_named, shows_thoughts, thinking_of
+from services.llm_gateway.providers.anthropic.dialects import Dialect, dialect_of
+from services.llm_gateway.providers.anthropic.messages import CACHE, conversation, system_of
+from services.llm_gateway.providers.anthropic.schema import closed, closed_json
+from services.llm_gateway.providers.schemas import plain_json
 from services.llm_gateway.providers.settings import ANTHROPIC, checked
 
 # Where nobody says how much a model may write; every current model may write as much.
 _LEAST_MAX_TOKENS = 8_192
-# These still think by a budget of tokens; all later ones refuse that and decide by themselves how much to
-# think.
-_THINKS_BY_BUDGET = re.compile(r"claude-(3|(opus|sonnet|haiku)-4(-[0-6])?(-20|$))")
-_CACHE = {"type": "ephemeral"}
+# The least that a thinking model writes beside its budget.
+_LEAST_BESIDE_BUDGET = 1_024
 # The made-up tool whose input is the reply, where JSON is wanted that the wire has no other way to demand.
 REPLY_TOOL = "structured_reply"
+REPLY_TOOL_DESCRIPTION = "Give the final reply to the user. Its input is the whole reply."
 _MODES = {ToolMode.AUTO: "auto", ToolMode.REQUIRED: "any", ToolMode.NONE: "none"}
 
 
 def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
     """The request's JSON."""
-    body = _input_of(request, model)
-    body["max_tokens"] = request.max_output_tokens or model.max_output_tokens or _LEAST_MAX_TOKENS
+    dialect = dialect_of(model.provider_type)
+    settings = _settings(request, model, dialect)
+    body = _input_of(request, model, dialect, settings)
+    body["max_tokens"] = _max_tokens(request, model, settings)
+    if request.temperature is not None and dialect.temperatures is not None:
+        least, highest = dialect.temperatures
+        body["temperature"] = min(max(request.temperature, least), highest)
     if stream:
         body["stream"] = True
-    body |= _settings(request, model)
-    return orjson.dumps(body)
+    return orjson.dumps(body | settings)
 
 
 def count_body_of(request: ChatRequest, model: ChatModel) -> bytes:
     """The JSON of a request to count its tokens."""
-    settings = _settings(request, model)
+    dialect = dialect_of(model.provider_type)
+    settings = _settings(request, model, dialect)
     counted = {name: settings[name] for name in ("thinking", "output_config") if name in settings}
-    return orjson.dumps({**_input_of(request, model), **counted})
+    return orjson.dumps({**_input_of(request, model, dialect, settings), **counted})
 
 
-def _input_of(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
+def replies_by_call(request: ChatRequest, model: ChatModel) -> bool:
+    """Whether the reply is the input of REPLY_TOOL. Not where a call of the caller's own tools is demanded."""
+    return _wants_json(request) and _reply_schema(request, model) is None and _can_be_forced(model)
+
+
+def _wants_json(request: ChatRequest) -> bool:
+    return request.response_format is not None and not request.forces_a_call
+
+
+def _reply_schema(request: ChatRequest, model: ChatModel) -> dict[str, Any] | None:
+    """The schema of a reply that the wire itself demands, None for any other."""
+    wanted = request.response_format
+    if wanted is None or wanted.schema is None or not model.capabilities.structured_output:
+        return None
+    return closed(wanted.schema)
+
+
+def _can_be_forced(model: ChatModel) -> bool:
+    claude = claude_named(model.name)
+    return claude is None or claude.can_be_forced
+
+
+def _input_of(request: ChatRequest, model: ChatModel, dialect: Dialect, settings: dict[str, Any]) -> dict[str, Any]:
     """What costs input tokens."""
-    body: dict[str, Any] = {"model": model.name, "messages": _messages(request)}
-    if system := _system(request):
+    origin = dialect.origin if shows_thoughts(claude_named(model.name), settings.get("thinking")) else None
+    unforced = not _can_be_forced(model)
+    said = spoken.said(
+        request,
+        must_call=unforced and request.forces_a_call,
+        in_json=_wants_json(request) and unforced and _reply_schema(request, model) is None,
+    )
+    body: dict[str, Any] = {"model": model.name, "messages": conversation(request, origin, said)}
+    if system := system_of(request):
         body["system"] = system
-    if tools := _tools(request, model):
+    if tools := _tools(request, model, dialect):
         body["tools"] = tools
         body["tool_choice"] = _tool_choice(request, model)
     return body
 
 
-def replies_by_call(request: ChatRequest, model: ChatModel) -> bool:
-    """Whether the reply is the input of REPLY_TOOL. Not where a call of the caller's own tools is demanded."""
-    if request.response_format is None or request.forces_a_call:
-        return False
-    return request.response_format.schema is None or not model.capabilities.structured_output
+def _max_tokens(request: ChatRequest, model: ChatModel, settings: dict[str, Any]) -> int:
+    """The budget of thoughts counts into it, and has to be below."""
+    wanted = request.max_output_tokens or model.max_output_tokens or _LEAST_MAX_TOKENS
+    budget = (settings.get("thinking") or {}).get("budget_tokens")
+    if not isinstance(budget, int) or budget < wanted:
+        return wanted
+    most = model.max_output_tokens
+    return budget + _LEAST_BESIDE_BUDGET if most is None else min(budget + _LEAST_BESIDE_BUDGET, most)
 
 
-def _settings(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
-    settings = checked(request.settings, ANTHROPIC, request.handle)
-    by_call = replies_by_call(request, model)
-    if by_call or request.forces_a_call:
-        # A model that thinks cannot be forced to call.
-        settings.pop("thinking", None)
-    if (settings.get("thinking") or {}).get("type") == "enabled" and not _THINKS_BY_BUDGET.match(model.name):
-        settings["thinking"] = {"type": "adaptive", "display": "summarized"}
-    effort, wanted = settings.pop("effort", None), request.response_format
+def _settings(request: ChatRequest, model: ChatModel, dialect: Dialect) -> dict[str, Any]:
+    settings = checked(request.settings, ANTHROPIC - dialect.ignores, request.handle)
+    effort, thinking = settings.pop("effort", None), settings.pop("thinking", None)
+    forced = _can_be_forced(model) and (replies_by_call(request, model) or request.forces_a_call)
+    claude = claude_named(model.name)
+    if claude is not None:
+        thinking = thinking_of(thinking, claude, request.messages, effort=effort, forced=forced)
+    if thinking and not (claude is None and forced):
+        settings["thinking"] = thinking
     output: dict[str, Any] = {"effort": effort} if effort else {}
-    if wanted is not None and wanted.schema is not None and not by_call and model.capabilities.structured_output:
-        output["format"] = {"type": "json_schema", "schema": closed(wanted.schema)}
+    if _wants_json(request) and (schema := _reply_schema(request, model)) is not None:
+        output["format"] = {"type": "json_schema", "schema": schema}
     return {**settings, "output_config": output} if output else settings
 
 
-def closed(schema: Any) -> Any:
-    """The schema with every object closed to further properties, as this wire demands."""
-    if isinstance(schema, list):
-        return [closed(item) for item in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    made = {name: value if name in ("enum", "const", "default") else closed(value) for name, value in schema.items()}
-    return {**made, "additionalProperties": False} if made.get("type") == "object" else made
-
-
-def _system(request: ChatRequest) -> list[dict[str, Any]]:
-    """The instructions, marked so that they and the tools before them are cached by the provider."""
-    parts = (part for message in request.messages if message.role is Role.SYSTEM for part in message.parts)
-    texts = (part.text for part in parts if isinstance(part, Text) and part.text)
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": text} for text in texts]
-    if blocks:
-        blocks[-1] = {**blocks[-1], "cache_control": _CACHE}
-    return blocks
-
-
-def _tools(request: ChatRequest, model: ChatModel) -> list[dict[str, Any]]:
-    tools = [_tool(tool) for tool in request.tools]
-    wanted = request.response_format
-    if wanted is not None and replies_by_call(request, model):
-        description = "Give the final reply to the user. Its input is the whole reply."
-        schema = wanted.schema or {"type": "object"}
-        tools.append({"name": REPLY_TOOL, "description": description, "input_schema": schema})
+def _tools(request: ChatRequest, model: ChatModel, dialect: Dialect) -> list[dict[str, Any]]:
+    """The tools, the last marked for the cache: they change less often than the instructions behind them."""
+    tools = [
+        _tool(tool, strict=dialect.strict_tools and model.capabilities.structured_output) for tool in request.tools
+    ]
+    if replies_by_call(request, model) and request.response_format is not None:
+        schema = request.response_format.schema or {"type": "object"}
+        tools.append({"name": REPLY_TOOL, "description": REPLY_TOOL_DESCRIPTION, "input_schema": schema})
+    if tools:
+        tools[-1] = {**tools[-1], "cache_control": CACHE}
     return tools
 
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
+def _tool(tool: ToolSpec, *, strict: bool) -> dict[str, Any]:
+    """Strict where that is wanted and its schema has the form that it takes."""
+    form = closed_json(tool.parameters_json) if strict and tool.strict else None
     fields: dict[str, Any] = {
         "name": tool.name,
         "description": tool.description,
-        "input_schema": orjson.Fragment(tool.parameters_json),
+        "input_schema": orjson.Fragment(form or plain_json(tool.parameters_json)),
     }
-    return {**fields, "strict": True} if tool.strict else fields
+    return {**fields, "strict": True} if form else fields
 
 
 def _tool_choice(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
     choice = request.tool_choice
     if replies_by_call(request, model):
         choice = ToolMode.REQUIRED if request.tools and choice is ToolMode.AUTO else REPLY_TOOL
+    elif request.forces_a_call and not _can_be_forced(model):
+        choice = ToolMode.AUTO
     fields = {"type": "tool", "name": choice} if isinstance(choice, str) else {"type": _MODES[choice]}
     if request.parallel_tool_calls is False and choice is not ToolMode.NONE:
         return {**fields, "disable_parallel_tool_use": True}
     return fields
-
-
-def _messages(request: ChatRequest) -> list[dict[str, Any]]:
-    """Messages with neighbours of one role merged, and the end of the history marked for the cache."""
-    merged: list[dict[str, Any]] = []
-    for message in with_valid_ids(request.messages, call_ids.ANTHROPIC):
-        if message.role is Role.SYSTEM:
-            continue
-        role = "assistant" if message.role is Role.ASSISTANT else "user"
-        blocks = list(_blocks(message.parts))
-        if not blocks:
-            continue
-        if merged and merged[-1]["role"] == role:
-            merged[-1]["content"] = _results_first(merged[-1]["content"] + blocks)
-        else:
-            merged.append({"role": role, "content": _results_first(blocks)})
-    if merged and merged[0]["role"] == "assistant":
-        merged.insert(0, _filler("(The conversation begins earlier.)"))
-    if merged and merged[-1]["role"] == "assistant":
-        merged.append(_filler("(Continue.)"))
-    _mark_end(merged)
-    return merged
-
-
-def _filler(text: str) -> dict[str, Any]:
-    """What stands where that wire demands a user's message and there is none."""
-    return {"role": "user", "content": [{"type": "text", "text": text}]}
-
-
-def _results_first(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(blocks, key=lambda block: block["type"] != "tool_result")
-
-
-def _mark_end(messages: list[dict[str, Any]]) -> None:
-    """Mark the newest user message: the next step of the turn then reads all before it from the cache."""
-    if messages and messages[-1]["role"] == "user":
-        content = messages[-1]["content"]
-        content[-1] = {**content[-1], "cache_control": _CACHE}
-
-
-def _blocks(parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
-    for part in parts:
-        match part:
-            case Text():
-                if part.text.strip():
-                    yield {"type": "text", "text": part.text}
-            case Image():
-                yield {"type": "image", "source": _source(part)}
-            case Reasoning():
-                if part.signature:
-                    yield {"type": "thinking", "thinking": part.text, "signature": part.signature}
-            case RedactedReasoning():
-                yield {"type": "redacted_thinking", "data": part.data}
-            case ToolCall():
-                yield {"type": "tool_use", "id": part.id, "name": part.name, "input": _input(part)}
-            case ToolResult():
-                yield _result(part)
-            case _:
-                assert_never(part)
-
-
-def _source(image: Image) -> dict[str, Any]:
-    if image.url:
-        return {"type": "url", "url": image.url}
-    data = base64.b64encode(image.data).decode()
-    return {"type": "base64", "media_type": image.media_type, "data": data}
-
-
-def _input(call: ToolCall) -> Any:
-    """The arguments object. What the model once wrote and is no object is shown to it as text."""
-    try:
-        value = orjson.loads(call.arguments_json)
-    except orjson.JSONDecodeError:
-        value = None
-    return value if isinstance(value, dict) else {"unparsed_arguments": call.arguments_json}
-
-
-def _result(result: ToolResult) -> dict[str, Any]:
-    content = list(_blocks(result.content))
-    fields: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.tool_call_id}
-    if content:
-        fields["content"] = content
-    return {**fields, "is_error": True} if result.is_error else fields
