@@ -23,8 +23,9 @@ from services.llm_gateway.chat import (
 from services.llm_gateway.errors import LlmSchemaRefused
 from services.llm_gateway.provider import ChatModel
 from services.llm_gateway.providers import schemas
+from services.llm_gateway.providers.openai.details import settled
 from services.llm_gateway.providers.openai.messages import messages_of
-from services.llm_gateway.providers.openai.vendors import Strict, Vendor, vendor_of
+from services.llm_gateway.providers.openai.vendors import Strict, Thoughts, Vendor, vendor_of
 from services.llm_gateway.providers.settings import OPENAI, checked
 from services.llm_gateway.providers.strict_values import restored_json
 
@@ -85,10 +86,10 @@ def _response_format(request: ChatRequest, vendor: Vendor) -> tuple[dict[str, An
         schema = "" if wanted.schema is None else f" It has this JSON Schema: {orjson.dumps(wanted.schema).decode()}"
         note = "" if vendor.reply_schemas else f"Reply with one JSON object and nothing else.{schema}"
         return {"response_format": {"type": "json_object"}}, note
-    return {"response_format": {"type": "json_schema", "json_schema": _reply_schema(wanted, request.handle)}}, ""
+    return {"response_format": {"type": "json_schema", "json_schema": reply_schema(wanted, request.handle)}}, ""
 
 
-def _reply_schema(wanted: ResponseFormat, handle: str) -> dict[str, Any]:
+def reply_schema(wanted: ResponseFormat, handle: str) -> dict[str, Any]:
     """Strict only where that leaves the meaning of the schema as it is."""
     fields: dict[str, Any] = {"name": wanted.name, "schema": wanted.schema}
     if wanted.strict is None or wanted.schema is None:
@@ -170,14 +171,14 @@ def strict_schemas(request: ChatRequest, vendor: Vendor) -> dict[str, str]:
     return {} if vendor.strict is Strict.ALL and len(made) < len(request.tools) else made
 
 
-def restored(generation: Generation, request: ChatRequest, vendor: Vendor) -> Generation:
-    """The reply with the arguments of enforced tools as the tools themselves take them. Deltas that came before show
-    them as the model wrote them."""
+def finished(generation: Generation, request: ChatRequest, vendor: Vendor) -> Generation:
+    """The reply with the arguments of enforced tools as the tools themselves take them, and its thoughts as they go
+    back. Deltas that came before show what the model wrote."""
     strict = strict_schemas(request, vendor)
-    if not strict:
+    if not strict and vendor.thoughts is not Thoughts.DETAILS:
         return generation
     originals = {tool.name: tool.parameters_json for tool in request.tools if tool.name in strict}
-    parts = [_restored(part, originals) for part in generation.message.parts]
+    parts = [settled(_restored(part, originals)) for part in generation.message.parts]
     return replace(generation, message=Message(generation.message.role, parts))
 
 

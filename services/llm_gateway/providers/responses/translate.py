@@ -30,12 +30,15 @@ from services.llm_gateway.chat import (
 )
 from services.llm_gateway.errors import LlmBadRequest
 from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers import call_ids
+from services.llm_gateway.providers import call_ids, schemas
 from services.llm_gateway.providers.call_ids import with_valid_ids
-from services.llm_gateway.providers.openai.translate import spelt_effort
+from services.llm_gateway.providers.openai.translate import reply_schema, spelt_effort, strict_schemas
+from services.llm_gateway.providers.openai.vendors import vendor_of
 from services.llm_gateway.providers.origins import opened_by
 from services.llm_gateway.providers.settings import OPENAI, checked
 
+# Who speaks it takes the schemas that OpenAI takes.
+DIALECT = vendor_of("openai", is_vendor=True)
 # The API refuses a lower limit and a longer key.
 _LEAST_OUTPUT = 16
 _LONGEST_CACHE_KEY = 64
@@ -53,13 +56,14 @@ class Terms:
 
 
 def body_of(request: ChatRequest, model: ChatModel, origin: str, terms: Terms = Terms()) -> dict[str, Any]:
-    """The request's body, but for `stream`. Raises LlmBadRequest."""
+    """The request's body, but for `stream`. Raises LlmBadRequest, LlmSchemaRefused."""
     instructions, items = items_of(request, origin, thoughts=terms.thoughts)
     body: dict[str, Any] = {"model": model.name, "input": items, "store": False}
     if instructions:
         body["instructions"] = instructions
     if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
+        strict = strict_schemas(request, DIALECT)
+        body["tools"] = [_tool(tool, strict.get(tool.name)) for tool in request.tools]
         body |= _tool_choice(request, model)
     if request.max_output_tokens is not None:
         body["max_output_tokens"] = max(_LEAST_OUTPUT, request.max_output_tokens)
@@ -171,14 +175,14 @@ def _content_part(part: Text | Image) -> dict[str, Any]:
     return {"type": "input_image", "image_url": url, "detail": part.detail or "auto"}
 
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
+def _tool(tool: ToolSpec, strict: str | None) -> dict[str, Any]:
     return {
         "type": "function",
         "name": tool.name,
         "description": tool.description,
-        "parameters": orjson.Fragment(tool.parameters_json),
+        "parameters": orjson.Fragment(strict or schemas.plain_json(tool.parameters_json)),
         # Without the word the API takes every schema as strict.
-        "strict": tool.strict,
+        "strict": strict is not None,
     }
 
 
@@ -208,17 +212,14 @@ def _settings(request: ChatRequest, model: ChatModel, terms: Terms) -> dict[str,
     if can.temperature:
         fields |= {"top_p": settings["top_p"]} if "top_p" in settings else {}
         fields |= {} if request.temperature is None else {"temperature": request.temperature}
-    text = {} if request.response_format is None else {"format": _format(request.response_format)}
+    text = {} if request.response_format is None else {"format": _format(request.response_format, request.handle)}
     if "verbosity" in settings:
         text["verbosity"] = settings["verbosity"]
     return fields | ({"text": text} if text else {})
 
 
-def _format(wanted: ResponseFormat) -> dict[str, Any]:
-    if wanted.schema is None:
-        return {"type": "json_object"}
-    strict = {} if wanted.strict is None else {"strict": wanted.strict}
-    return {"type": "json_schema", "name": wanted.name, "schema": wanted.schema, **strict}
+def _format(wanted: ResponseFormat, handle: str) -> dict[str, Any]:
+    return {"type": "json_object"} if wanted.schema is None else {"type": "json_schema", **reply_schema(wanted, handle)}
 
 
 def _token_details(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
