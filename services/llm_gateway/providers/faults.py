@@ -117,6 +117,17 @@ class Refusal:
     retry_after: float | None = None
 
 
+def status_in(error: object) -> int:
+    """The HTTP status that an error inside a stream would have had; servers give it as `code`, or not at all."""
+    code = error.get("code") if isinstance(error, Mapping) else None
+    if code == "rate_limit_exceeded":
+        return 429
+    if code == "context_length_exceeded":
+        return 400
+    number = int(str(code)) if str(code).isdigit() else 0
+    return number if 400 <= number < 600 else 500
+
+
 def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
     """The error for a refusal, with advice."""
     status, quote = refusal.status, _quote(refusal.message)

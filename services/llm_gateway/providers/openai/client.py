@@ -13,7 +13,7 @@ from services.llm_gateway.errors import LlmBadRequest, LlmEmptyResponse, LlmErro
 from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.providers.faults import Caller
+from services.llm_gateway.providers.faults import Caller, status_in
 from services.llm_gateway.providers.http import http_client
 from services.llm_gateway.providers.openai.listing import models_in
 from services.llm_gateway.providers.openai.replies import (
@@ -24,7 +24,7 @@ from services.llm_gateway.providers.openai.replies import (
     take_whole,
     usage_of,
 )
-from services.llm_gateway.providers.openai.translate import body_of, restored
+from services.llm_gateway.providers.openai.translate import body_of, finished
 from services.llm_gateway.providers.openai.vendors import Vendor, vendor_of
 from services.llm_gateway.providers.origins import OPENAI
 from services.llm_gateway.providers.responses.stream import Responses
@@ -95,12 +95,12 @@ class OpenAIProvider:
         with traced(request.trace, body) as trace:
             reply = await self._transport.post(path, body, handle=handle, patience=patience, trace=trace)
             if error := error_in(reply):  # some servers send errors as 200
-                raise self._transport.refused(_status_of(error), {"error": error}, handle)
+                raise self._transport.refused(status_in(error), {"error": error}, handle)
             take_whole(assembly, reply)
             if assembly.finish is None and reply.get("choices"):
                 raise self._broke_off(handle)
             generation = assembly.generation(request, self.name, len(body), trace)
-        yield Completed(restored(generation, request, self._vendor))
+        yield Completed(finished(generation, request, self._vendor))
 
     async def _stream(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
         body = body_of(request, model, stream=True, is_vendor=self._config.is_vendor)
@@ -116,7 +116,7 @@ class OpenAIProvider:
                         break
                     chunk = transport.parse(event.data, handle, trace)
                     if error := error_in(chunk):
-                        raise transport.refused(_status_of(error), {"error": error}, handle)
+                        raise transport.refused(status_in(error), {"error": error}, handle)
                     for delta in take_chunk(assembly, chunk):
                         yield delta
             finally:
@@ -124,7 +124,7 @@ class OpenAIProvider:
             if assembly.finish is None:
                 raise self._broke_off(handle)
             generation = assembly.generation(request, self.name, len(body), trace)
-        yield Completed(restored(generation, request, self._vendor))
+        yield Completed(finished(generation, request, self._vendor))
 
     def _broke_off(self, handle: str) -> LlmError:
         return self._transport.incomplete("ended the reply before the model had finished", handle)
@@ -138,6 +138,9 @@ class OpenAIProvider:
 
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
         """See Provider.embed. In several calls where the vendor takes fewer texts in one."""
+        if not self._vendor.embeds:
+            message = f"{self.name} has no embeddings. Choose an embedding model of another provider."
+            raise LlmBadRequest(message, provider=self.name, handle=model.handle)
         most = self._vendor.most_texts or len(texts)
         vectors: list[Sequence[float]] = []
         tokens = 0
@@ -183,16 +186,3 @@ class OpenAIProvider:
             await self._transport.close()
         if "_http" in vars(self):
             await self._http.aclose()
-
-
-def _status_of(error: Any) -> int:
-    """The HTTP status that an error inside a stream would have had; servers give it as `code`, or not at
-    all.
-    """
-    code = error.get("code") if isinstance(error, dict) else None
-    if code == "rate_limit_exceeded":
-        return 429
-    if code == "context_length_exceeded":
-        return 400
-    number = int(str(code)) if str(code).isdigit() else 0
-    return number if 400 <= number < 600 else 500
