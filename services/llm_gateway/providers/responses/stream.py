@@ -15,7 +15,7 @@ from services.llm_gateway.provider import ChatModel
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.providers.faults import Caller, retry_after
-from services.llm_gateway.providers.openai.translate import restored
+from services.llm_gateway.providers.openai.translate import finished
 from services.llm_gateway.providers.responses.replies import THOUGHTS_REFUSED, Reader, read_refusal
 from services.llm_gateway.providers.responses.translate import DIALECT, Terms, body_of, count_body_of, message_items
 from services.llm_gateway.providers.responses.websocket import Socket, SocketLost, Sockets
@@ -207,7 +207,7 @@ class Responses:
         if not reader.ended:
             raise self._transport.incomplete("ended the stream before the model had finished", request.handle)
         generation = reader.assembly.generation(request, self._config.name, size, trace)
-        return Completed(restored(generation, request, DIALECT))
+        return Completed(finished(generation, request, DIALECT))
 
     def _failed(self, status: int, body: Mapping[str, Any], handle: str) -> LlmError:
         error = self._transport.refused(status, body, handle)
