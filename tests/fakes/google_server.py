@@ -248,20 +248,21 @@ def complain(body: Any, model: str, fields: frozenset[str] = FIELDS) -> str | No
         one.get("parametersJsonSchema") for tool in body.get("tools", ()) for one in tool["functionDeclarations"]
     ]
     for schema in (*schemas, config.get("responseJsonSchema")):
-        if unknown := set(_keywords(schema)) - SCHEMA:
+        if unknown := set(keywords(schema)) - SCHEMA:
             return f'Invalid schema: unknown name "{min(unknown)}"'
     return _complain_of_contents(body.get("contents"), is_signed=not model.startswith("gemini-2"))
 
 
-def _keywords(schema: Any) -> Iterator[str]:
+def keywords(schema: Any) -> Iterator[str]:
+    """The keywords of a schema and of all in it."""
     if not isinstance(schema, dict):
         return
     yield from schema if "$ref" not in schema else (name for name in schema if not name.startswith("$"))
     for name in ("properties", "$defs"):
         for inner in (schema.get(name) or {}).values():
-            yield from _keywords(inner)
+            yield from keywords(inner)
     for inner in (schema.get("items"), schema.get("additionalProperties"), *schema.get("anyOf", ())):
-        yield from _keywords(inner)
+        yield from keywords(inner)
 
 
 def _complain_of_contents(contents: Any, *, is_signed: bool) -> str | None:
