@@ -8,6 +8,7 @@ from typing import Any
 from services.common.settings import Env, SettingsError
 from services.llm_gateway.provider_types import TYPES
 from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.providers.recording import DESCRIBED
 from services.llm_gateway.providers.replayer import all_recordings
 
 RECORD, REPLAY, MATCH = "LOCI_LLM_RECORD", "LOCI_LLM_REPLAY", "LOCI_LLM_REPLAY_MATCH"
@@ -49,7 +50,7 @@ class Recordings:
 
     def _recorded(self) -> Iterator[ProviderConfig]:
         for recorded in all_recordings(self.replay_from) if self.replay_from else ():
-            if recorded.provider.get("type") in TYPES:
+            if recorded.provider.keys() >= DESCRIBED and recorded.provider["type"] in TYPES:
                 yield _config(recorded.provider)
 
 
@@ -57,7 +58,7 @@ def _config(described: dict[str, Any]) -> ProviderConfig:
     """A provider as recorder.py described it."""
     row = TYPES[described["type"]]
     return ProviderConfig(
-        **described,
+        **{name: described[name] for name in DESCRIBED},
         api_key=_KEY,
         access_key=_KEY if row.access_key_settings else "",
         key_setting=row.key_settings[0] if row.key_settings else "",

@@ -21,6 +21,7 @@ import httpx2
 
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.providers.recording import (
+    DESCRIBED,
     LEFT,
     WHOLE,
     Answered,
@@ -179,15 +180,9 @@ class Recorder:
 
 def described(config: ProviderConfig) -> dict[str, Any]:
     """What a replay needs to know of the provider; nothing secret."""
-    return {
-        "name": config.name,
-        "type": config.type,
-        "base_url": public_url(config.base_url),
-        "is_vendor": config.is_vendor,
-        "region": config.region,
-        "api_version": config.api_version,
-        "options": {name: value for name, value in config.options.items() if not _HIDDEN.search(name)},
-    }
+    fields = {name: getattr(config, name) for name in DESCRIBED}
+    options = {name: value for name, value in config.options.items() if not _HIDDEN.search(name)}
+    return fields | {"base_url": public_url(config.base_url), "options": options}
 
 
 def _tell(written: "Future[None]") -> None:

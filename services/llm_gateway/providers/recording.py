@@ -16,6 +16,8 @@ from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 import orjson
 
+# What the line of a provider says of it, by the names of ProviderConfig.
+DESCRIBED = frozenset({"name", "type", "base_url", "is_vendor", "region", "api_version", "options"})
 # They change from machine to machine, and no answer depends on them.
 ASKERS = ("prompt_cache_key", "safety_identifier", "user", "metadata")
 # How an exchange ended, beside the name of an httpx2 error: all came, or the caller left before.
