@@ -97,19 +97,16 @@ class ToolText:
     def _thinking(self, ended: bool) -> Iterator[Piece]:
         thought, mark, after = self._rest.partition(_THOUGHT)
         if mark:
-            self._rest, self._read, self._space = after, self._after, ""
-            thought = thought.rstrip()
+            self._rest, self._read = after, self._after
         elif ended:
             self._rest = ""
         else:
-            thought, self._rest = _certain(self._rest, _THOUGHT)
-        if thought and self._space:
-            thought, self._space = self._space + thought, ""
-        if not ended and not mark:
-            kept = thought.rstrip()
-            self._space, thought = self._space + thought[len(kept) :], kept
-        if thought:
-            yield Thought(thought)
+            thought, self._rest = certain(self._rest, _THOUGHT)
+        thought = self._space + thought
+        kept = thought.rstrip()
+        self._space = "" if mark or ended else thought[len(kept) :]
+        if kept:
+            yield Thought(kept)
 
     def _after(self, ended: bool) -> Iterator[Piece]:
         """Space after thoughts and calls is none of the text."""
@@ -130,7 +127,7 @@ class ToolText:
         elif ended:
             self._rest = ""
         else:
-            text, self._rest = _certain(self._rest, OPEN)
+            text, self._rest = certain(self._rest, OPEN)
         kept = text.rstrip()
         if kept:
             yield Said(self._space + kept)
@@ -223,7 +220,7 @@ def _call_of(written: str) -> Called | None:
     return Called(name, arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode())
 
 
-def _certain(text: str, mark: str) -> tuple[str, str]:
+def certain(text: str, mark: str) -> tuple[str, str]:
     """The text before what may be the beginning of `mark` at its end, and that."""
     for size in range(min(len(text), len(mark) - 1), 0, -1):
         if mark.startswith(text[-size:]):

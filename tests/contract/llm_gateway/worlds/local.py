@@ -6,9 +6,11 @@ from functools import partial
 from services.llm_gateway.chat import Usage
 from services.llm_gateway.providers.lmstudio.client import LmStudioProvider
 from services.llm_gateway.providers.ollama.client import OllamaProvider
+from services.llm_gateway.providers.vllm.client import VllmProvider
 from tests.contract.llm_gateway.worlds import WorldSpec
 from tests.fakes.lmstudio_server import LmStudioServer
 from tests.fakes.ollama_server import OllamaServer
+from tests.fakes.vllm_server import VllmServer
 
 _OLLAMA = WorldSpec(
     "ollama",
@@ -40,5 +42,28 @@ _LMSTUDIO = WorldSpec(
     dialect="openai",
     embedding=("text-embedding-nomic-embed-text-v1.5", 768),
 )
+_VLLM = WorldSpec(
+    "vllm",
+    VllmProvider,
+    "vllm/Qwen/Qwen3-8B",
+    VllmServer,
+    _OPENAIS | {"count"},
+    dialect="openai",
+    chat_paths=("/completions",),
+    embedding=("BAAI/bge-m3", 1_024),
+)
+_VLLM_PROMPTS = replace(
+    _VLLM,
+    name="vllm_prompts",
+    dialect="",
+    carries=_VLLM.carries - {"images", "result_images"},
+    options={"options": {"prompt_formatter": "chatml"}},
+)
 
-WORLDS = [_OLLAMA, replace(_OLLAMA, name="ollama_old", fake=partial(OllamaServer, old=True)), _LMSTUDIO]
+WORLDS = [
+    _OLLAMA,
+    replace(_OLLAMA, name="ollama_old", fake=partial(OllamaServer, old=True)),
+    _LMSTUDIO,
+    _VLLM,
+    _VLLM_PROMPTS,
+]
