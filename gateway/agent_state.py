@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from gateway.convert import Rest, block, folder, from_json, to_rest, tool
+from gateway.convert import Rest, block, enum_names, folder, from_json, to_rest, tool
 from gateway.messages import message
 from loci.agent.v1 import agent_pb2, message_pb2
 from loci.llm.v1 import model_pb2
@@ -145,7 +145,7 @@ def llm_config(agent: agent_pb2.Agent, model: model_pb2.Model | None, settings: 
         "model_endpoint_type": _provider_type(agent.model, model),
         "model_endpoint": (model.endpoint or None) if model else None,
         "provider_name": model.provider_name if model else provider,
-        "provider_category": "base",
+        "provider_category": provider_category(model) if model else "base",
         "context_window": agent.context_window_limit,
         "temperature": settings.get("temperature"),
         "max_tokens": settings.get("max_output_tokens"),
@@ -179,6 +179,11 @@ def embedding_config(handle: str, models: Models) -> Rest | None:
         "batch_size": model.batch_size if model else 32,
         **dict.fromkeys(("azure_endpoint", "azure_version", "azure_deployment")),
     }
+
+
+def provider_category(model: model_pb2.Model | model_pb2.EmbeddingModel) -> str:
+    """Whose the provider of a model is: base or byok."""
+    return enum_names(model_pb2.ProviderCategory.DESCRIPTOR).get(model.provider_category) or "base"
 
 
 def _provider_type(handle: str, model: model_pb2.Model | None) -> str:

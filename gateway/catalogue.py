@@ -41,6 +41,13 @@ class Catalogue:
             self._fetches[tenant] = fetch
         return models if models is not None else await asyncio.shield(fetch)
 
+    def forget(self) -> None:
+        """The current tenant's models changed: the next request reads them anew."""
+        tenant = current().organization_id
+        self._copies.pop(tenant, None)
+        # One that is under way may have been answered before the change.
+        self._fetches.pop(tenant, None)
+
     async def _fetch(self, tenant: UUID, old: Models | None) -> Models:
         try:
             models, fresh_for = await self._read(), FRESH_SECONDS
@@ -48,7 +55,11 @@ class Catalogue:
             logger.warning("the model gateway does not say which models there are: %s", error.reason)
             models, fresh_for = old or Models({}, {}), RETRY_SECONDS
         finally:
-            del self._fetches[tenant]
+            is_last = self._fetches.get(tenant) is asyncio.current_task()
+            if is_last:
+                del self._fetches[tenant]
+        if not is_last:  # forgotten meanwhile
+            return models
         if len(self._copies) >= _MOST_TENANTS:
             del self._copies[next(iter(self._copies))]
         self._copies[tenant] = (models, time.monotonic() + fresh_for)

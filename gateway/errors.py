@@ -21,6 +21,8 @@ from services.common.errors import InvalidArgument, LociError
 UNKNOWN_ERROR = "An unknown error occurred"
 TRACE_HEADER = "x-trace-id"
 EXAMPLE_UUID = "123e4567-e89b-42d3-8456-426614174000"
+# Fields that are not shown back.
+_SECRETS, _MASK = {"api_key", "access_key"}, "***"
 # What clients sent is shown back in outline: a body may be 30 MB.
 _ECHO = reprlib.Repr()
 _ECHO.maxlevel, _ECHO.maxstring = 2, 200
@@ -231,7 +233,7 @@ def in_stream(error: message_service_pb2.TurnError) -> tuple[str, str]:
 
 def invalid(errors: Sequence[Mapping[str, Any]], prefix: str | None = None) -> Problem:
     """422; `prefix`: that of the id which is malformed. What the client sent is echoed, shortened."""
-    shortened = [{key: _short(key, value) for key, value in error.items() if key != "url"} for error in errors]
+    shortened = [{key: _short(key, value) for key, value in _masked(error).items()} for error in errors]
     body: dict[str, Any] = {"detail": repr(shortened), "trace_id": telemetry.current_trace_id()}
     if prefix:
         body["examples"] = [f"{prefix}-{EXAMPLE_UUID}"]
@@ -257,6 +259,17 @@ def _message_id(error: message_service_pb2.TurnError) -> str | None:
 
 def _model_error(error_type: str, message: str, detail: str) -> dict[str, Any]:
     return {"error": {"type": error_type, "message": message, "detail": detail or None}}
+
+
+def _masked(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the secrets of the body, and the link to pydantic's pages."""
+    given, loc = error.get("input"), error.get("loc") or ()
+    masked = {key: value for key, value in error.items() if key != "url"}
+    if _SECRETS.intersection(map(str, loc)):
+        masked["input"] = _MASK
+    elif isinstance(given, dict) and _SECRETS & given.keys():
+        masked["input"] = {key: _MASK if key in _SECRETS else value for key, value in given.items()}
+    return masked
 
 
 def _short(key: str, value: Any) -> Any:
