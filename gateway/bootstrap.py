@@ -25,6 +25,7 @@ from gateway.routes import (
     background,
     block_versions,
     blocks,
+    budgets,
     checkpoints,
     conversations,
     embedding_changes,
@@ -36,9 +37,11 @@ from gateway.routes import (
     models,
     openai_compatible,
     passages,
+    providers,
     runs,
     steps,
     tools,
+    usage,
 )
 from gateway.services import Services
 from gateway.settings import Settings
@@ -63,11 +66,14 @@ _ROUTERS = (
     tools,
     models,
     openai_compatible,
+    providers,
     embedding_changes,
     learned_windows,
     message_search,
     runs,
     steps,
+    usage,
+    budgets,
 )
 _NOT_JSON = "the body is not JSON: send it with the header `content-type: application/json`"
 

@@ -18,6 +18,8 @@ from loci.agent.v1.message_service_pb2_grpc import MessageServiceStub
 from loci.agent.v1.run_service_pb2_grpc import RunServiceStub
 from loci.agent.v1.step_service_pb2_grpc import StepServiceStub
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceStub
+from loci.llm.v1.provider_service_pb2_grpc import ProviderServiceStub
+from loci.llm.v1.usage_service_pb2_grpc import UsageServiceStub
 from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
 from loci.memory.v1.folder_service_pb2_grpc import FolderServiceStub
@@ -82,6 +84,8 @@ class Peers:
         self.passages = PassageServiceStub(memory)
         self.folders = FolderServiceStub(memory)
         self.models = ModelServiceStub(llm_gateway)
+        self.providers = ProviderServiceStub(llm_gateway)
+        self.usage = UsageServiceStub(llm_gateway)
         self.tools = ToolServiceStub(tool_runner)
 
     async def call(

@@ -1,12 +1,14 @@
 """Runs: what became of requests."""
 
+import asyncio
+import logging
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway import convert, traces
+from gateway import convert, traces, usage
 from gateway.body import JsonRoute
 from gateway.errors import InvalidRequest
 from gateway.message_pages import shown_page
@@ -14,12 +16,18 @@ from gateway.params import Cursor, Limit, Names, Order, RunId, page_size, split
 from gateway.responses import json_response
 from gateway.services import Loci
 from loci.agent.v1 import agent_pb2, run_pb2, run_service_pb2
+from loci.llm.v1 import usage_service_pb2
+from services.common.errors import LociError
+
+logger = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=JsonRoute)
 
 _STATUSES = convert.enum_numbers(run_pb2.RunStatus.DESCRIPTOR)
 _STOP_REASONS = convert.enum_numbers(agent_pb2.StopReason.DESCRIPTOR)
 _ACTIVE = ("created", "running")
+# The tokens are the agent service's to tell; nobody waits long for their cost.
+_COSTS_SECONDS = 2.0
 _ORDERS = {
     "created_at": run_service_pb2.RUN_ORDER_CREATED_AT,
     "duration": run_service_pb2.RUN_ORDER_DURATION,
@@ -124,10 +132,19 @@ async def list_run_steps(
 
 @router.get("/{run_id}/usage")
 async def retrieve_run_usage(run_id: RunId, loci: Loci) -> Response:
-    """Tokens of a run so far."""
+    """Tokens of a run so far, and what they cost, where the llm gateway can be asked."""
     request = run_service_pb2.GetRunUsageRequest(run_id=run_id)
-    found = await loci.peers.call(loci.peers.runs.GetRunUsage, request)
-    return json_response(convert.run_usage(found.usage))
+    found, costs = await asyncio.gather(loci.peers.call(loci.peers.runs.GetRunUsage, request), _costs(run_id, loci))
+    return json_response(convert.run_usage(found.usage) | costs)
+
+
+async def _costs(run_id: str, loci: Loci) -> dict[str, Any]:
+    request = usage_service_pb2.GetRunUsageRequest(run_id=run_id)
+    try:
+        return usage.of_run(await loci.peers.call(loci.peers.usage.GetRunUsage, request, timeout=_COSTS_SECONDS))
+    except LociError as error:
+        logger.warning("what run %s cost is not known now: %r", run_id, error)
+        return {}
 
 
 @router.get("/{run_id}/metrics")

@@ -22,7 +22,7 @@ from loci.agent.v1 import (
     run_service_pb2_grpc,
     step_service_pb2_grpc,
 )
-from loci.llm.v1 import model_service_pb2_grpc
+from loci.llm.v1 import model_service_pb2_grpc, provider_service_pb2_grpc, usage_service_pb2_grpc
 from loci.memory.v1 import (
     archive_service_pb2_grpc,
     block_service_pb2_grpc,
@@ -50,7 +50,7 @@ SERVICES: dict[str, tuple[Any, ...]] = {
         folder_service_pb2_grpc,
         passage_service_pb2_grpc,
     ),
-    "llm_gateway": (model_service_pb2_grpc,),
+    "llm_gateway": (model_service_pb2_grpc, provider_service_pb2_grpc, usage_service_pb2_grpc),
     "tool_runner": (tool_service_pb2_grpc,),
 }
 
@@ -70,7 +70,9 @@ class Backend:
         self.traces: list[str] = []
 
     def on(self, method: str, answer: Answer) -> None:
-        """`answer` takes the request: a unary one returns or raises, a streaming one is an async generator."""
+        """`answer` takes the request: a unary one returns or raises, a streaming one is an async generator. `method` is
+        named as `_said` does.
+        """
         self._answers[method] = answer
 
     def requests(self, method: str) -> list[Any]:
@@ -123,9 +125,14 @@ class Backend:
 
 def _registration(module: Any, backend: Backend) -> tuple[Callable[[Any, Any], None], object]:
     base = next(value for name, value in vars(module).items() if name.endswith("Servicer"))
-    methods = {name: _method(name, backend) for name in vars(base) if not name.startswith("_")}
+    methods = {name: _method(_said(base, name), backend) for name in vars(base) if not name.startswith("_")}
     add = getattr(module, f"add_{base.__name__}_to_server")
     return add, type("Scripted", (base,), methods)()
+
+
+def _said(base: Any, method: str) -> str:
+    """A method as tests name it: by its name alone, but for the one service whose names others have, too."""
+    return f"UsageService.{method}" if base is usage_service_pb2_grpc.UsageServiceServicer else method
 
 
 def _method(name: str, backend: Backend) -> Callable[..., Any]:

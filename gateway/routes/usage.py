@@ -1,0 +1,59 @@
+"""What calls to models took and cost; Loci's own."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from google.protobuf.timestamp_pb2 import Timestamp
+from starlette.responses import Response
+
+from gateway import usage
+from gateway.convert import enum_numbers
+from gateway.errors import InvalidRequest
+from gateway.params import AgentFilter, Moment, Names, split
+from gateway.responses import json_response
+from gateway.services import Loci
+from loci.llm.v1 import usage_service_pb2 as usage_pb
+
+router = APIRouter(prefix="/usage", tags=["usage"])
+
+_GROUPS = enum_numbers(usage_pb.UsageGroup.DESCRIPTOR)
+
+
+@router.get("")
+@router.get("/", include_in_schema=False)
+async def report_usage(
+    loci: Loci,
+    start: Annotated[Moment | None, Query(description="Default: 30 days before `end`.")] = None,
+    end: Annotated[Moment | None, Query(description="Exclusive. Default: now.")] = None,
+    group_by: Annotated[Names, Query(description="Up to 3 of hour, day, model, provider, agent, kind.")] = None,
+    agent_id: AgentFilter = None,
+    model: str | None = None,
+    kind: Literal["chat", "embedding"] | None = None,
+) -> Response:
+    """Sums over calls, by time or the costliest first; days and hours are UTC's. At most 10,000 rows."""
+    groups = split(group_by)
+    request = usage_pb.ReportUsageRequest(
+        since=_stamp(start),
+        until=_stamp(end),
+        group_by=[_group(name) for name in groups],
+        agent_id=agent_id or "",
+        handle=model or "",
+        kind=kind or "",
+    )
+    found = await loci.peers.call(loci.peers.usage.ReportUsage, request)
+    return json_response(usage.report(found, groups))
+
+
+def _stamp(moment: datetime | None) -> Timestamp | None:
+    if moment is None:
+        return None
+    stamp = Timestamp()
+    stamp.FromDatetime(moment)
+    return stamp
+
+
+def _group(name: str) -> usage_pb.UsageGroup.ValueType:
+    if name not in _GROUPS:
+        raise InvalidRequest(f"`group_by`: {name[:80]!r} is not one of {', '.join(_GROUPS)}", "query", "group_by")
+    return usage_pb.UsageGroup.ValueType(_GROUPS[name])
