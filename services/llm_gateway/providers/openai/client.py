@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
-from typing import Any
 
 import httpx2
 import openai
