@@ -192,6 +192,8 @@ _ROWS = (
             Option("chat_template", setting="SGLANG_CHAT_TEMPLATE"),
             Option("tool_call_parser", setting="SGLANG_TOOL_CALL_PARSER"),
             Option("reasoning_parser", setting="SGLANG_REASONING_PARSER"),
+            # Everything by /generate, not only what asks for token ids.
+            Option("native", "flag", "SGLANG_NATIVE"),
         ),
         is_present_by=("SGLANG_API_BASE", "SGLANG_BASE_URL"),
     ),
