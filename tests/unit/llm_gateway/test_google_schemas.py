@@ -69,7 +69,7 @@ def test_a_function_without_arguments_has_no_schema() -> None:
 
 
 NAMES = st.sampled_from(["name", "age", "type", "enum", "$ref"])
-LEAVES = st.fixed_dictionaries(
+LEAVES: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {},
     optional={
         "type": st.sampled_from(["string", "integer", "number", "boolean", "null", ["string", "null"]]),
