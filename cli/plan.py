@@ -13,7 +13,8 @@ from cli.names import SERVICES
 from cli.postgres import Cluster, Launch, wrap
 from cli.process import Program
 from cli.secrets import ENCRYPTION_KEY, PUBLIC_KEYS, SIGNING_KEY
-from cli.settings import RunSettings
+from cli.settings import RunSettings, is_loopback
+from services.llm_gateway.provider_types import TYPES
 
 ROOT = Path(__file__).resolve().parent.parent
 # Secrets in the user's environment, and the processes that may know them.
@@ -21,9 +22,9 @@ PRIVATE = {
     "LETTA_SERVER_PASSWORD": {"gateway", "agent"},
     "LOCI_CONTEXT_SIGNING_KEY": {"gateway", "agent", "memory"},
     "LOCI_ENCRYPTION_KEY": {"agent", "llm_gateway", "tool_runner"},
+    "LOCI_PROVIDERS": {"llm_gateway"},
     "LOCI_WEBHOOK_SECRET": {"agent"},
-    "OPENAI_API_KEY": {"llm_gateway"},
-    "ANTHROPIC_API_KEY": {"llm_gateway"},
+    **{name: {"llm_gateway"} for row in TYPES.values() for name in row.secret_settings},
 }
 
 
@@ -41,6 +42,9 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
         "LOCI_ENCRYPTION_KEY": str(secrets / ENCRYPTION_KEY),
         "GRPC_ENABLE_FORK_SUPPORT": "false",  # ours start programs by exec alone
     }
+    if is_loopback(settings.host):
+        # Whoever adds a provider sits at this machine, and its models often do, too.
+        defaults["LOCI_ALLOW_PRIVATE_PROVIDERS"] = "true"
     ours = {
         "LOCI_HOME": str(home.root),
         "LOCI_HOST": settings.host,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from cli.home import Home
 from cli.settings import RunSettings
+from services.llm_gateway.provider_types import TYPES
 
-PROVIDER_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+# Those that most people have.
+_SUGGESTED = "OPENAI_API_KEY or ANTHROPIC_API_KEY"
 
 
 def ready_text(settings: RunSettings, home: Home, grpc_port: int | None) -> str:
@@ -39,10 +41,17 @@ def _grpc(host: str, settings: RunSettings, grpc_port: int | None) -> str:
 
 def _model(settings: RunSettings) -> str:
     chosen = settings.environment.get("LOCI_DEFAULT_MODEL") or "loci/demo"
-    keys = [key for key in PROVIDER_KEYS if settings.environment.get(key)]
-    if keys:
-        return f"{chosen} by default; {' and '.join(keys)} found"
-    return f"{chosen} by default, a rule-based demo; set {' or '.join(PROVIDER_KEYS)} for a real one"
+    found = _providers(settings)
+    if found:
+        return f"{chosen} by default; {' and '.join(found)} found"
+    return f"{chosen} by default, a rule-based demo; set {_SUGGESTED} for a real one"
+
+
+def _providers(settings: RunSettings) -> list[str]:
+    """The settings by which providers are there, one of each type."""
+    given = settings.environment
+    each = (next((name for name in row.present_by if given.get(name)), "") for row in TYPES.values())
+    return [name for name in (*each, "LOCI_PROVIDERS") if given.get(name)]
 
 
 def _chat(settings: RunSettings, base: str) -> str:

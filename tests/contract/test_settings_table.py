@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from cli.names import SERVICES
+from services.llm_gateway.provider_types import TYPES
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = (ROOT / "docs" / "settings.md").read_text()
 _NAME = re.compile(r"(?:LOCI|OTEL|DOCKER|LETTA_SERVER|LETTA_API)_[A-Z_]*[A-Z]")
 # Read by names that are put together.
 COMPOSED = {f"LOCI_{service.upper()}_{what}" for service in SERVICES for what in ("ADDR", "DATABASE_URL")} | {
-    f"{provider.upper()}_{what}" for provider in ("openai", "anthropic") for what in ("API_KEY", "BASE_URL")
+    setting for row in TYPES.values() for setting in row.settings
 }
 
 

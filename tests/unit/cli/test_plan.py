@@ -24,6 +24,11 @@ SECRETS = {
     "LOCI_MEMORY_DATABASE_URL": "postgresql://m",
     "LOCI_DATABASE_DIRECT_URL": "postgresql://d",
     "LOCI_WEBHOOK_SECRET": "hush",
+    "AWS_SECRET_ACCESS_KEY": "sk-3",
+    "AWS_SESSION_TOKEN": "sk-4",
+    "GOOGLE_APPLICATION_CREDENTIALS": "/account.json",
+    "GROQ_API_KEY": "sk-5",
+    "LOCI_PROVIDERS": '[{"api_key": "sk-6"}]',
 }
 HOME = Home(Path("/h"))
 
@@ -40,6 +45,11 @@ def told(name: str) -> dict[str, str]:
         ("LOCI_CONTEXT_SIGNING_KEY", {"gateway", "agent", "memory"}),
         ("OPENAI_API_KEY", {"llm_gateway"}),
         ("ANTHROPIC_API_KEY", {"llm_gateway"}),
+        ("AWS_SECRET_ACCESS_KEY", {"llm_gateway"}),
+        ("AWS_SESSION_TOKEN", {"llm_gateway"}),
+        ("GOOGLE_APPLICATION_CREDENTIALS", {"llm_gateway"}),
+        ("GROQ_API_KEY", {"llm_gateway"}),
+        ("LOCI_PROVIDERS", {"llm_gateway"}),
         ("LOCI_DATABASE_URL", set(SERVICES)),
         ("LOCI_DATABASE_DIRECT_URL", set(SERVICES)),
         ("LOCI_MEMORY_DATABASE_URL", set()),
@@ -56,6 +66,16 @@ def test_each_service_has_its_own_database_and_socket() -> None:
     assert told("memory")["LOCI_DATABASE_URL"] == "postgresql://m"
     assert told("agent")["LOCI_DATABASE_URL"] == "postgresql://x"
     assert told("agent")["LOCI_LISTEN"] == told("gateway")["LOCI_AGENT_ADDR"] == "unix:///h/run/agent.sock"
+
+
+def test_private_providers_are_for_whoever_sits_at_the_machine() -> None:
+    def said(**values: str) -> str | None:
+        settings = RunSettings.from_environment({"LETTA_SERVER_PASSWORD": "x", **values})
+        return environment(settings, HOME, "llm_gateway").get("LOCI_ALLOW_PRIVATE_PROVIDERS")
+
+    assert said() == "true"
+    assert said(LOCI_ALLOW_PRIVATE_PROVIDERS="false") == "false"
+    assert said(LOCI_HOST="192.0.2.1") is None
 
 
 def test_a_port_in_use_is_an_error_unless_it_was_only_our_choice() -> None:
@@ -84,6 +104,6 @@ def test_the_ready_text_says_what_is_missing_and_never_a_secret() -> None:
     settings = RunSettings.from_environment(SECRETS)
     text = ready_text(settings, HOME, None)
     assert "off: port 8284 is in use" in text
-    assert "OPENAI_API_KEY and ANTHROPIC_API_KEY found" in text
-    assert not any(secret in text for secret in ("sk-1", "sk-2", '"pw"', "postgresql", "hush"))
+    assert "OPENAI_API_KEY and ANTHROPIC_API_KEY and GROQ_API_KEY and LOCI_PROVIDERS found" in text
+    assert not any(secret in text for secret in ("sk-", '"pw"', "postgresql", "hush"))
     assert "rule-based demo" in ready_text(RunSettings.from_environment({}), HOME, 8284)
