@@ -6,6 +6,7 @@ thoughts, and merged when they go back.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -46,6 +47,19 @@ def take_details(assembly: Assembly, details: Iterable[Any]) -> Iterator[Delta]:
 def _redact(assembly: Assembly, key: tuple[str, str, Any], rest: Mapping[str, Any]) -> None:
     line = orjson.dumps(rest).decode()
     assembly.add_redacted(key, f"\n{line}" if assembly.began(key) else sealed_by(ORIGIN, line))
+
+
+def settled(part: Part) -> Part:
+    """A part with what was said of it in one line, however it came."""
+    if isinstance(part, Reasoning) and (lines := opened_by(ORIGIN, part.signature)):
+        return replace(part, signature=sealed_by(ORIGIN, _line(lines)))
+    if isinstance(part, RedactedReasoning) and (lines := opened_by(ORIGIN, part.data)):
+        return replace(part, data=sealed_by(ORIGIN, _line(lines)))
+    return part
+
+
+def _line(lines: str) -> str:
+    return orjson.dumps(_merged(lines), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def details_of(parts: Iterable[Part], ids: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -50,7 +50,8 @@ class Vendor:
     that thinks, `renames` what it calls others. `switches_thinking`: thinking goes on and off by a field `thinking`.
     `cache_key` is its field for requests that begin alike, `cache_marks` the names of models for which a prompt's end
     is marked. `extra` are fields for models whose names match. `speaks_after_results`: after tool results it wants the
-    model to speak before the user does. `most_texts` is the longest batch of embeddings, None for no limit of its own.
+    model to speak before the user does. `embeds`: it has
+    embeddings, `most_texts` is the longest batch of embeddings, None for no limit of its own.
     """
 
     limit: str = "max_tokens"
@@ -78,6 +79,7 @@ class Vendor:
     extra: tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...] = ()
     result_pictures: bool = False
     speaks_after_results: bool = False
+    embeds: bool = True
     most_texts: int | None = None
     # Windows of all its models by the option `tier`.
     tier_windows: Mapping[str, int] = field(default_factory=dict)
@@ -108,6 +110,7 @@ _MOONSHOT = Vendor(
     refuses_of_thinkers=_PENALTIES | {"top_p"},
     switches_thinking=True,
     cache_key="prompt_cache_key",
+    embeds=False,
 )
 _ZAI = Vendor(
     thoughts=Thoughts.FIELD,
@@ -120,6 +123,7 @@ _ZAI = Vendor(
     reply_schemas=False,
     refuses=_OPENAIS | _PENALTIES | {"seed"},
     switches_thinking=True,
+    embeds=False,
 )
 
 _VENDORS: Mapping[str, Vendor] = {
@@ -134,9 +138,11 @@ _VENDORS: Mapping[str, Vendor] = {
         strict=Strict.ALL,
         logprobs=True,
         refuses=_PENALTIES | {"verbosity"},
+        embeds=False,
         tier_windows={"free": 8_192, "paid": 131_072},
     ),
     "deepseek": Vendor(
+        embeds=False,
         thoughts=Thoughts.FIELD,
         placeholder="",
         parallel=False,
@@ -154,6 +160,7 @@ _VENDORS: Mapping[str, Vendor] = {
         refuses=_PENALTIES | {"verbosity"},
         # Else their thoughts come inside the text.
         extra=((re.compile(r"qwen"), {"reasoning_format": "parsed"}),),
+        embeds=False,
     ),
     "hugging-face": Vendor(refuses=_OPENAIS),
     "mistral": Vendor(
@@ -186,6 +193,7 @@ _VENDORS: Mapping[str, Vendor] = {
         logprobs=True,
         refuses=_OPENAIS,
         refuses_of_thinkers=_PENALTIES | {"stop"},
+        embeds=False,
     ),
     "zai": _ZAI,
     "zai_coding": _ZAI,
