@@ -28,6 +28,10 @@ run: setup protos ## Start everything on this machine: http://localhost:8283 (LO
 test: setup protos ## Run every test that this machine can; a table at the end says what it could not. ARGS go to pytest.
 	@$(BIN)/python -m pytest $(ARGS)
 
+.PHONY: test-live
+test-live: setup protos ## Ask the real vendors whose keys are in the environment, for a few cents (LOCI_LIVE_MODELS="openai=MODEL ...").
+	@LOCI_LIVE=1 $(BIN)/python -m pytest tests/live $(ARGS)
+
 .PHONY: check
 check: setup protos ## Lint, formatting, types, import contracts and the protos' rules.
 	@$(BIN)/ruff check
