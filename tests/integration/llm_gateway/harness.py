@@ -127,19 +127,21 @@ async def gateway_service(
             settings=CallSettings.read(env),
         )
         await built.server.start()
-        caller = SIGNER.signed(call_context(organization_id or uuid4()))
-        async with make_channel(address) as channel:
-            with use_context(caller):
-                yield Gateway(
-                    ChatServiceStub(channel),
-                    ModelServiceStub(channel),
-                    UsageServiceStub(channel),
-                    ProviderServiceStub(channel),
-                    pool,
-                    built,
-                    address,
-                    caller,
-                )
-        await built.server.stop(0)
-        await built.ledger.close()
-        await built.providers.close()
+        try:
+            caller = SIGNER.signed(call_context(organization_id or uuid4()))
+            async with make_channel(address) as channel:
+                with use_context(caller):
+                    yield Gateway(
+                        ChatServiceStub(channel),
+                        ModelServiceStub(channel),
+                        UsageServiceStub(channel),
+                        ProviderServiceStub(channel),
+                        pool,
+                        built,
+                        address,
+                        caller,
+                    )
+        finally:
+            await built.server.stop(0)
+            await built.ledger.close()
+            await built.providers.close()
