@@ -98,10 +98,19 @@ class Transport:
         self._draining: set[asyncio.Task[None]] = set()
 
     async def post(
-        self, path: str, body: bytes, *, handle: str, patience: float, trace: Trace | None = None
+        self,
+        path: str,
+        body: bytes,
+        *,
+        handle: str,
+        patience: float,
+        trace: Trace | None = None,
+        headers: dict[str, str] | None = None,
     ) -> dict[str, Any]:
-        """The JSON object of a whole reply; `patience` is the longest wait for it, in seconds."""
-        async with self._sent("POST", path, body, handle, patience, trace) as response:
+        """The JSON object of a whole reply; `patience` is the longest wait for it, in seconds. `headers` is filled with
+        those of the response.
+        """
+        async with self._sent("POST", path, body, handle, patience, trace, headers) as response:
             reply = self._decode(response, await _content(response, trace), handle)
         if not isinstance(reply, dict):
             raise self._not_the_api(response, handle)
@@ -114,30 +123,29 @@ class Transport:
         async with self._sent("GET", path, b"", "", timeout, None) as response:
             return self._decode(response, await _content(response, None), "")
 
-    async def stream(
+    def stream(
+        self, path: str, body: bytes, *, handle: str, patience: float, trace: Trace | None = None
+    ) -> AsyncGenerator[SseEvent, None]:
+        """The server-sent events of a streamed reply; see `events`."""
+        return self.events(path, body, SseParser(), handle=handle, patience=patience, trace=trace)
+
+    async def events(
         self,
         path: str,
         body: bytes,
+        parser: Parser[T],
         *,
         handle: str,
         patience: float,
         trace: Trace | None = None,
-    ) -> AsyncGenerator[SseEvent, None]:
-        """The server-sent events of a streamed reply; see `events`."""
-        events = self.events(path, body, SseParser(), handle=handle, patience=patience, trace=trace)
-        async with aclosing(events):
-            async for event in events:
-                yield event
-
-    async def events(
-        self, path: str, body: bytes, parser: Parser[T], *, handle: str, patience: float, trace: Trace | None = None
+        headers: dict[str, str] | None = None,
     ) -> AsyncGenerator[T, None]:
         """The events of a streamed reply as `parser` reads them; `patience` is the longest wait for the first byte and
-        between chunks.
+        between chunks. `headers` is filled with those of the response.
 
         Closing the generator closes the connection.
         """
-        async with self._sent("POST", path, body, handle, patience, trace) as response:
+        async with self._sent("POST", path, body, handle, patience, trace, headers) as response:
             await self._check_is_stream(response, parser.media_type, handle, trace)
             try:
                 async for chunk in _chunks(response):
@@ -205,7 +213,14 @@ class Transport:
 
     @asynccontextmanager
     async def _sent(
-        self, method: str, path: str, body: bytes, handle: str, patience: float, trace: Trace | None
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        handle: str,
+        patience: float,
+        trace: Trace | None,
+        headers: dict[str, str] | None = None,
     ) -> AsyncGenerator[httpx2.Response, None]:
         """The response to a request once its head is there, closed at the end. Raises LlmError for a refusal, and for
         whatever HTTP fails while it is read.
@@ -218,6 +233,8 @@ class Transport:
             response = await self._http.send(request, stream=True)
             if not response.is_success:
                 raise self._refusal_in(response, await _content(response, trace), handle)
+            if headers is not None:
+                headers.update(response.headers)
             yield response
         except (httpx2.HTTPError, OSError) as error:
             raise self._explain(error, handle, patience) from error
