@@ -8,7 +8,7 @@ which they came. Headers of requests are never kept, of replies only those in _H
 import base64
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -36,7 +36,6 @@ _REMOVED = b"[removed]"
 _ZLIB = ("gzip", "deflate")
 # zlib: with whichever of the two headers.
 _ANY_ZLIB = 47
-_LONGEST_QUOTE = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,66 +166,6 @@ def read(lines: Iterable[bytes]) -> Recorded:
         except (ValueError, KeyError, TypeError):
             recorded.torn += bool(line.strip())
     return recorded
-
-
-def nearest(asked: Asked, recorded: Sequence[Asked]) -> str:
-    """How the recorded request that is most like `asked` differs from it, in a few words."""
-    if not recorded:
-        return "nothing was recorded"
-    alike = [one for one in recorded if one.place == asked.place]
-    if not alike:
-        places = sorted({" ".join(one.place) for one in recorded})
-        return f"nothing was recorded for {' '.join(asked.place)}, only for {', '.join(places)}"
-    found = min((list(_differences(_said(one), _said(asked), "")) for one in alike), key=len)
-    # Everything may be equal but the query, which is part of what is said.
-    where, before, now = found[0]
-    more = f", and {len(found) - 1} more differences" if len(found) > 1 else ""
-    return f"the nearest recorded request differs at {where or 'its body'}: {before} there, {now} now{more}"
-
-
-def differing(asked: Asked, other: Asked) -> list[str]:
-    """The places in their bodies where two requests differ."""
-    return [where or "the body" for where, _, _ in _differences(_said(asked), _said(other), "")]
-
-
-def _said(asked: Asked) -> Any:
-    return {"query": dict(asked.query), "body": asked.value} if asked.query else asked.value
-
-
-def _differences(before: Any, now: Any, where: str) -> Iterator[tuple[str, str, str]]:
-    if isinstance(before, dict) and isinstance(now, dict):
-        for name in sorted(before.keys() | now.keys()):
-            place = f"{where}.{name}" if where else str(name)
-            if name in before and name in now:
-                yield from _differences(before[name], now[name], place)
-            else:
-                yield place, _quoted(before, name), _quoted(now, name)
-    elif isinstance(before, list) and isinstance(now, list):
-        for index, (one, other) in enumerate(zip(before, now, strict=False)):
-            yield from _differences(one, other, f"{where}[{index}]")
-        if len(before) != len(now):
-            yield where, f"{len(before)} items", f"{len(now)} items"
-    elif type(before) is not type(now) or before != now:
-        yield where, *_shown(before, now)
-
-
-def _quoted(value: Mapping[str, Any], name: str) -> str:
-    return _short(value[name], 0) if name in value else "nothing"
-
-
-def _shown(before: Any, now: Any) -> tuple[str, str]:
-    """Both, from a little before where they part."""
-    if not (isinstance(before, str) and isinstance(now, str)):
-        return _short(before, 0), _short(now, 0)
-    same = next((i for i, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), min(len(before), len(now)))
-    begin = max(0, same - _LONGEST_QUOTE // 3)
-    return _short(before, begin), _short(now, begin)
-
-
-def _short(value: Any, begin: int) -> str:
-    text = value[begin:] if isinstance(value, str) else orjson.dumps(value).decode()
-    cut = text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
-    return repr(f"...{cut}" if begin else cut) if isinstance(value, str) else cut
 
 
 def _value(body: bytes) -> Any:

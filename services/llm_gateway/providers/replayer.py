@@ -16,6 +16,7 @@ import httpx2
 
 from services.llm_gateway.errors import LlmReplayMissing
 from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.providers.differences import differing, nearest
 from services.llm_gateway.providers.recording import (
     LEFT,
     WHOLE,
@@ -24,9 +25,7 @@ from services.llm_gateway.providers.recording import (
     Exchange,
     Recorded,
     asked_of,
-    differing,
     file_name,
-    nearest,
     read,
 )
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from services.common.settings import Env, SettingsError
 from services.llm_gateway.errors import LlmReplayMissing
 from services.llm_gateway.provider_settings import read_providers
+from services.llm_gateway.providers.differences import nearest
 from services.llm_gateway.providers.recorder import RecordingTransport
 from services.llm_gateway.providers.recording import (
     LEFT,
@@ -28,7 +29,6 @@ from services.llm_gateway.providers.recording import (
     asked_of,
     exchange_line,
     kept_headers,
-    nearest,
     public_url,
     read,
 )
