@@ -240,7 +240,8 @@ def complain(body: Any, model: str, fields: frozenset[str] = FIELDS) -> str | No
         if unknown := set(given) - known:
             return f'Invalid JSON payload received. Unknown name "{min(unknown)}": Cannot find field.'
     thinking = config.get("thinkingConfig") or {}
-    if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
+    # Names are taken in either spelling, and the SDK sends these in its own.
+    if {"thinkingBudget", "thinking_budget"} & set(thinking) and {"thinkingLevel", "thinking_level"} & set(thinking):
         return "You can only set only one of thinking budget and thinking level."
     if config.get("responseMimeType") and body.get("tools") and model.startswith("gemini-2"):
         return "Function calling with a response mime type: 'application/json' is unsupported"

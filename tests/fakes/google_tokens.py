@@ -16,6 +16,7 @@ from tests.fakes.server import JSON_HEADERS, FakeServer, Planned
 
 ACCOUNT = "loci@fake-project.iam.gserviceaccount.com"
 PROJECT = "fake-project"
+_AUDIENCE = "https://oauth2.googleapis.com/token"
 _GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
@@ -75,7 +76,7 @@ class TokenServer(FakeServer):
         except InvalidSignature:
             return "Invalid JWT Signature."
         header, claims = (orjson.loads(_bytes(part)) for part in signed.split("."))
-        expected = {"iss": ACCOUNT, "aud": self.token_uri, "scope": "https://www.googleapis.com/auth/cloud-platform"}
+        expected = {"iss": ACCOUNT, "aud": _AUDIENCE, "scope": "https://www.googleapis.com/auth/cloud-platform"}
         if header["kid"] != "fake-key-1" or any(claims.get(name) != value for name, value in expected.items()):
             return "Invalid JWT."
         return None if 0 < claims["exp"] - claims["iat"] <= 3600 else "Invalid JWT: a token lives for an hour at most."

@@ -3,6 +3,7 @@
 Shapes as of the Gemini API v1beta, Vertex AI v1beta1 and the vendor's SDK (version 3.4).
 """
 
+import base64
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,17 +74,22 @@ def frame(chunk: Mapping[str, Any], line_end: str = "\n") -> bytes:
     return b"data: " + orjson.dumps(chunk) + 2 * line_end.encode()
 
 
+def encoded(text: str) -> str:
+    """Bytes as this vendor's JSON has them."""
+    return base64.b64encode(text.encode()).decode()
+
+
 class _Content:
     """One reply, whole or as chunks. A model that thought signs its first call, or else the end of its text."""
 
     def __init__(self, reply: Reply, seen: Seen, number: int, usage: Usage) -> None:
         self.reply = reply
         self.finish = reply.finish or "STOP"
-        self.signature = {"thoughtSignature": reply.signature} if reply.reasoning else {}
+        self.signature = {"thoughtSignature": encoded(reply.signature)} if reply.reasoning else {}
         self.metadata = usage_metadata(usage)
         self.model = seen.model
         self.id = f"resp-fake{number}"
-        self.token = f"token-{number}"
+        self.token = encoded(f"token-{number}")
         self.has_ids = not seen.model.startswith("gemini-2")
         self.number = number
 

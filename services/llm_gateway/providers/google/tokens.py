@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 SERVICE_ACCOUNT = "service_account"
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+# Wherever tokens are asked for.
+_AUDIENCE = "https://oauth2.googleapis.com/token"
 _GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 # A token lives for an hour. It is renewed while it still serves, so that no call waits for it.
 _EARLY_SECONDS = 300.0
@@ -114,7 +116,7 @@ def _account(config: ProviderConfig, http: httpx2.AsyncClient, info: dict[str, A
 
 def _assertion(config: ProviderConfig, info: dict[str, Any]) -> str:
     now = int(time.time())
-    claims = {"iss": info["client_email"], "scope": _SCOPE, "aud": info["token_uri"]}
+    claims = {"iss": info["client_email"], "scope": _SCOPE, "aud": _AUDIENCE}
     try:
         signer = crypt.RSASigner.from_service_account_info(info)  # type: ignore[no-untyped-call]
         signed: bytes = jwt.encode(  # type: ignore[no-untyped-call]
