@@ -91,6 +91,10 @@ class Models(Protocol):
         """Tokens of a model's window. Raises NotFound (MODEL_NOT_FOUND) for one that is not configured."""
         ...
 
+    async def reasons(self, handle: str) -> bool:
+        """Whether a model thinks by itself before it answers; False where nobody says."""
+        ...
+
 
 # Memory -----------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from services.agent.adapters.chat_wire import generation_request, part_of, reply
 from services.agent.admin.ports_admin import ModelCatalogue
 from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply
 from services.common.context import current, shared
-from services.common.errors import from_rpc
+from services.common.errors import LociError, from_rpc
 
 # A count only corrects an estimate.
 COUNT_SECONDS = 5.0
@@ -67,3 +67,11 @@ class GrpcModels:
     async def window(self, handle: str) -> int:
         """See ports.Models.window. For the tenant of the run that asks."""
         return await self._catalogue.window(current().organization_id, handle)
+
+    async def reasons(self, handle: str) -> bool:
+        """See ports.Models.reasons. A model that the gateway calls without listing it is described by nobody."""
+        try:
+            return await self._catalogue.reasons(current().organization_id, handle)
+        except LociError as error:
+            _log.info("a model is not described: %s", error.message)
+            return False

@@ -139,6 +139,10 @@ class ModelCatalogue(Protocol):
         """Tokens of a chat model's window. Raises NotFound (MODEL_NOT_FOUND)."""
         ...
 
+    async def reasons(self, organization_id: UUID, handle: str) -> bool:
+        """Whether a chat model thinks by itself. Raises NotFound (MODEL_NOT_FOUND)."""
+        ...
+
     async def check_embedding(self, organization_id: UUID, handle: str) -> None:
         """Raises NotFound (MODEL_NOT_FOUND) for an unknown embedding model."""
         ...

@@ -156,7 +156,9 @@ class ModelCalls:
         """The prompt and the tools of a call. Raises LociError."""
         view, attached = await asyncio.gather(self._around.view, self._around.tools)
         offered, window = offer(turn, attached), self._around.window(turn.settings.context_window_limit)
-        tools = shown(offered, turn.settings)
+        policy = POLICIES[turn.settings.agent_type]
+        reasons = policy.inner_thoughts and await self._models.reasons(turn.settings.model)
+        tools = shown(offered, turn.settings, reasons=reasons)
         of_tools = estimate_text(
             orjson.dumps([(tool.name, tool.description, tool.parameters) for tool in tools]).decode()
         )
@@ -165,7 +167,7 @@ class ModelCalls:
             prompt = self._around.prompt = self._compiled(turn, view, window, of_tools)
         text = with_skills(prompt.text, turn.settings.options.client_skills)
         request = ModelRequest(
-            without_form(turn.settings) if POLICIES[turn.settings.agent_type].must_call else turn.settings,
+            without_form(turn.settings) if policy.must_call else turn.settings,
             text,
             (),
             tools,

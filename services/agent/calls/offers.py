@@ -79,25 +79,26 @@ def offer(turn: Turn, attached: Sequence[ToolInfo]) -> Offer:
     )
 
 
-def shown(offered: Offer, settings: Settings) -> tuple[ToolInfo, ...]:
-    """The tools as the model is shown them.
+def shown(offered: Offer, settings: Settings, *, reasons: bool = False) -> tuple[ToolInfo, ...]:
+    """The tools as the model is shown them. A model that `reasons` by itself is asked for no thoughts in arguments.
 
     All of them, whatever may be called now: a list that changes from step to step would cost the provider's cache of
     the prefix, and a call out of order is answered with what is allowed.
     """
     policy = POLICIES[settings.agent_type]
-    if not (policy.heartbeats or policy.inner_thoughts):
+    thinks = policy.inner_thoughts and not reasons
+    if not (policy.heartbeats or thinks):
         return offered.tools
-    return tuple(_dressed(tool, settings) for tool in offered.tools)
+    return tuple(_dressed(tool, settings, thinks=thinks) for tool in offered.tools)
 
 
-def _dressed(tool: ToolInfo, settings: Settings) -> ToolInfo:
+def _dressed(tool: ToolInfo, settings: Settings, *, thinks: bool) -> ToolInfo:
     policy = POLICIES[settings.agent_type]
     properties, names = _properties(tool), tool.parameters.get("required")
     required = names if isinstance(names, list) else []
     if tool.name == SPEAKING and (form := _form(settings)) is not None:
         properties = {**properties, "message": form}
-    if policy.inner_thoughts and THINKING not in properties:
+    if thinks and THINKING not in properties:
         # First, so that it is written before the arguments that it is about.
         properties, required = {THINKING: _THINKING_SCHEMA, **properties}, [THINKING, *required]
     if policy.heartbeats and HEARTBEAT not in properties and not is_terminal(settings.tool_rules, tool.name):

@@ -93,6 +93,10 @@ class ScriptedModels:
         """Every model is of one size."""
         return 32_000
 
+    async def reasons(self, handle: str) -> bool:
+        """Those whose names say so."""
+        return "reasoner" in handle
+
 
 @dataclass
 class ScriptedMemory:

@@ -133,6 +133,17 @@ def dressed(agent_type: str, *rules: ToolRule, tools: Any = TOOLS, **options: An
 
 
 @pytest.mark.parametrize("agent_type", POLICIES)
+def test_a_model_that_reasons_is_asked_for_no_thoughts_in_arguments(agent_type: str) -> None:
+    agent = settings(agent_type=agent_type)
+    offered = play(agent, "hi").offers[0]
+    told = {one.name: one.parameters for one in shown(offered, agent, reasons=True)}
+    assert all(THINKING not in parameters["properties"] for parameters in told.values())
+    assert all(THINKING not in parameters.get("required", ()) for parameters in told.values())
+    # All else stays as its type wants it.
+    assert list(told["a"]["properties"]) == ["x"] + [HEARTBEAT] * POLICIES[agent_type].heartbeats
+
+
+@pytest.mark.parametrize("agent_type", POLICIES)
 def test_what_is_added_to_the_arguments(agent_type: str) -> None:
     policy = POLICIES[agent_type]
     schema = dressed(agent_type)["a"]

@@ -116,19 +116,27 @@ class GrpcModelCatalogue:
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._models = model_service_pb2_grpc.ModelServiceStub(channel)
-        self._windows: dict[tuple[UUID, str], tuple[float, int]] = {}
+        # Until when it is remembered, the window, and whether it reasons.
+        self._known: dict[tuple[UUID, str], tuple[float, int, bool]] = {}
 
     async def window(self, organization_id: UUID, handle: str) -> int:
+        return (await self._model(organization_id, handle))[1]
+
+    async def reasons(self, organization_id: UUID, handle: str) -> bool:
+        return (await self._model(organization_id, handle))[2]
+
+    async def _model(self, organization_id: UUID, handle: str) -> tuple[float, int, bool]:
         key = organization_id, handle
-        known_until, window = self._windows.get(key, (0.0, 0))
-        if known_until < time.monotonic():
+        known = self._known.get(key)
+        if known is None or known[0] < time.monotonic():
             request = model_service_pb2.GetModelRequest(handle=handle)
             response = await call_idempotent(self._models.GetModel, request, timeout=PATIENCE_SECONDS)
-            window = response.model.context_window
-            if len(self._windows) >= _MOST_KNOWN:
-                self._windows.clear()
-            self._windows[key] = time.monotonic() + KNOWN_SECONDS, window
-        return window
+            model = response.model
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = time.monotonic() + KNOWN_SECONDS, model.context_window, model.capabilities.reasoning
+            self._known[key] = known
+        return known
 
     async def check_embedding(self, organization_id: UUID, handle: str) -> None:
         request = model_service_pb2.GetEmbeddingModelRequest(handle=handle)
