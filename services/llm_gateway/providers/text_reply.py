@@ -37,12 +37,12 @@ class TextReply:
                     # Text after a call is another part than text before it.
                     self._number += 1
                     key = ("call", self._number)
-                    yield assembly.begin_call(key, self._id(), piece.name)
+                    yield assembly.begin_call(key, call_id(assembly.response_id, self._number), piece.name)
                     yield assembly.add_arguments(key, piece.arguments_json)
                 case _:
                     assert_never(piece)
 
-    def _id(self) -> str:
-        """Text holds no ids; the same reply has the same ones."""
-        reply = self._assembly.response_id
-        return f"call_{sha256(f'{reply}/{self._number}'.encode()).hexdigest()[:24]}" if reply else ""
+
+def call_id(response_id: str, number: int) -> str:
+    """The id of a call: text holds none. The same reply has the same ids; "" where it has none itself."""
+    return f"call_{sha256(f'{response_id}/{number}'.encode()).hexdigest()[:24]}" if response_id else ""

@@ -150,7 +150,7 @@ async def test_no_key_is_recorded_not_even_one_that_is_quoted(taped: Taped) -> N
     [recorded] = recordings(replace(taped.config, replay_from=str(taped.folder)))
     # Some speak OpenAI's dialect below the base URL.
     assert recorded.provider["base_url"].removesuffix("/v1") == taped.config.base_url.removesuffix("/v1")
-    assert recorded.exchanges[0].answered.status >= 400
+    assert any(exchange.answered.status >= 400 for exchange in recorded.exchanges)
     replaying = taped.replaying()
     for stream in (False, True):
         [told] = await outcome(replaying, taped.ask("hello"), taped.model, stream=stream)

@@ -3,13 +3,17 @@
 from dataclasses import replace
 from functools import partial
 
+import orjson
+
 from services.llm_gateway.chat import Usage
 from services.llm_gateway.providers.lmstudio.client import LmStudioProvider
 from services.llm_gateway.providers.ollama.client import OllamaProvider
+from services.llm_gateway.providers.sglang.client import SglangProvider
 from services.llm_gateway.providers.vllm.client import VllmProvider
 from tests.contract.llm_gateway.worlds import WorldSpec
 from tests.fakes.lmstudio_server import LmStudioServer
 from tests.fakes.ollama_server import OllamaServer
+from tests.fakes.sglang_server import SglangServer
 from tests.fakes.vllm_server import VllmServer
 
 _OLLAMA = WorldSpec(
@@ -29,6 +33,7 @@ _OLLAMA = WorldSpec(
     reasons=True,
 )
 
+_PARSERS = {"tool_call_parser": "qwen25"}
 _OPENAIS = frozenset(
     {"images", "result_images", "reasoning", "parallel", "logprobs", "token_ids", "embeddings", "json_schema"}
     | {"forced_call", "response_id"}
@@ -59,6 +64,29 @@ _VLLM_PROMPTS = replace(
     carries=_VLLM.carries - {"images", "result_images"},
     options={"options": {"prompt_formatter": "chatml"}},
 )
+_SGLANG = WorldSpec(
+    "sglang",
+    SglangProvider,
+    "sglang/qwen/qwen3-8b",
+    SglangServer,
+    _OPENAIS | {"count"},
+    dialect="openai",
+    chat_paths=("/chat/completions", "/generate"),
+    embedding=("Alibaba-NLP/gte-Qwen2-1.5B-instruct", 1_536),
+    # Asked for token ids it is /generate, and that needs a template.
+    options={"options": {"chat_template": "chatml"}},
+)
+_SGLANG_NATIVE = replace(
+    _SGLANG,
+    name="sglang_native",
+    dialect="",
+    carries=_SGLANG.carries - {"images", "result_images"},
+    options={"options": {"chat_template": "chatml", "native": True}},
+    usage=Usage(100, 7, cached_input_tokens=40),
+    schema_in=lambda sent: orjson.loads(sent["sampling_params"]["json_schema"]),
+)
+# The server's own parser finds the calls.
+_SGLANG_PARSED = replace(_SGLANG_NATIVE, name="sglang_parsed", fake=partial(SglangServer, info=_PARSERS))
 
 WORLDS = [
     _OLLAMA,
@@ -66,4 +94,8 @@ WORLDS = [
     _LMSTUDIO,
     _VLLM,
     _VLLM_PROMPTS,
+    _SGLANG,
+    _SGLANG_NATIVE,
+    replace(_SGLANG_NATIVE, name="sglang_incremental", fake=partial(SglangServer, incremental=True)),
+    _SGLANG_PARSED,
 ]
