@@ -119,6 +119,8 @@ class Reader:
 
     def _take_arguments(self, event: Mapping[str, Any], text: Any, *, whole: bool) -> Iterator[Delta]:
         key = ("call", event.get("output_index", 0))
+        if self.assembly.call_id(key) is None:  # nobody said whose they are: the whole item will
+            return
         if text and not (whole and self.assembly.has_pieces(key)):
             yield self.assembly.add_arguments(key, text)
 
