@@ -22,6 +22,7 @@ from services.agent.messages import (
     Text,
 )
 from services.agent.ports import ModelRequest, PartDelta, Reply, ToolInfo
+from services.common.context import current_or_none
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public
 
@@ -56,6 +57,7 @@ def generation_request(request: ModelRequest) -> chat_service_pb2.GenerationRequ
         tools=map(_tool, request.tools),
         step_id=to_public("step", request.step_id),
         agent_id=to_public("agent", request.agent_id),
+        run_id=_run_id(),
     )
     if (temperature := settings.pop("temperature", None)) is not None:
         wire.temperature = temperature
@@ -71,6 +73,12 @@ def generation_request(request: ModelRequest) -> chat_service_pb2.GenerationRequ
     if settings:
         wire.settings_json = orjson.dumps(settings).decode()
     return wire
+
+
+def _run_id() -> str:
+    """The run that calls; the token of the call does not name it (adapters/models.py)."""
+    context = current_or_none()
+    return "" if context is None or context.run_id is None else to_public("run", context.run_id)
 
 
 def _put_tool_use(wire: chat_service_pb2.GenerationRequest, request: ModelRequest) -> None:

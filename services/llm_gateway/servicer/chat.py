@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
+from uuid import UUID
 
 from loci.llm.v1 import chat_service_pb2 as chat_pb
 from loci.llm.v1 import chat_service_pb2_grpc as chat_grpc
@@ -14,17 +15,20 @@ from services.llm_gateway.convert.requests import chat_request, optional_id
 
 
 def _account(request: chat_pb.GenerationRequest) -> Account:
-    caller = current()
     return Account(
-        organization_id=caller.organization_id,
-        run_id=caller.run_id,
+        organization_id=current().organization_id,
+        run_id=_run_id(request),
         step_id=optional_id("step", request.step_id),
         agent_id=optional_id("agent", request.agent_id),
     )
 
 
+def _run_id(request: chat_pb.GenerationRequest) -> UUID | None:
+    return optional_id("run", request.run_id) or current().run_id
+
+
 def _request(request: chat_pb.GenerationRequest) -> ChatRequest:
-    run_id = current().run_id
+    run_id = _run_id(request)
     return chat_request(request, "" if run_id is None else str(run_id))
 
 

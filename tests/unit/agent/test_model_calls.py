@@ -17,6 +17,7 @@ from services.agent.convert.options import options_from_proto
 from services.agent.facts import Settings, Usage
 from services.agent.messages import Text
 from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply
+from services.common.context import CallContext, use_context
 from services.common.errors import InvalidArgument, LociError, OutOfRange, ResourceExhausted, Unavailable
 
 Event = chat_service_pb2.StreamGenerateResponse
@@ -86,6 +87,13 @@ def test_a_run_on_one_websocket_asks_for_it_with_every_call(websocket: bool) -> 
     asked = request()
     assert options.websocket is websocket
     assert generation_request(replace(asked, settings=replace(asked.settings, options=options))).websocket is websocket
+
+
+def test_a_call_says_for_which_run_it_is() -> None:
+    run_id = UUID(int=3)
+    with use_context(CallContext(UUID(int=1), UUID(int=2), "agent", ("agent",), run_id=run_id)):
+        assert generation_request(request()).run_id == f"run-{run_id}"
+    assert generation_request(request()).run_id == ""
 
 
 def test_settings_go_where_they_belong() -> None:
