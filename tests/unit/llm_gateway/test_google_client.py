@@ -140,8 +140,8 @@ async def test_vectors_of_a_wanted_length(fake: GoogleServer, provider: GooglePr
         await provider.embed(embedder, ["a", "b"])
 
 
-async def test_another_version_of_the_api(fake: GoogleServer) -> None:
-    provider = GoogleProvider(config("google_ai", fake.base_url, api_version="v1"))
+async def test_another_version_of_the_api_and_an_address_with_one(fake: GoogleServer) -> None:
+    provider = GoogleProvider(config("google_ai", f"{fake.base_url}/v1beta", api_version="v1"))
     await ask(provider)
     assert fake.requests[-1].path == "/v1/models/gemini-3-flash-preview:generateContent"
     await provider.close()

@@ -29,12 +29,13 @@ _PAGE = 1000
 
 
 class GoogleProvider:
-    """One endpoint. `config.base_url` ends without the version."""
+    """One endpoint. `config.base_url` may end with the version that Google's own examples have."""
 
     version = _VERSION
 
     def __init__(self, config: ProviderConfig) -> None:
-        self.name, self.type, self.endpoint = config.name, config.type, config.base_url
+        self.name, self.type = config.name, config.type
+        self.endpoint = config.base_url.removesuffix(f"/{_VERSION}")
         self._config = config
 
     @cached_property
