@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from services.llm_gateway.provider import Capabilities
-from services.llm_gateway.tables import anthropic, bedrock, google, minimax, openai
+from services.llm_gateway.tables import anthropic, bedrock, compatible, google, minimax, openai
 from services.llm_gateway.tables.rows import Known, KnownEmbedding
 
 _TABLES: Mapping[str, Mapping[str, Known]] = {
@@ -21,6 +21,7 @@ _TABLES: Mapping[str, Mapping[str, Known]] = {
     "bedrock": bedrock.MODELS,
     "minimax": minimax.MODELS,
     "google_ai": google.MODELS,
+    **compatible.MODELS,
 }
 _HASH = {"hash": KnownEmbedding(384, 2_048)}
 EMBEDDINGS: Mapping[str, Mapping[str, KnownEmbedding]] = {
@@ -29,6 +30,7 @@ EMBEDDINGS: Mapping[str, Mapping[str, KnownEmbedding]] = {
     "openai": openai.EMBEDDINGS,
     "google_ai": google.EMBEDDINGS,
     "google_vertex": google.VERTEX_EMBEDDINGS,
+    **compatible.EMBEDDINGS,
 }
 # What is assumed of a model that is in no table: whoever serves it says no only when asked.
 UNLISTED = Capabilities(vision=True)

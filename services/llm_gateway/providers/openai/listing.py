@@ -47,21 +47,22 @@ def models_in(reply: Any, vendor: Vendor, provider_type: str, tier: str = "") ->
     items = reply.get("data") if isinstance(reply, Mapping) else reply
     window = vendor.tier_windows.get(tier)
     return [
-        _listed(item, provider_type, window)
+        _listed(item, provider_type, vendor, window)
         for item in (items if isinstance(items, list) else ())
         if isinstance(item, Mapping) and item.get("id")
     ]
 
 
-def _listed(item: Mapping[str, Any], provider_type: str, window: int | None) -> ListedModel:
+def _listed(item: Mapping[str, Any], provider_type: str, vendor: Vendor, window: int | None) -> ListedModel:
     places = [item, *(item[name] for name in ("top_provider", "limits") if isinstance(item.get(name), Mapping))]
+    thinks = {"reasoning": True} if vendor.thinkers is not None and vendor.thinkers.search(str(item["id"])) else {}
     return ListedModel(
         name=str(item["id"]),
         context_window=window or _smallest(places, _WINDOWS) or _hosted_window(item),
         max_output_tokens=_smallest(places, _LIMITS),
         display_name=str(item.get("name") or item.get("display_name") or ""),
         kind=_kind(item, provider_type),
-        capabilities=_capabilities(item),
+        capabilities={**thinks, **_capabilities(item)},
         dimensions=_smallest([item], ("dimensions", "embedding_dimension", "embedding_dimensions")),
         price=_price(item),
     )

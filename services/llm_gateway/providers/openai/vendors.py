@@ -81,6 +81,8 @@ class Vendor:
     speaks_after_results: bool = False
     embeds: bool = True
     most_texts: int | None = None
+    # Names of models that think, where neither the endpoint nor a table says it.
+    thinkers: re.Pattern[str] | None = None
     # Windows of all its models by the option `tier`.
     tier_windows: Mapping[str, int] = field(default_factory=dict)
 
@@ -139,6 +141,7 @@ _VENDORS: Mapping[str, Vendor] = {
         logprobs=True,
         refuses=_PENALTIES | {"verbosity"},
         embeds=False,
+        thinkers=re.compile(r"gpt-oss|qwen-3\.|zai-glm"),
         tier_windows={"free": 8_192, "paid": 131_072},
     ),
     "deepseek": Vendor(
