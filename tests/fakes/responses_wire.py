@@ -124,9 +124,13 @@ class Made:
 
     def _item_events(self, index: int, item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         where = {"output_index": index, "item_id": item["id"]}
+        empty: Mapping[str, Mapping[str, Any]] = {
+            "reasoning": {"summary": []},
+            "message": {"status": "in_progress", "content": []},
+            "function_call": {"status": "in_progress", "arguments": ""},
+        }
         begun = {name: value for name, value in item.items() if name != "encrypted_content"}
-        begun |= {"summary": []} if item["type"] == "reasoning" else {"status": "in_progress"}
-        begun |= {"message": {"content": []}, "function_call": {"arguments": ""}}.get(item["type"], {})
+        begun |= empty[item["type"]]
         yield self._event("response.output_item.added", output_index=index, item=begun)
         match item["type"]:
             case "reasoning":
@@ -152,7 +156,7 @@ class Made:
 
     def _part_events(self, where: Mapping[str, Any], part: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         kind = part["type"]
-        empty = {"type": kind, "text" if kind == "output_text" else "refusal": ""}
+        empty: dict[str, Any] = {"type": kind, "text" if kind == "output_text" else "refusal": ""}
         empty |= {"annotations": [], "logprobs": []} if kind == "output_text" else {}
         yield self._event("response.content_part.added", **where, part=empty)
         if kind == "output_text":
