@@ -11,6 +11,8 @@ from uuid import UUID
 
 from services.llm_gateway.errors import LlmQueueFull, LlmTimeout
 
+# Before the caller's own deadline, so that it hears what it waited for.
+_EARLY_SECONDS = 0.05
 Line = deque[asyncio.Future[None]]
 
 
@@ -47,7 +49,7 @@ class Gate:
             )
         place = self._line_up(organization_id)
         try:
-            async with asyncio.timeout(remaining):
+            async with asyncio.timeout(None if remaining is None else remaining - _EARLY_SECONDS):
                 await place
         except TimeoutError:
             self._withdraw(organization_id, place)

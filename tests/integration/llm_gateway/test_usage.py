@@ -15,6 +15,7 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.llm.v1 import usage_service_pb2 as usage_pb
+from loci.llm.v1.chat_service_pb2 import GenerateRequest
 from services.common.database import open_pool
 from services.common.errors import LociError, from_rpc
 from services.common.ids import uuid7
@@ -26,7 +27,7 @@ from services.llm_gateway.ports import UsageRow
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, Usage
-from tests.integration.llm_gateway.harness import AGENT, Gateway, gateway_service
+from tests.integration.llm_gateway.harness import AGENT, Gateway, gateway_service, generation
 
 OPENAI, ANTHROPIC, DEMO = "openai/gpt-4o-mini", "anthropic/claude-haiku-4-5", "loci/demo"
 # 2 dollars for a million tokens of input, 10 for output, half a dollar where it was cached.
@@ -299,21 +300,26 @@ async def test_a_fallback_is_seen_by_the_caller_and_paid_for_as_itself(
 async def test_one_slow_provider_delays_nobody_elses_calls(
     gateway_url: str, tmp_path: Path, openai_fake: OpenAIServer, anthropic_fake: AnthropicServer
 ) -> None:
-    settings = {"ANTHROPIC_BASE_URL": anthropic_fake.base_url, "LOCI_LLM_CONCURRENCY": "2", "LOCI_LLM_QUEUE": "3"}
+    settings = {"ANTHROPIC_BASE_URL": anthropic_fake.base_url, "LOCI_LLM_CONCURRENCY": "2", "LOCI_LLM_QUEUE": "4"}
     async with limited(gateway_url, tmp_path, openai_fake, **settings) as gateway:
         await gateway.generate(OPENAI)
         await gateway.generate(ANTHROPIC)
         openai_fake.reset()
         openai_fake.reply(*[Reply(hang=True)] * 2)
         slow = [asyncio.create_task(gateway.generate(OPENAI)) for _ in range(5)]
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(3):
             while len(openai_fake.bodies("/chat/completions")) < 2:
                 await asyncio.sleep(0.01)
             replies = await asyncio.gather(*(gateway.generate(ANTHROPIC) for _ in range(5)))
             assert len(replies) == 5
-            # Two run and three wait: there is no room for a sixth.
-            error = await refused(gateway.generate(OPENAI))
-        assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "LLM_QUEUE_FULL")
+            # Two run and three wait, so that one more may, until its own deadline.
+            late = await refused(gateway.chat.Generate(GenerateRequest(request=generation(OPENAI)), timeout=0.5))
+            assert (late.reason, "waited in line for openai" in late.message) == ("LLM_TIMEOUT", True)
+            # With four in line there is no room for a fifth. What was sent before is in line when the next is answered.
+            slow.append(asyncio.create_task(gateway.generate(OPENAI)))
+            await gateway.generate(ANTHROPIC)
+            full = await refused(gateway.generate(OPENAI))
+        assert (full.code, full.reason) == (grpc.StatusCode.UNAVAILABLE, "LLM_QUEUE_FULL")
         for task in slow:
             task.cancel()
         await asyncio.wait(slow)
