@@ -16,11 +16,12 @@ from services.llm_gateway.calling.ledger import Ledger
 from services.llm_gateway.calling.retention import Retention
 from services.llm_gateway.calls import Calls, Policy
 from services.llm_gateway.catalogue import Catalogue
-from services.llm_gateway.configured import Maker
-from services.llm_gateway.credentials import Vault
+from services.llm_gateway.configuration.admin import ProviderAdmin
+from services.llm_gateway.configuration.configured import Maker
+from services.llm_gateway.configuration.credentials import Vault
+from services.llm_gateway.configuration.ports import ProviderStore
+from services.llm_gateway.configuration.tenants import TenantProviders
 from services.llm_gateway.ports import BudgetStore, UsageReports, UsageStore
-from services.llm_gateway.ports_providers import ProviderStore
-from services.llm_gateway.provider_admin import ProviderAdmin
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import Providers
 from services.llm_gateway.retry import RetryPolicy
@@ -29,7 +30,6 @@ from services.llm_gateway.servicer.models import ModelServicer
 from services.llm_gateway.servicer.providers import ProviderServicer
 from services.llm_gateway.servicer.usage import UsageServicer
 from services.llm_gateway.settings import CallSettings
-from services.llm_gateway.tenants import TenantProviders
 from services.llm_gateway.usage import UsageLog
 
 AUDIENCE = "llm_gateway"

@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from services.common.errors import Unavailable
-from services.llm_gateway.advice import (
+from services.llm_gateway.configuration.configured import Configured
+from services.llm_gateway.configuration.tenants import TenantProviders
+from services.llm_gateway.known_models import EMBEDDINGS, known, known_embedding
+from services.llm_gateway.models import listings
+from services.llm_gateway.models.advice import (
     embedding_not_found,
     model_not_found,
     no_provider,
@@ -18,15 +22,11 @@ from services.llm_gateway.advice import (
     not_for_chats,
     window_unknown,
 )
-from services.llm_gateway.configured import Configured
-from services.llm_gateway.known_models import EMBEDDINGS, known, known_embedding
-from services.llm_gateway.models import listings
 from services.llm_gateway.models.figures import chat_model, chats, embedding_model, embeds, is_known_chat
 from services.llm_gateway.models.overrides import ALIASES, Override
 from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel, ModelKind
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import Providers
-from services.llm_gateway.tenants import TenantProviders
 
 # Any text does: what counts is how long its vector is.
 _MEASURED = "length"

@@ -8,10 +8,10 @@ from services.common.keys import verifier_from
 from services.common.sealing import Sealer, sealer_from
 from services.common.settings import Env
 from services.llm_gateway.calling.limits import Limits
-from services.llm_gateway.configured import Patience
+from services.llm_gateway.configuration.configured import Patience
+from services.llm_gateway.configuration.environment import read_overrides, read_providers
+from services.llm_gateway.configuration.rules import ALLOW_PRIVATE
 from services.llm_gateway.models.overrides import OperatorOverrides
-from services.llm_gateway.provider_rules import ALLOW_PRIVATE
-from services.llm_gateway.provider_settings import read_overrides, read_providers
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.recordings import Recordings
 

@@ -16,9 +16,9 @@ import pytest
 
 from services.common.settings import Env
 from services.llm_gateway.chat import ChatRequest, Completed, Delta, Event, Generation, Message
+from services.llm_gateway.configuration.environment import read_providers
 from services.llm_gateway.known_models import known
 from services.llm_gateway.provider import ChatModel, ModelKind, Provider
-from services.llm_gateway.provider_settings import read_providers
 from services.llm_gateway.provider_types import TYPES, ProviderType
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import construct

@@ -8,9 +8,9 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import Unavailable
+from services.llm_gateway.configuration.ports import MOST_PROVIDERS, Mark, StoredProvider
 from services.llm_gateway.errors import ProviderInvalid, ProviderNameTaken
 from services.llm_gateway.models.listed_json import from_json, to_json
-from services.llm_gateway.ports_providers import MOST_PROVIDERS, Mark, StoredProvider
 
 _COLUMNS = (
     "organization_id, id, name, type, base_url, region, api_version, options, credentials, created_by, version,"

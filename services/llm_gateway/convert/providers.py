@@ -7,11 +7,11 @@ import orjson
 
 from loci.llm.v1 import provider_pb2, provider_service_pb2
 from services.common.ids import to_public
-from services.llm_gateway.configured import NO_KEY, Configured
+from services.llm_gateway.configuration.admin import Change
+from services.llm_gateway.configuration.configured import NO_KEY, Configured
+from services.llm_gateway.configuration.rules import Draft
 from services.llm_gateway.convert.models import category
 from services.llm_gateway.errors import ProviderInvalid
-from services.llm_gateway.provider_admin import Change
-from services.llm_gateway.provider_rules import Draft
 from services.llm_gateway.provider_types import TYPES
 
 _TEXTS = ("name", "api_key", "access_key", "base_url", "region", "api_version")

@@ -7,9 +7,9 @@ from loci.llm.v1 import provider_service_pb2 as provider_pb
 from loci.llm.v1 import provider_service_pb2_grpc as provider_grpc
 from services.common.context import current
 from services.common.ids import from_public
+from services.llm_gateway.configuration.admin import ProviderAdmin
 from services.llm_gateway.convert.providers import change_of, draft_of, provider_message
 from services.llm_gateway.errors import ProviderInvalid
-from services.llm_gateway.provider_admin import ProviderAdmin
 
 # For checks of what is not stored; it appears in messages.
 _UNNAMED = "unnamed"

@@ -27,7 +27,7 @@ from services.llm_gateway.adapters.postgres import PostgresUsageStore
 from services.llm_gateway.adapters.providers import PostgresProviderStore
 from services.llm_gateway.adapters.usage import PostgresUsageReports
 from services.llm_gateway.bootstrap import Built, build
-from services.llm_gateway.provider_settings import read_providers
+from services.llm_gateway.configuration.environment import read_providers
 from services.llm_gateway.settings import CallSettings
 
 KEY = Ed25519PrivateKey.generate()

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from services.common.errors import Unavailable
+from services.llm_gateway.configuration.ports import Mark, StoredProvider
 from services.llm_gateway.errors import ProviderNameTaken
-from services.llm_gateway.ports_providers import Mark, StoredProvider
 
 
 class ProviderMemory:

@@ -12,8 +12,9 @@ import pytest
 from services.common.sealing import Sealer
 from services.llm_gateway.catalogue import Catalogue
 from services.llm_gateway.chat import Embeddings
-from services.llm_gateway.configured import Maker, Patience
-from services.llm_gateway.credentials import Vault
+from services.llm_gateway.configuration.configured import Maker, Patience
+from services.llm_gateway.configuration.credentials import Vault
+from services.llm_gateway.configuration.tenants import TenantProviders
 from services.llm_gateway.errors import LlmConnection, ModelNotFound, ModelWindowUnknown
 from services.llm_gateway.known_models import known
 from services.llm_gateway.models import listings as module
@@ -22,7 +23,6 @@ from services.llm_gateway.provider import EmbeddingModel, ListedModel, ModelKind
 from services.llm_gateway.provider_types import base_url
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import Providers
-from services.llm_gateway.tenants import TenantProviders
 from tests.unit.llm_gateway.builders import config
 from tests.unit.llm_gateway.provider_memory import ProviderMemory
 

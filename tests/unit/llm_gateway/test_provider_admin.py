@@ -11,10 +11,13 @@ import pytest
 
 from services.common.errors import Unavailable
 from services.common.sealing import Sealer
-from services.llm_gateway import tenants as tenants_module
 from services.llm_gateway.catalogue import Catalogue
-from services.llm_gateway.configured import Maker, Patience
-from services.llm_gateway.credentials import Vault
+from services.llm_gateway.configuration import tenants as tenants_module
+from services.llm_gateway.configuration.admin import Change, ProviderAdmin
+from services.llm_gateway.configuration.configured import Maker, Patience
+from services.llm_gateway.configuration.credentials import Vault
+from services.llm_gateway.configuration.rules import Draft
+from services.llm_gateway.configuration.tenants import TenantProviders
 from services.llm_gateway.errors import (
     CredentialsUnreadable,
     LlmAuthentication,
@@ -28,11 +31,8 @@ from services.llm_gateway.errors import (
 )
 from services.llm_gateway.models.overrides import OperatorOverrides
 from services.llm_gateway.provider import ListedModel
-from services.llm_gateway.provider_admin import Change, ProviderAdmin
-from services.llm_gateway.provider_rules import Draft
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import Providers
-from services.llm_gateway.tenants import TenantProviders
 from tests.unit.llm_gateway.builders import config
 from tests.unit.llm_gateway.provider_memory import ProviderMemory
 

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.common.settings import Env, SettingsError
+from services.llm_gateway.configuration.environment import read_providers
 from services.llm_gateway.errors import LlmReplayMissing
-from services.llm_gateway.provider_settings import read_providers
 from services.llm_gateway.providers.differences import nearest
 from services.llm_gateway.providers.recorder import RecordingTransport
 from services.llm_gateway.providers.recording import (

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from uuid import UUID, uuid5
 
 from services.common.errors import Unavailable
-from services.llm_gateway.credentials import Credentials, Vault
+from services.llm_gateway.configuration.credentials import Credentials, Vault
+from services.llm_gateway.configuration.ports import ProviderStore, StoredProvider
+from services.llm_gateway.configuration.rules import is_vendors
 from services.llm_gateway.errors import CredentialsUnreadable, LlmError
 from services.llm_gateway.models.listings import Listing
 from services.llm_gateway.models.overrides import OperatorOverrides, ProviderOverrides, Wrong, names
-from services.llm_gateway.ports_providers import ProviderStore, StoredProvider
-from services.llm_gateway.provider_rules import is_vendors
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import Providers
 

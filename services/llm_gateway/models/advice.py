@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from services.llm_gateway.configured import Configured
+from services.llm_gateway.configuration.configured import Configured
 from services.llm_gateway.errors import ModelNotFound, ModelWindowUnknown
 from services.llm_gateway.provider import ChatModel
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from services.common.errors import Unavailable
-from services.llm_gateway.configured import Configured, Maker
-from services.llm_gateway.ports_providers import ProviderStore, StoredProvider
+from services.llm_gateway.configuration.configured import Configured, Maker
+from services.llm_gateway.configuration.ports import ProviderStore, StoredProvider
 from services.llm_gateway.registry import Providers
 
 logger = logging.getLogger(__name__)

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 import orjson
 
 from services.common.settings import Env, SettingsError
-from services.llm_gateway.advice import MODELS_SETTING, WINDOWS_SETTING
-from services.llm_gateway.configured import NO_KEY
+from services.llm_gateway.configuration.configured import NO_KEY
+from services.llm_gateway.configuration.rules import Draft, checked, is_vendors
 from services.llm_gateway.errors import ProviderInvalid
+from services.llm_gateway.models.advice import MODELS_SETTING, WINDOWS_SETTING
 from services.llm_gateway.models.overrides import OperatorOverrides, Override, Wrong, handles, model, price, window
-from services.llm_gateway.provider_rules import Draft, checked, is_vendors
 from services.llm_gateway.provider_types import TYPES, Option, ProviderType, base_url
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.recordings import Recordings

@@ -6,8 +6,8 @@ from uuid import UUID
 import orjson
 
 from services.common.sealing import ENCRYPTION_KEY, Sealer, Unreadable
+from services.llm_gateway.configuration.ports import StoredProvider
 from services.llm_gateway.errors import CredentialsUnreadable
-from services.llm_gateway.ports_providers import StoredProvider
 
 
 @dataclass(frozen=True, slots=True)

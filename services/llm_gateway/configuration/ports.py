@@ -1,4 +1,4 @@
-"""What providers of tenants need from outside: where they are stored."""
+"""Where providers of tenants are stored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

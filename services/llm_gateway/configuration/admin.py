@@ -5,8 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from services.llm_gateway.configured import Configured, Maker
-from services.llm_gateway.credentials import Credentials, Vault
+from services.llm_gateway.configuration.configured import Configured, Maker
+from services.llm_gateway.configuration.credentials import Credentials, Vault
+from services.llm_gateway.configuration.ports import ProviderStore, StoredProvider
+from services.llm_gateway.configuration.rules import Draft, addresses, checked
+from services.llm_gateway.configuration.tenants import TenantProviders
 from services.llm_gateway.errors import (
     CredentialsUnreadable,
     ProviderChanged,
@@ -16,10 +19,7 @@ from services.llm_gateway.errors import (
     ProviderReadOnly,
 )
 from services.llm_gateway.models.listings import asked
-from services.llm_gateway.ports_providers import ProviderStore, StoredProvider
-from services.llm_gateway.provider_rules import Draft, addresses, checked
 from services.llm_gateway.registry import Providers
-from services.llm_gateway.tenants import TenantProviders
 
 # Whoever asks for the models waits longer than a turn does.
 ASKED_SECONDS = 10.0
