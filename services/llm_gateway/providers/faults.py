@@ -84,7 +84,7 @@ _NO_TOOLS = re.compile(
     re.IGNORECASE,
 )
 _NO_IMAGES = re.compile(
-    r"(does not|doesn't|not) support(ed)? (image|vision|multimodal)|(image|vision)( input| inputs|_url)?s?( modality)?"
+    r"(does not|doesn't|not) support(ed)? (the )?(image|vision|multimodal)|(image|vision)( input| inputs|_url)?s?( modality)?"
     r"( is| are)? (not|only) (supported|enabled|allowed)|not a multimodal model|missing data required for image input"
     r"|no endpoints found that support image|unknown variant `image_url`|content must be a string",
     re.IGNORECASE,
@@ -169,7 +169,7 @@ def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
         return make(ModelNotFound, f"{name} does not know what was asked for: {quote}. {advice}")
     if status in (408, 504):
         return make(LlmTimeout, f"{name} gave up waiting: {quote}. Try again.", retryable=True)
-    if status >= 498:  # Groq's 498: no capacity
+    if status >= 498 or status == 424:  # Groq's 498: no capacity; Bedrock's 424: the model behind it failed
         return make(LlmServerError, f"{name} failed: {quote}. Try again later.")
     return _of_a_bad_request(make, name, refusal, quote)
 

@@ -51,3 +51,8 @@ def base_name(model: str) -> str:
         return name.partition(":")[0]
     name = _VERSION.sub("", name)
     return _CLAUDE_VERSION.sub("", name) if name.startswith("claude-") else name
+
+
+def foundation_id(model: str) -> str:
+    """The id of the model behind a profile of a region: "us.anthropic.claude-..." is "anthropic.claude-..."."""
+    return _REGION.sub("", model.rpartition("/")[2])

@@ -61,6 +61,7 @@ async def taped(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     fake = spec.fake()
     async with fake.running():
         config = spec.config(base_url(spec.handle.partition("/")[0], fake.base_url))
+        fake.takes_key(KEY)
         yield Taped(spec, replace(config, api_key=KEY), fake, tmp_path / "recording")
 
 

@@ -17,6 +17,8 @@ _MINOR = r"(?:-(\d{1,2})(?!\d))?"
 _NAME = re.compile(rf"claude-(?:(\d){_MINOR}-)?(opus|sonnet|haiku|fable|mythos)(?:-(\d){_MINOR})?(?!\d)")
 # What allows `block_binding`.
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
+# The least that a thinking model writes beside its budget.
+_LEAST_BESIDE_BUDGET = 1_024
 _HIGHEST_EFFORTS = ("xhigh", "max")
 
 
@@ -70,9 +72,16 @@ def claude_named(name: str) -> Claude | None:
 
 
 def thinking_of(
-    wanted: Mapping[str, Any] | None, claude: Claude, messages: Sequence[Message], *, effort: str | None, forced: bool
+    wanted: Mapping[str, Any] | None,
+    claude: Claude,
+    messages: Sequence[Message],
+    *,
+    effort: str | None,
+    forced: bool,
+    redacted_by: str = ANTHROPIC,
 ) -> dict[str, Any] | None:
-    """The request's `thinking`, None for none: as near to what is wanted as the model takes. `forced`: it must call.
+    """The request's `thinking`, None for none: as near to what is wanted as the model takes. `forced`: it must call;
+    `redacted_by`: whose encrypted thoughts it is shown.
 
     A budget becomes `adaptive` where the model takes none; `disabled` becomes the least it does. A model that thinks
     cannot be forced. By budget it must have thought at the beginning of a turn that goes on, which it has not where
@@ -82,7 +91,7 @@ def thinking_of(
     if forced or (kind == "adaptive" and claude.thinks_by_budget_alone):
         kind = None
     elif kind == "enabled" and claude.takes_budgets:
-        return None if _turn_began_without_thoughts(messages) else dict(wanted or {})
+        return None if _turn_began_without_thoughts(messages, redacted_by) else dict(wanted or {})
     elif kind == "disabled" and (claude.line, claude.version) == ("sonnet", (5, 5)) and effort not in _HIGHEST_EFFORTS:
         kind = "between_tools"
     elif kind == "disabled" and (claude.always_thinks or (claude.version >= (5, 0) and effort in _HIGHEST_EFFORTS)):
@@ -97,12 +106,23 @@ def thinking_of(
     return {**made, "block_binding": {"prefix_mismatch_behavior": "drop_block"}} if claude.binds_thoughts else made
 
 
+def room_for(thinking: Mapping[str, Any] | None, wanted: int | None, most: int | None) -> int | None:
+    """The limit of a reply of `wanted` tokens (None: not said), of which the model writes at most `most`: a budget of
+    thoughts counts into it, and has to be below.
+    """
+    budget = (thinking or {}).get("budget_tokens")
+    if wanted is None or not isinstance(budget, int) or budget < wanted:
+        return wanted
+    room = budget + _LEAST_BESIDE_BUDGET
+    return room if most is None else min(room, most)
+
+
 def shows_thoughts(claude: Claude | None, thinking: Mapping[str, Any] | None) -> bool:
     """Whether earlier thoughts go along. Where the model would refuse those that fit no more, it is shown none."""
     return claude is None or not claude.binds_thoughts or "block_binding" in (thinking or {})
 
 
-def _turn_began_without_thoughts(messages: Sequence[Message]) -> bool:
+def _turn_began_without_thoughts(messages: Sequence[Message], redacted_by: str) -> bool:
     """Whether a turn goes on (results came last) whose first reply does not begin with a thought of Claude's own."""
     if not messages or messages[-1].role is not Role.TOOL:
         return False
@@ -112,10 +132,10 @@ def _turn_began_without_thoughts(messages: Sequence[Message]) -> bool:
             break
         if message.role is Role.ASSISTANT and message.parts:
             first = message.parts[0]
-    return first is None or not _is_own_thought(first)
+    return first is None or not _is_own_thought(first, redacted_by)
 
 
-def _is_own_thought(part: Part) -> bool:
+def _is_own_thought(part: Part, redacted_by: str) -> bool:
     if isinstance(part, Reasoning):
         return opened_by(ANTHROPIC, part.signature) is not None
-    return isinstance(part, RedactedReasoning) and opened_by(ANTHROPIC, part.data) is not None
+    return isinstance(part, RedactedReasoning) and opened_by(redacted_by, part.data) is not None

@@ -11,7 +11,7 @@ import orjson
 from services.llm_gateway.chat import ChatRequest, ToolMode, ToolSpec
 from services.llm_gateway.provider import ChatModel
 from services.llm_gateway.providers import spoken
-from services.llm_gateway.providers.anthropic.claude import claude_named, shows_thoughts, thinking_of
+from services.llm_gateway.providers.anthropic.claude import claude_named, room_for, shows_thoughts, thinking_of
 from services.llm_gateway.providers.anthropic.dialects import Dialect, dialect_of
 from services.llm_gateway.providers.anthropic.messages import CACHE, conversation, system_of
 from services.llm_gateway.providers.anthropic.schema import closed, closed_json
@@ -20,8 +20,6 @@ from services.llm_gateway.providers.settings import ANTHROPIC, checked
 
 # Where nobody says how much a model may write; every current model may write as much.
 _LEAST_MAX_TOKENS = 8_192
-# The least that a thinking model writes beside its budget.
-_LEAST_BESIDE_BUDGET = 1_024
 # The made-up tool whose input is the reply, where JSON is wanted that the wire has no other way to demand.
 REPLY_TOOL = "structured_reply"
 REPLY_TOOL_DESCRIPTION = "Give the final reply to the user. Its input is the whole reply."
@@ -33,7 +31,8 @@ def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
     dialect = dialect_of(model.provider_type)
     settings = _settings(request, model, dialect)
     body = _input_of(request, model, dialect, settings)
-    body["max_tokens"] = _max_tokens(request, model, settings)
+    wanted = request.max_output_tokens or model.max_output_tokens or _LEAST_MAX_TOKENS
+    body["max_tokens"] = room_for(settings.get("thinking"), wanted, model.max_output_tokens)
     if request.temperature is not None and dialect.temperatures is not None:
         least, highest = dialect.temperatures
         body["temperature"] = min(max(request.temperature, least), highest)
@@ -88,16 +87,6 @@ def _input_of(request: ChatRequest, model: ChatModel, dialect: Dialect, settings
         body["tools"] = tools
         body["tool_choice"] = _tool_choice(request, model)
     return body
-
-
-def _max_tokens(request: ChatRequest, model: ChatModel, settings: dict[str, Any]) -> int:
-    """The budget of thoughts counts into it, and has to be below."""
-    wanted = request.max_output_tokens or model.max_output_tokens or _LEAST_MAX_TOKENS
-    budget = (settings.get("thinking") or {}).get("budget_tokens")
-    if not isinstance(budget, int) or budget < wanted:
-        return wanted
-    most = model.max_output_tokens
-    return budget + _LEAST_BESIDE_BUDGET if most is None else min(budget + _LEAST_BESIDE_BUDGET, most)
 
 
 def _settings(request: ChatRequest, model: ChatModel, dialect: Dialect) -> dict[str, Any]:

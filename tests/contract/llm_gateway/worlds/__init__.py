@@ -43,6 +43,8 @@ class WorldSpec:
     tries: int = 1
     # Where chats go: the ends of the paths; () where they are all that is sent.
     chat_paths: tuple[str, ...] = ()
+    # Whether a reply's id stands in its headers alone, which no trace keeps.
+    id_in_headers: bool = False
     # Its word for a reply that was cut off at the limit.
     length: str = "length"
     # What comes of script.Usage(100, 7, cached=40, cache_write=10).

@@ -1,0 +1,106 @@
+"""What Bedrock refuses in a Converse request, for the fake: shapes (by AWS's own description), histories, and what a
+model takes.
+"""
+
+import base64
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import botocore.session
+from botocore.validate import ParamValidator
+
+from tests.fakes import anthropic_rules
+from tests.fakes.script import Reply
+
+# Claude's models by their ids here.
+CLAUDES = {
+    "anthropic.claude-haiku-4-5-20251001-v1:0": "claude-haiku-4-5",
+    "anthropic.claude-opus-5-5": "claude-opus-5-5",
+    "anthropic.claude-sonnet-5": "claude-sonnet-5",
+}
+_FORCED = _MARKED = ("anthropic.", "amazon.nova")
+
+
+@cache
+def _shape(operation: str) -> Any:
+    service = botocore.session.get_session().get_service_model("bedrock-runtime")
+    return service.operation_model(operation).input_shape
+
+
+def complain_of_shape(operation: str, model: str, body: Mapping[str, Any]) -> str | None:
+    """What AWS's own description of the operation does not know or misses."""
+    report = ParamValidator().validate({"modelId": model, **body}, _shape(operation))
+    return str(report.generate_report()) if report.has_errors() else None
+
+
+def complain(model: str, body: Mapping[str, Any]) -> str | None:
+    """What is refused of a chat with `model`, an id without region; None for nothing."""
+    messages = body.get("messages") or []
+    return _complain_of_turns(messages, body) or _complain_of_model(model, body, messages)
+
+
+def _complain_of_turns(messages: list[dict[str, Any]], body: Mapping[str, Any]) -> str | None:
+    if not messages or messages[0]["role"] != "user":
+        return "A conversation must start with a user message. Try again with a conversation that starts with one."
+    uses: set[str] = set()
+    for index, message in enumerate(messages):
+        if index and messages[index - 1]["role"] == message["role"]:
+            return f"messages: roles must alternate between user and assistant, at messages.{index}."
+        for position, block in enumerate(message["content"]):
+            if "text" in block and not block["text"].strip():
+                place = f"messages.{index}.content.{position}"
+                return f"The text field in the ContentBlock object at {place} is blank. Add text to the text field."
+        results = {block["toolResult"]["toolUseId"] for block in message["content"] if "toolResult" in block}
+        if uses - results:
+            return f"Expected toolResult blocks at messages.{index}.content for the following Ids: {sorted(uses)}"
+        if results - uses:
+            return f"The number of toolResult blocks at messages.{index}.content exceeds the number of toolUse blocks."
+        uses = {block["toolUse"]["toolUseId"] for block in message["content"] if "toolUse" in block}
+        if (uses or results) and not (body.get("toolConfig") or {}).get("tools"):
+            return "The toolConfig field must be defined when using toolUse and toolResult content blocks."
+    return f"Expected toolResult blocks for the following Ids: {sorted(uses)}" if uses else None
+
+
+def _complain_of_model(model: str, body: Mapping[str, Any], messages: list[dict[str, Any]]) -> str | None:
+    config = body.get("toolConfig") or {}
+    choice = config.get("toolChoice") or {}
+    if choice.keys() & {"any", "tool"} and not model.startswith(_FORCED):
+        return f"This model doesn't support the toolConfig.toolChoice.{min(choice)} field. Remove it and try again."
+    blocks = [block for message in messages for block in message["content"]]
+    tools = config.get("tools", ())
+    marks = [block for block in [*blocks, *(body.get("system") or ()), *tools] if "cachePoint" in block]
+    if marks and not model.startswith(_MARKED):
+        return "You invoked an unsupported model or your request did not allow prompt caching."
+    if len(marks) > 4:
+        return "You can set at most 4 cache points."
+    if model.startswith("amazon.nova") and any("cachePoint" in tool for tool in tools):
+        return "This model doesn't support cachePoint in tools."
+    if not model.startswith(("anthropic.", "amazon.nova")) and any("image" in block for block in blocks):
+        return "This model doesn't support the image content block that you provided."
+    return _complain_of_claude(model, body, choice, blocks) if model in CLAUDES else None
+
+
+def _complain_of_claude(
+    model: str, body: Mapping[str, Any], choice: Mapping[str, Any], blocks: list[dict[str, Any]]
+) -> str | None:
+    """Its own refusals, as Bedrock passes them on."""
+    more = body.get("additionalModelRequestFields") or {}
+    asked = {
+        "model": CLAUDES[model],
+        "messages": [{"role": "user", "content": "x"}],
+        "max_tokens": (body.get("inferenceConfig") or {}).get("maxTokens", 64_000),
+        "tool_choice": {"type": next(iter(choice), "auto")},
+        **{field: more[field] for field in ("thinking",) if field in more},
+    }
+    complaint = anthropic_rules.complain(asked, "2026-10-21", ",".join(more.get("anthropic_beta", ())))
+    for block in blocks:
+        thought = (block.get("reasoningContent") or {}).get("reasoningText")
+        if thought and not thought.get("signature", "").startswith("sig"):
+            complaint = "messages: Invalid `signature` in `thinking` block"
+    return f"The model returned the following errors: {complaint}" if complaint else None
+
+
+def redacted(reply: Reply) -> str:
+    """Encrypted thoughts as this wire has them."""
+    return base64.b64encode(reply.redacted.encode()).decode()
