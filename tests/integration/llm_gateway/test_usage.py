@@ -14,6 +14,7 @@ import grpc
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from loci.llm.v1 import chat_pb2
 from loci.llm.v1 import usage_service_pb2 as usage_pb
 from loci.llm.v1.chat_service_pb2 import GenerateRequest
 from services.common.database import open_pool
@@ -295,6 +296,34 @@ async def test_a_fallback_is_seen_by_the_caller_and_paid_for_as_itself(
             "LLM_SERVER_ERROR",
             "openai/gpt-4o-mini (LLM_AUTHENTICATION)",
         )
+
+
+async def test_a_fallback_of_another_vendor_takes_the_history_and_the_settings(
+    gateway: Gateway, openai_fake: OpenAIServer, anthropic_fake: AnthropicServer
+) -> None:
+    odd = "functions.roll_dice:0"  # an id that Anthropic refuses as it is
+    call = chat_pb2.ToolCallPart(id=odd, name="roll_dice", arguments_json="{}")
+    rolled = chat_pb2.ToolResultPart(tool_call_id=odd, content=[chat_pb2.ChatPart(text=chat_pb2.TextPart(text="6"))])
+    history = [
+        *generation(OPENAI, "Roll.").messages,
+        chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_ASSISTANT, parts=[chat_pb2.ChatPart(tool_call=call)]),
+        chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_TOOL, parts=[chat_pb2.ChatPart(tool_result=rolled)]),
+    ]
+    asked = {
+        "messages": history,
+        "tools": [chat_pb2.ToolSpec(name="roll_dice", description="Roll.", parameters_json='{"type":"object"}')],
+        "settings_json": '{"verbosity": "low"}',
+        "fallback_handles": [ANTHROPIC],
+    }
+    openai_fake.reply(Reply(error="quota"))
+    anthropic_fake.reply(Reply(text="Six."))
+    made = await gateway.generate(OPENAI, **asked)
+    assert (made.handle, made.message.parts[0].text.text) == (ANTHROPIC, "Six.")
+    assert [one.reason for one in made.failed_tries] == ["LLM_QUOTA_EXHAUSTED"]
+    [body] = anthropic_fake.bodies("/messages")
+    used, result = body["messages"][1]["content"][0], body["messages"][2]["content"][0]
+    assert used["id"] == result["tool_use_id"]
+    assert "verbosity" not in body
 
 
 async def test_one_slow_provider_delays_nobody_elses_calls(
