@@ -18,10 +18,12 @@ from typing import Any
 import psutil
 from letta_client import Letta
 
+from services.llm_gateway.provider_types import TYPES
+
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0
 # Variables of the developer's shell that would change what is tested.
-FOREIGN = ("LOCI_", "LETTA_", "OPENAI_", "ANTHROPIC_", "OTEL_")
+FOREIGN = ("LOCI_", "LETTA_", "OTEL_", *(setting for row in TYPES.values() for setting in row.settings))
 
 
 def free_port() -> int:
