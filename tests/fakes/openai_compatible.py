@@ -52,7 +52,7 @@ class CompatibleServer(OpenAIServer):
         seen = look(asked)
         reply = self.script.choose(seen)
         self._count += 1
-        return reply, self._fault(reply) or self._shaped(reply, wire.chat(reply, seen, self._count))
+        return reply, self._fault(reply) or self.shaped(reply, wire.chat(reply, seen, self._count))
 
     def _embeddings(self, body: Any) -> tuple[Reply, Planned]:
         reply = self.script.choose(Seen(body.get("model", ""), "", "", 0, False, (), body, "embeddings"))
@@ -74,7 +74,7 @@ class CompatibleServer(OpenAIServer):
         body = self.flavour.error(message or text, code, error_type, status or own_status)
         return Planned(status or own_status, JSON_HEADERS, orjson.dumps(body))
 
-    def _shaped(self, reply: Reply, planned: Planned) -> Planned:
+    def shaped(self, reply: Reply, planned: Planned) -> Planned:
         """OpenAI's reply in this vendor's words."""
         if planned.frames is None:
             return replace(planned, body=orjson.dumps(_whole(self.flavour, reply, orjson.loads(planned.body))))
@@ -101,7 +101,10 @@ def _whole(flavour: Flavour, reply: Reply, body: dict[str, Any]) -> dict[str, An
     if flavour.thoughts == "details":
         if thoughts or reply.redacted:
             message["reasoning"] = thoughts
-            message["reasoning_details"] = [*_details(thoughts, reply.signature), *_encrypted(reply)]
+            message["reasoning_details"] = [
+                *(_details(thoughts, reply.signature) if thoughts else ()),
+                *_encrypted(reply),
+            ]
     elif flavour.thoughts == "parts":
         if thoughts:
             content = message["content"]
