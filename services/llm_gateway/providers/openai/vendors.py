@@ -166,6 +166,8 @@ _VENDORS: Mapping[str, Vendor] = {
         embeds=False,
     ),
     "hugging-face": Vendor(refuses=_OPENAIS),
+    # lmstudio.ai/docs/developer/openai-compat names neither log probabilities nor a newer name of the limit.
+    "lmstudio_openai": replace(PLAIN, thinking_limit="max_tokens", logprobs=False, token_ids=False),
     "mistral": Vendor(
         thoughts=Thoughts.PARTS,
         stream_options=False,

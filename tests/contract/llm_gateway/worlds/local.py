@@ -43,7 +43,7 @@ _LMSTUDIO = WorldSpec(
     LmStudioProvider,
     "lmstudio_openai/meta-llama-3.1-8b-instruct",
     LmStudioServer,
-    _OPENAIS,
+    _OPENAIS - {"logprobs", "token_ids"},
     dialect="openai",
     embedding=("text-embedding-nomic-embed-text-v1.5", 768),
 )
