@@ -134,7 +134,8 @@ def _complain_of_body(operation: str, model: str, foundation: str, body: Any) ->
 def _fault(reply: Reply) -> Planned | None:
     """The scripted error or raw body in place of a proper answer."""
     if reply.raw_body is not None:
-        return Planned(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode())
+        # A script is text, a stream bytes.
+        return Planned(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode("latin-1"))
     if reply.error is None:
         return None
     planned = wire.error(reply.error, reply.message, reply.status)
