@@ -8,8 +8,13 @@ from services.llm_gateway.convert.requests import chat_request
 
 @pytest.mark.parametrize(
     ("settings", "own", "strict"),
-    [("", False, False), ("", True, True), ('{"strict": true}', False, True), ('{"strict": false}', True, True)]
-    + [('{"strict": null}', False, False)],
+    [
+        ("", False, False),
+        ("", True, True),
+        ('{"strict": true}', False, True),
+        ('{"strict": false}', True, True),
+        ('{"strict": null}', False, False),
+    ],
 )
 def test_strict(settings: str, own: bool, strict: bool) -> None:
     user = chat_pb2.ChatMessage(
