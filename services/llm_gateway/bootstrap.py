@@ -14,6 +14,7 @@ from services.common.server import Server, make_server
 from services.llm_gateway.calling.endpoints import Endpoints
 from services.llm_gateway.calling.ledger import Ledger
 from services.llm_gateway.calling.retention import Retention
+from services.llm_gateway.calling.retry import RetryPolicy
 from services.llm_gateway.calls import Calls, Policy
 from services.llm_gateway.catalogue import Catalogue
 from services.llm_gateway.configuration.admin import ProviderAdmin
@@ -24,7 +25,6 @@ from services.llm_gateway.configuration.tenants import TenantProviders
 from services.llm_gateway.ports import BudgetStore, UsageReports, UsageStore
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import Providers
-from services.llm_gateway.retry import RetryPolicy
 from services.llm_gateway.servicer.chat import ChatServicer
 from services.llm_gateway.servicer.models import ModelServicer
 from services.llm_gateway.servicer.providers import ProviderServicer

@@ -15,19 +15,19 @@ from opentelemetry.trace import SpanKind
 from services.common import telemetry
 from services.llm_gateway.calling.accounts import Account, Meter, ReplyMeter
 from services.llm_gateway.calling.batches import Batches
+from services.llm_gateway.calling.coalesce import coalesced
 from services.llm_gateway.calling.endpoints import Endpoints, Errand
 from services.llm_gateway.calling.fallbacks import Route
 from services.llm_gateway.calling.ledger import Ledger
 from services.llm_gateway.calling.parallel import FirstCallOnly
+from services.llm_gateway.calling.retry import Clock, RetryPolicy, retried, retried_events
 from services.llm_gateway.calling.spans import attributes_of, chat_attributes, describe
 from services.llm_gateway.calling.suits import check
 from services.llm_gateway.catalogue import Catalogue, Target
 from services.llm_gateway.chat import ChatRequest, Completed, Embeddings, Event, Generation, Usage
-from services.llm_gateway.coalesce import coalesced
 from services.llm_gateway.errors import LlmError
 from services.llm_gateway.provider import ChatModel, EmbeddingModel
 from services.llm_gateway.registry import Providers
-from services.llm_gateway.retry import Clock, RetryPolicy, retried, retried_events
 from services.llm_gateway.tokens import RELATIVE_ERROR, estimate, estimate_request
 
 __all__ = ["Account", "Calls", "Counted", "Policy"]

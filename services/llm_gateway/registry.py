@@ -8,7 +8,7 @@ from services.llm_gateway.errors import LlmSdkMissing
 from services.llm_gateway.provider import Provider
 from services.llm_gateway.provider_types import TYPES
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.recordings import Recordings
+from services.llm_gateway.recordings.settings import Recordings
 
 
 def construct(config: ProviderConfig) -> Provider:

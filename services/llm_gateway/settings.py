@@ -13,7 +13,7 @@ from services.llm_gateway.configuration.environment import read_overrides, read_
 from services.llm_gateway.configuration.rules import ALLOW_PRIVATE
 from services.llm_gateway.models.overrides import OperatorOverrides
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.recordings import Recordings
+from services.llm_gateway.recordings.settings import Recordings
 
 
 @dataclass(frozen=True, slots=True)

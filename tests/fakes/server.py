@@ -74,7 +74,7 @@ class FakeServer(ABC):
     def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
         """The reply to a request of the vendor's API: what the script says and its bytes on the wire."""
 
-    def takes_key(self, key: str) -> None:
+    def takes_key(self, key: str) -> None:  # noqa: B027 - most have nothing to do
         """Know this key, too. Most fakes take any; those that check signatures have to know it."""
 
     @property

@@ -81,7 +81,8 @@ class _Generated:
 
 def calls_in(body: Mapping[str, Any]) -> Planned:
     """The answer to POST /parse_function_call by the parsers of the Hermes family."""
-    text, calls = str(body["text"]), []
+    text = str(body["text"])
+    calls: list[dict[str, Any]] = []
     names = {tool["function"]["name"] for tool in body["tools"]}
     for written_call in _CALL.findall(text):
         call = orjson.loads(written_call)

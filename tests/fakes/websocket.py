@@ -4,6 +4,8 @@ import asyncio
 import base64
 import hashlib
 import struct
+from collections.abc import Coroutine
+from typing import Any
 
 from tests.fakes.http import Exchange, Request
 
@@ -85,8 +87,8 @@ class WebSocket:
         elif kind == _PING:
             self._later(self._exchange.write_raw(_frame(_PONG, payload)))
 
-    def _later(self, work: object) -> None:
-        task = asyncio.get_running_loop().create_task(work)  # type: ignore[arg-type]
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

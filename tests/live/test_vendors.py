@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from services.llm_gateway import errors
+from services.llm_gateway.calling.coalesce import joined
 from services.llm_gateway.chat import (
     FinishReason,
     Image,
@@ -24,7 +25,6 @@ from services.llm_gateway.chat import (
     ToolCall,
     ToolCallDelta,
 )
-from services.llm_gateway.coalesce import joined
 from services.llm_gateway.provider_types import TYPES
 from tests.live.conftest import Live
 from tests.unit.llm_gateway.builders import results, system, tool, user

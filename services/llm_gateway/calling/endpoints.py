@@ -16,6 +16,7 @@ from opentelemetry.trace import Span
 
 from services.llm_gateway.calling.breaker import Breaker, Outcome
 from services.llm_gateway.calling.gate import Gate
+from services.llm_gateway.calling.retry import Clock
 from services.llm_gateway.chat import Event
 from services.llm_gateway.errors import (
     LlmCircuitOpen,
@@ -28,7 +29,6 @@ from services.llm_gateway.errors import (
 )
 from services.llm_gateway.provider import ChatModel, EmbeddingModel
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.retry import Clock
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from services.llm_gateway.models.advice import MODELS_SETTING, WINDOWS_SETTING
 from services.llm_gateway.models.overrides import OperatorOverrides, Override, Wrong, handles, model, price, window
 from services.llm_gateway.provider_types import TYPES, Option, ProviderType, base_url
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.recordings import Recordings
+from services.llm_gateway.recordings.settings import Recordings
 
 T = TypeVar("T")
 

@@ -84,8 +84,9 @@ _NO_TOOLS = re.compile(
     re.IGNORECASE,
 )
 _NO_IMAGES = re.compile(
-    r"(does not|doesn't|not) support(ed)? (the )?(image|vision|multimodal)|(image|vision)( input| inputs|_url)?s?( modality)?"
-    r"( is| are)? (not|only) (supported|enabled|allowed)|not a multimodal model|missing data required for image input"
+    r"(does not|doesn't|not) support(ed)? (the )?(image|vision|multimodal)"
+    r"|(image|vision)( input| inputs|_url)?s?( modality)?( is| are)? (not|only) (supported|enabled|allowed)"
+    r"|not a multimodal model|missing data required for image input"
     r"|no endpoints found that support image|unknown variant `image_url`|content must be a string",
     re.IGNORECASE,
 )

@@ -17,8 +17,8 @@ from httpx_aiohttp.httpx2 import AiohttpTransport, Httpx2AiohttpClient
 
 from services.common.addresses import is_public
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.providers.recorder import RecordingTransport
-from services.llm_gateway.providers.replayer import ReplayingTransport
+from services.llm_gateway.recordings.recorder import RecordingTransport
+from services.llm_gateway.recordings.replayer import ReplayingTransport
 
 # People think longer than the SDKs' 5 s between two messages, and a new connection costs them a handshake. Where the
 # server closes one earlier, a new one is made. How many calls run at once is decided before (gate.py).

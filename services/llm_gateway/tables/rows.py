@@ -7,8 +7,7 @@ from services.llm_gateway.provider import Capabilities, Price
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Window and most output of one reply, in tokens, what the model can do, and what it costs. None: nobody says.
-    """
+    """Window and most output of one reply, in tokens, what the model can do, and what it costs. None: nobody says."""
 
     context_window: int
     max_output_tokens: int | None

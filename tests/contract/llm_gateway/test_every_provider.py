@@ -5,6 +5,7 @@ from contextlib import aclosing
 import orjson
 import pytest
 
+from services.llm_gateway.calling.coalesce import joined
 from services.llm_gateway.chat import (
     Completed,
     FinishReason,
@@ -13,7 +14,6 @@ from services.llm_gateway.chat import (
     ToolCall,
     ToolCallDelta,
 )
-from services.llm_gateway.coalesce import joined
 from services.llm_gateway.errors import LlmBadRequest
 from services.llm_gateway.provider import EmbeddingModel
 from tests.contract.llm_gateway.conftest import World, calling

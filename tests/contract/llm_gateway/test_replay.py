@@ -15,7 +15,7 @@ from services.llm_gateway.chat import ChatRequest, Event
 from services.llm_gateway.provider import ChatModel, Provider
 from services.llm_gateway.provider_types import base_url
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.providers.replayer import recordings
+from services.llm_gateway.recordings.replayer import recordings
 from tests.contract.llm_gateway.conftest import VENDORS, WORLDS, calling
 from tests.contract.llm_gateway.worlds import WorldSpec
 from tests.fakes import script

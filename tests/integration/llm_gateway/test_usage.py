@@ -309,7 +309,7 @@ async def test_a_fallback_of_another_vendor_takes_the_history_and_the_settings(
         chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_ASSISTANT, parts=[chat_pb2.ChatPart(tool_call=call)]),
         chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_TOOL, parts=[chat_pb2.ChatPart(tool_result=rolled)]),
     ]
-    asked = {
+    asked: dict[str, Any] = {
         "messages": history,
         "tools": [chat_pb2.ToolSpec(name="roll_dice", description="Roll.", parameters_json='{"type":"object"}')],
         "settings_json": '{"verbosity": "low"}',

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from services.llm_gateway.calling.coalesce import joined
 from services.llm_gateway.chat import (
     Delta,
     FinishReason,
@@ -22,7 +23,6 @@ from services.llm_gateway.chat import (
     ToolResult,
     Usage,
 )
-from services.llm_gateway.coalesce import joined
 from services.llm_gateway.providers.anthropic.replies import Reader as AnthropicReader
 from services.llm_gateway.providers.anthropic.translate import body_of as anthropic_body
 from services.llm_gateway.providers.assembly import Assembly

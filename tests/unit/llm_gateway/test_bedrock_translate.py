@@ -23,7 +23,7 @@ from services.llm_gateway.known_models import known
 from services.llm_gateway.provider import ModelKind
 from services.llm_gateway.providers.anthropic.translate import REPLY_TOOL
 from services.llm_gateway.providers.bedrock.listing import listed_models
-from services.llm_gateway.providers.bedrock.signing import BedrockRoutes, endpoints
+from services.llm_gateway.providers.bedrock.signing import BedrockRoutes, endpoints, key_setting
 from services.llm_gateway.providers.bedrock.translate import body_of, count_body_of, path_of
 from services.llm_gateway.tables.bedrock import base_name, foundation_id
 from tests.fakes import bedrock_rules
@@ -245,6 +245,7 @@ async def test_endpoints_and_keys() -> None:
     signed = await BedrockRoutes(own).find("GET", "/foundation-models", b"")
     assert str(signed.url).startswith(control)
     assert signed.headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=AK/")
+    assert key_setting(replace(own, key_setting="AWS_BEARER_TOKEN_BEDROCK")).endswith("AWS_SECRET_ACCESS_KEY")
     # A key of Bedrock's own may stand in the environment beside an account's.
     for key, access in (("sk", ""), ("ABSKsecret", "AK")):
         bearer = await BedrockRoutes(replace(own, api_key=key, access_key=access)).find(

@@ -14,6 +14,7 @@ from services.llm_gateway.calling.accounts import Account
 from services.llm_gateway.calling.budgets import Budget, Period, Spent
 from services.llm_gateway.calling.endpoints import Endpoints
 from services.llm_gateway.calling.ledger import Ledger
+from services.llm_gateway.calling.retry import RetryPolicy
 from services.llm_gateway.calls import Calls, Policy
 from services.llm_gateway.catalogue import Catalogue
 from services.llm_gateway.chat import (
@@ -45,7 +46,6 @@ from services.llm_gateway.errors import (
 from services.llm_gateway.ports import UsageRow
 from services.llm_gateway.provider import ChatModel, EmbeddingModel, Price
 from services.llm_gateway.registry import Providers
-from services.llm_gateway.retry import RetryPolicy
 from services.llm_gateway.usage import UsageLog
 from tests.unit.llm_gateway.builders import call, config, model, request, tool, user
 

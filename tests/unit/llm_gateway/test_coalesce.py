@@ -7,6 +7,7 @@ from contextlib import aclosing
 
 import pytest
 
+from services.llm_gateway.calling.coalesce import MOST_WAITING, coalesced, joined
 from services.llm_gateway.chat import (
     Completed,
     Event,
@@ -19,7 +20,6 @@ from services.llm_gateway.chat import (
     ToolCallDelta,
     Usage,
 )
-from services.llm_gateway.coalesce import MOST_WAITING, coalesced, joined
 from services.llm_gateway.errors import LlmServerError
 
 END = Completed(Generation(Message(Role.ASSISTANT, []), FinishReason.STOP, Usage(1, 1)))

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from services.llm_gateway.calling.endpoints import Endpoint, Endpoints, Errand
+from services.llm_gateway.calling.retry import Clock
 from services.llm_gateway.chat import Event, TextDelta
 from services.llm_gateway.errors import (
     LlmAuthentication,
@@ -20,7 +21,6 @@ from services.llm_gateway.errors import (
     LlmServerError,
     LlmTimeout,
 )
-from services.llm_gateway.retry import Clock
 from tests.unit.llm_gateway.builders import config, model
 
 MODEL = model("openai/gpt-4o")

@@ -27,7 +27,6 @@ from services.llm_gateway.providers.openai.translate import body_of
 from tests.fakes.openai_server import complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
-
 PERSON: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from services.common.settings import Env, SettingsError
 from services.llm_gateway.configuration.environment import read_providers
 from services.llm_gateway.errors import LlmReplayMissing
-from services.llm_gateway.providers.differences import nearest
-from services.llm_gateway.providers.recorder import RecordingTransport
-from services.llm_gateway.providers.recording import (
+from services.llm_gateway.recordings.differences import nearest
+from services.llm_gateway.recordings.recorder import RecordingTransport
+from services.llm_gateway.recordings.recording import (
     LEFT,
     WHOLE,
     Answered,
@@ -32,8 +32,8 @@ from services.llm_gateway.providers.recording import (
     public_url,
     read,
 )
-from services.llm_gateway.providers.replayer import ReplayingTransport
-from services.llm_gateway.recordings import Recordings
+from services.llm_gateway.recordings.replayer import ReplayingTransport
+from services.llm_gateway.recordings.settings import Recordings
 from tests.unit.llm_gateway.builders import config
 
 TENANT = UUID(int=7)

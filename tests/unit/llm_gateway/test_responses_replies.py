@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.llm_gateway.calling.coalesce import joined
 from services.llm_gateway.chat import (
     Delta,
     FinishReason,
@@ -20,7 +21,6 @@ from services.llm_gateway.chat import (
     ToolCallDelta,
     Usage,
 )
-from services.llm_gateway.coalesce import joined
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.responses.replies import Reader, read_refusal, status_of
 from services.llm_gateway.sse import SseParser

@@ -21,10 +21,10 @@ from services.llm_gateway.chat import (
     ToolCall,
     ToolResult,
 )
-from services.llm_gateway.providers import call_ids
-from services.llm_gateway.providers.call_ids import with_valid_ids
+from services.llm_gateway.providers.fitting import call_ids
+from services.llm_gateway.providers.fitting.call_ids import with_valid_ids
+from services.llm_gateway.providers.fitting.turns import alternating, instructions
 from services.llm_gateway.providers.origins import opened_by
-from services.llm_gateway.providers.turns import alternating, instructions
 
 CACHE = {"type": "ephemeral"}
 _MARKED_ENDS = 2

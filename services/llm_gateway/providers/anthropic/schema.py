@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from services.llm_gateway.providers.schemas import loaded
+from services.llm_gateway.providers.fitting.schemas import loaded
 
 # Optional properties of one request's strict schemas; more are refused.
 MOST_OPTIONAL = 24

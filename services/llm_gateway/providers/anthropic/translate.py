@@ -10,12 +10,12 @@ import orjson
 
 from services.llm_gateway.chat import ChatRequest, ToolMode, ToolSpec
 from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers import spoken
 from services.llm_gateway.providers.anthropic.claude import claude_named, room_for, shows_thoughts, thinking_of
 from services.llm_gateway.providers.anthropic.dialects import Dialect, dialect_of
 from services.llm_gateway.providers.anthropic.messages import CACHE, conversation, system_of
 from services.llm_gateway.providers.anthropic.schema import closed, closed_json
-from services.llm_gateway.providers.schemas import plain_json
+from services.llm_gateway.providers.fitting import spoken
+from services.llm_gateway.providers.fitting.schemas import plain_json
 from services.llm_gateway.providers.settings import ANTHROPIC, checked
 
 # Where nobody says how much a model may write; every current model may write as much.

@@ -17,7 +17,7 @@ from services.llm_gateway.providers.bedrock.framing import EventStreamParser, Fr
 from services.llm_gateway.providers.bedrock.habits import habits_of
 from services.llm_gateway.providers.bedrock.listing import listed_models
 from services.llm_gateway.providers.bedrock.replies import Reader, read_refusal, status_of
-from services.llm_gateway.providers.bedrock.signing import BedrockRoutes, endpoints
+from services.llm_gateway.providers.bedrock.signing import BedrockRoutes, endpoints, key_setting
 from services.llm_gateway.providers.bedrock.translate import body_of, count_body_of, path_of, replies_by_call
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.providers.faults import Caller
@@ -42,7 +42,7 @@ class BedrockProvider:
     def _transport(self) -> Transport:
         config = self._config
         routes = BedrockRoutes(config)
-        caller = Caller(config.name, endpoints(config)[0], config.key_setting, config.url_setting)
+        caller = Caller(config.name, endpoints(config)[0], key_setting(config), config.url_setting)
         return Transport(http_client(config), routes, caller, read_refusal)
 
     def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:

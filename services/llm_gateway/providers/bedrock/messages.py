@@ -18,12 +18,12 @@ from services.llm_gateway.chat import (
     ToolResult,
 )
 from services.llm_gateway.errors import LlmBadRequest
-from services.llm_gateway.providers import call_ids
 from services.llm_gateway.providers.anthropic.messages import arguments_of
 from services.llm_gateway.providers.bedrock.habits import Habits
-from services.llm_gateway.providers.call_ids import with_valid_ids
+from services.llm_gateway.providers.fitting import call_ids
+from services.llm_gateway.providers.fitting.call_ids import with_valid_ids
+from services.llm_gateway.providers.fitting.turns import alternating, instructions
 from services.llm_gateway.providers.origins import BEDROCK, opened_by
-from services.llm_gateway.providers.turns import alternating, instructions
 
 CACHE_POINT = {"cachePoint": {"type": "default"}}
 _FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/jpg": "jpeg", "image/gif": "gif", "image/webp": "webp"}

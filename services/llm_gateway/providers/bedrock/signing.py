@@ -62,6 +62,13 @@ def endpoints(config: ProviderConfig) -> tuple[str, str]:
     return runtime, control or f"https://bedrock.{config.region}.{suffix}"
 
 
+def key_setting(config: ProviderConfig) -> str:
+    """What its owner would change where the key is refused."""
+    if _signs(config) and config.key_setting.startswith("AWS_"):
+        return "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    return config.key_setting
+
+
 def _signs(config: ProviderConfig) -> bool:
     return bool(config.access_key) and not config.api_key.startswith(_BEARERS)
 

@@ -13,7 +13,6 @@ import orjson
 
 from services.llm_gateway.chat import ChatRequest, ToolMode, ToolSpec
 from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers import spoken
 from services.llm_gateway.providers.anthropic.claude import BINDING_BETA, room_for, shows_thoughts, thinking_of
 from services.llm_gateway.providers.anthropic.schema import closed, closed_json
 from services.llm_gateway.providers.anthropic.translate import REPLY_TOOL, REPLY_TOOL_DESCRIPTION
@@ -25,8 +24,9 @@ from services.llm_gateway.providers.bedrock.messages import (
     schema_fragment,
     system_of,
 )
+from services.llm_gateway.providers.fitting import spoken
+from services.llm_gateway.providers.fitting.schemas import plain_json
 from services.llm_gateway.providers.origins import BEDROCK
-from services.llm_gateway.providers.schemas import plain_json
 from services.llm_gateway.providers.settings import ANTHROPIC, checked
 
 _SETTINGS = ANTHROPIC | {"top_p", "reasoning", "reasoning_effort"}

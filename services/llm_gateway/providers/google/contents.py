@@ -28,7 +28,7 @@ from services.llm_gateway.chat import (
     ToolResult,
 )
 from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers.call_ids import ANY, with_valid_ids
+from services.llm_gateway.providers.fitting.call_ids import ANY, with_valid_ids
 from services.llm_gateway.providers.origins import opened_by
 
 GOOGLE = "google"

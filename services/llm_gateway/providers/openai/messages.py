@@ -21,7 +21,7 @@ from services.llm_gateway.chat import (
 )
 from services.llm_gateway.errors import LlmBadRequest
 from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers.call_ids import with_valid_ids
+from services.llm_gateway.providers.fitting.call_ids import with_valid_ids
 from services.llm_gateway.providers.openai.details import details_of
 from services.llm_gateway.providers.openai.vendors import Thoughts, Vendor
 

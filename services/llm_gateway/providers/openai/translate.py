@@ -22,12 +22,12 @@ from services.llm_gateway.chat import (
 )
 from services.llm_gateway.errors import LlmSchemaRefused
 from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers import schemas
+from services.llm_gateway.providers.fitting import schemas
+from services.llm_gateway.providers.fitting.strict_values import restored_json
 from services.llm_gateway.providers.openai.details import settled
 from services.llm_gateway.providers.openai.messages import messages_of
 from services.llm_gateway.providers.openai.vendors import Strict, Thoughts, Vendor, vendor_of
 from services.llm_gateway.providers.settings import OPENAI, checked
-from services.llm_gateway.providers.strict_values import restored_json
 
 # With tools these take no reasoning effort on Chat Completions: without "none" every request is refused.
 _NO_EFFORT_WITH_TOOLS = re.compile(r"gpt-(5\.([2-9]|\d\d)|[6-9])")

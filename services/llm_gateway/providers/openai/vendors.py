@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any
 
-from services.llm_gateway.providers import call_ids
-from services.llm_gateway.providers.call_ids import IdShape
+from services.llm_gateway.providers.fitting import call_ids
+from services.llm_gateway.providers.fitting.call_ids import IdShape
 
 
 class Thoughts(Enum):

@@ -30,8 +30,8 @@ from services.llm_gateway.chat import (
 )
 from services.llm_gateway.errors import LlmBadRequest
 from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers import call_ids, schemas
-from services.llm_gateway.providers.call_ids import with_valid_ids
+from services.llm_gateway.providers.fitting import call_ids, schemas
+from services.llm_gateway.providers.fitting.call_ids import with_valid_ids
 from services.llm_gateway.providers.openai.translate import reply_schema, spelt_effort, strict_schemas
 from services.llm_gateway.providers.openai.vendors import vendor_of
 from services.llm_gateway.providers.origins import opened_by

@@ -23,13 +23,13 @@ from services.llm_gateway.providers.faults import Caller, Refusal
 from services.llm_gateway.providers.http import http_client
 from services.llm_gateway.providers.openai.client import OpenAIProvider
 from services.llm_gateway.providers.openai.replies import read_refusal
-from services.llm_gateway.providers.rendering import FORMATS, Prompt
 from services.llm_gateway.providers.settings import SGLANG, checked
 from services.llm_gateway.providers.sglang.reading import ParsedReader, Parsers, TextReader
 from services.llm_gateway.providers.sglang.replies import aborted
 from services.llm_gateway.providers.sglang.translate import generate_body_of
-from services.llm_gateway.providers.templates import Formatter, formatter_of
-from services.llm_gateway.providers.text_route import text_events
+from services.llm_gateway.providers.text.rendering import FORMATS, Prompt
+from services.llm_gateway.providers.text.templates import Formatter, formatter_of
+from services.llm_gateway.providers.text.text_route import text_events
 from services.llm_gateway.providers.transport import Transport
 
 _SETTING = "chat_template (SGLANG_CHAT_TEMPLATE)"

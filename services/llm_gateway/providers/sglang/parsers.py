@@ -6,7 +6,7 @@ is not here nothing is known, and the whole reply waits.
 
 from collections.abc import Mapping
 
-from services.llm_gateway.providers.tool_text import OPEN, certain
+from services.llm_gateway.providers.text.tool_text import OPEN, certain
 
 _DEEPSEEK = "<\uff5ctool\u2581calls\u2581begin\uff5c>"
 MARKS: Mapping[str, str] = {

@@ -7,12 +7,12 @@ from typing import Any
 from services.llm_gateway.chat import ChatRequest, Delta
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.faults import status_in
-from services.llm_gateway.providers.rendering import Prompt, offered
 from services.llm_gateway.providers.sglang.parsers import MARKS, Held
 from services.llm_gateway.providers.sglang.replies import Generated, aborted
 from services.llm_gateway.providers.sglang.translate import parse_calls_body_of, separate_body_of
-from services.llm_gateway.providers.text_reply import TextReply, call_id
-from services.llm_gateway.providers.tool_text import Piece, Said, Thought, ToolText
+from services.llm_gateway.providers.text.rendering import Prompt, offered
+from services.llm_gateway.providers.text.text_reply import TextReply, call_id
+from services.llm_gateway.providers.text.tool_text import Piece, Said, Thought, ToolText
 
 # (path, body) -> the reply.
 Ask = Callable[[str, bytes], Awaitable[Mapping[str, Any]]]

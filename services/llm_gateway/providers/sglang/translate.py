@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 
 from services.llm_gateway.chat import ChatRequest
-from services.llm_gateway.providers.rendering import Prompt, offered, tools_of
 from services.llm_gateway.providers.settings import COMPLETIONS, checked
+from services.llm_gateway.providers.text.rendering import Prompt, offered, tools_of
 
 _OBJECT = {"type": "object"}
 

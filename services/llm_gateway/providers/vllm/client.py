@@ -17,8 +17,8 @@ from services.llm_gateway.providers.http import http_client
 from services.llm_gateway.providers.openai.client import OpenAIProvider
 from services.llm_gateway.providers.openai.replies import read_refusal
 from services.llm_gateway.providers.openai.translate import body_of
-from services.llm_gateway.providers.templates import Formatter, formatter_of
-from services.llm_gateway.providers.text_route import text_events
+from services.llm_gateway.providers.text.templates import Formatter, formatter_of
+from services.llm_gateway.providers.text.text_route import text_events
 from services.llm_gateway.providers.transport import Transport
 from services.llm_gateway.providers.vllm.replies import CompletionReader, listed_of
 from services.llm_gateway.providers.vllm.translate import completion_body_of, prompt_fields

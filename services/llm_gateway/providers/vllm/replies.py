@@ -8,8 +8,8 @@ from services.llm_gateway.provider import ListedModel
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.faults import status_in
 from services.llm_gateway.providers.openai.replies import usage_of
-from services.llm_gateway.providers.rendering import offered
-from services.llm_gateway.providers.text_reply import TextReply
+from services.llm_gateway.providers.text.rendering import offered
+from services.llm_gateway.providers.text.text_reply import TextReply
 
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 

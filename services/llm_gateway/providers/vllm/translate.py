@@ -6,8 +6,8 @@ import orjson
 
 from services.llm_gateway.chat import ChatRequest
 from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers.rendering import Prompt
 from services.llm_gateway.providers.settings import COMPLETIONS, checked
+from services.llm_gateway.providers.text.rendering import Prompt
 
 
 def completion_body_of(request: ChatRequest, model: ChatModel, prompt: Prompt, *, stream: bool) -> bytes:

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from services.llm_gateway.chat import Delta
 from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.tool_text import Called, Piece, Said, Thought, ToolText
+from services.llm_gateway.providers.text.tool_text import Called, Piece, Said, Thought, ToolText
 
 
 class TextReply:

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from services.llm_gateway.providers.schemas import loaded, unwrapped
+from services.llm_gateway.providers.fitting.schemas import loaded, unwrapped
 
 # References that lead to references.
 _MOST_REFERENCES = 10

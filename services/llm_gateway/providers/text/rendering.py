@@ -24,7 +24,7 @@ from services.llm_gateway.chat import (
     ToolSpec,
 )
 from services.llm_gateway.errors import LlmBadRequest, LlmImagesUnsupported
-from services.llm_gateway.providers.tool_text import CLOSE, OPEN
+from services.llm_gateway.providers.text.tool_text import CLOSE, OPEN
 
 # What tokenizers put before a text by themselves.
 BEGINNINGS = ("<|begin_of_text|>", "<s>", "<bos>", "<|startoftext|>", "<\uff5cbegin\u2581of\u2581sentence\uff5c>")

@@ -8,8 +8,8 @@ from typing import Any
 from services.common.settings import Env, SettingsError
 from services.llm_gateway.provider_types import TYPES
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.providers.recording import DESCRIBED
-from services.llm_gateway.providers.replayer import all_recordings
+from services.llm_gateway.recordings.recording import DESCRIBED
+from services.llm_gateway.recordings.replayer import all_recordings
 
 RECORD, REPLAY, MATCH = "LOCI_LLM_RECORD", "LOCI_LLM_REPLAY", "LOCI_LLM_REPLAY_MATCH"
 # What stands where a key is wanted and no network is.

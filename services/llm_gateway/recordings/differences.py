@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from services.llm_gateway.providers.recording import Asked
+from services.llm_gateway.recordings.recording import Asked
 
 _LONGEST_QUOTE = 60
 

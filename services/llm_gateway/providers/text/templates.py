@@ -17,7 +17,7 @@ import orjson
 from services.common.processes import Child
 from services.llm_gateway.chat import ChatRequest
 from services.llm_gateway.errors import LlmBadRequest, ProviderInvalid
-from services.llm_gateway.providers.rendering import (
+from services.llm_gateway.providers.text.rendering import (
     FORMATS,
     Format,
     Prompt,
@@ -30,14 +30,15 @@ from services.llm_gateway.providers.rendering import (
     turns_as_messages,
     with_opening,
 )
-from services.llm_gateway.providers.template_child import LONGEST_PROMPT
-from services.llm_gateway.providers.tool_text import OPEN
+from services.llm_gateway.providers.text.template_child import LONGEST_PROMPT
+from services.llm_gateway.providers.text.tool_text import OPEN
 
 LONGEST_TEMPLATE = 256 * 1024
 _SECONDS = 3.0
 _COMMAND = (
     *(sys.executable, "-I", "-B", "-c"),
-    f"import sys; sys.path[:] = {sys.path!r}; from services.llm_gateway.providers.template_child import main; main()",
+    f"import sys; sys.path[:] = {sys.path!r}\n"
+    "from services.llm_gateway.providers.text.template_child import main; main()",
 )
 
 

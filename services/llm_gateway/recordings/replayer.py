@@ -16,8 +16,8 @@ import httpx2
 
 from services.llm_gateway.errors import LlmReplayMissing
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.providers.differences import differing, nearest
-from services.llm_gateway.providers.recording import (
+from services.llm_gateway.recordings.differences import differing, nearest
+from services.llm_gateway.recordings.recording import (
     LEFT,
     WHOLE,
     Answered,
