@@ -5,6 +5,11 @@ from dataclasses import dataclass
 
 from botocore.eventstream import EventStreamBuffer, ParserError
 
+_LENGTH_BYTES = 4
+# Lengths and check sums alone.
+_LEAST_OF_FRAME = 16
+_MOST_OF_FRAME = 16 * 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -22,14 +27,26 @@ class EventStreamParser:
 
     def __init__(self) -> None:
         self._buffer = EventStreamBuffer()
+        # botocore's own copies all that waits with every chunk.
+        self._waiting = bytearray()
 
     def feed(self, chunk: bytes) -> Sequence[Frame]:
         """The frames that are complete with this chunk. Raises ValueError where lengths or check sums are wrong."""
-        self._buffer.add_data(chunk)
-        try:
-            return [_frame(message.headers, message.payload) for message in self._buffer]
-        except ParserError as error:
-            raise ValueError(str(error)) from error
+        self._waiting += chunk
+        frames: list[Frame] = []
+        while len(self._waiting) >= _LENGTH_BYTES:
+            length = int.from_bytes(self._waiting[:_LENGTH_BYTES], "big")
+            if not _LEAST_OF_FRAME <= length <= _MOST_OF_FRAME:
+                raise ValueError(f"a frame of {length:,} bytes")
+            if len(self._waiting) < length:
+                break
+            self._buffer.add_data(bytes(self._waiting[:length]))
+            del self._waiting[:length]
+            try:
+                frames += [_frame(message.headers, message.payload) for message in self._buffer]
+            except ParserError as error:
+                raise ValueError(str(error)) from error
+        return frames
 
     def close(self) -> Sequence[Frame]:
         """A part of a frame is nothing: the stream broke off."""

@@ -33,7 +33,7 @@ class WorldSpec:
     dialect: str = ""
     # The header by which the endpoint knows the caller.
     credential: tuple[str, str] = ("authorization", "Bearer sk-test")
-    # What comes of the thoughts of Reply(reasoning="two and two"), where it carries no signatures of thoughts.
+    # What comes of the thoughts of Reply(reasoning="two and two", redacted="opaque").
     thoughts: tuple[Part, ...] = (Reasoning("two and two"),)
     # How streams are cut into events: sse, ndjson or websocket.
     framing: str = "sse"

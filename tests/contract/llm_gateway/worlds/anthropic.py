@@ -24,6 +24,7 @@ WORLDS = [
         frozenset({"images", "result_images", "reasoning", "signatures", "redacted", "parallel", "count"})
         | {"json_schema", "forced_call", "response_id"},
         dialect="anthropic",
+        thoughts=(Reasoning("two and two", "sig-of-the-fake"), RedactedReasoning("opaque")),
         length="max_tokens",
         usage=Usage(150, 7, cached_input_tokens=40, cache_write_tokens=10),
         overflow=(200_000, 208_310),
