@@ -10,6 +10,7 @@ What they cost there is not what they cost at their vendor's, so prices are left
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from services.llm_gateway.provider import Capabilities
 from services.llm_gateway.tables import anthropic, bedrock, compatible, google, minimax, openai
@@ -64,6 +65,8 @@ _DOTTED = re.compile(rf"(?:[a-z-]+\.)?({'|'.join(_VENDORS)})\.(.+)")
 _CONTINUED = re.compile(r"$|[:@]|-(?!\d{1,2}(?![\da-z]))")
 
 
+# Asked for by every call; names that tenants make up are forgotten again.
+@lru_cache(maxsize=4_096)
 def known(provider_type: str, name: str, base_model: str = "") -> Known | None:
     """The row for a model, or None. Models that are not for chat have none."""
     for vendor, model in _names(provider_type, name, base_model):

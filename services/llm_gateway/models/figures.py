@@ -109,7 +109,9 @@ def _capabilities(
     said: Mapping[str, bool], listed: Mapping[str, bool], row: Known | None
 ) -> tuple[Capabilities, ValueSource | None]:
     """Each by itself; the source is the first that says any."""
-    can = replace(row.capabilities if row else UNLISTED, **{**listed, **said})
+    can = row.capabilities if row else UNLISTED
+    if listed or said:
+        can = replace(can, **{**listed, **said})
     for any_said, source in ((said, ValueSource.OVERRIDE), (listed, ValueSource.ENDPOINT), (row, ValueSource.TABLE)):
         if any_said:
             return can, source
