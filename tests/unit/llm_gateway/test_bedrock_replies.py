@@ -108,7 +108,8 @@ def test_any_cut_of_anthropics_events_gives_the_same_message(places: list[int], 
     assert made(cut(data, places)) == made([data])
 
 
-TEXTS = st.text(min_size=1).filter(str.strip)
+# No database keeps NUL, so no reply does.
+TEXTS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1).filter(str.strip)
 WORDS = st.text("abcXYZ019_-", min_size=1, max_size=20)
 ARGUMENTS = st.dictionaries(st.text(max_size=5), st.none() | st.booleans() | st.integers(-99, 99) | st.text(max_size=9))
 PARTS: st.SearchStrategy[Part] = st.one_of(
@@ -142,7 +143,7 @@ def test_what_is_sent_and_read_again_loses_nothing(parts: list[Part]) -> None:
 def test_a_frame_that_was_damaged(place: int) -> None:
     damaged = bytearray(bedrock_wire.event("messageStop", {"stopReason": "end_turn"}))
     damaged[place] ^= 0x01
-    with pytest.raises(ValueError, match=r"[Cc]hecksum|length"):
+    with pytest.raises(ValueError, match=r"[Cc]hecksum|length|a frame of"):
         EventStreamParser().feed(bytes(damaged) * 2)
 
 
