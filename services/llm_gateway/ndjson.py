@@ -5,6 +5,9 @@ Lines end with LF or CRLF; empty ones are skipped. Chunks may end anywhere.
 
 import orjson
 
+# Of one line, in bytes.
+MOST_OF_LINE = 16 * 1024 * 1024
+
 
 class NdjsonParser:
     """Feed it the chunks of one response."""
@@ -12,19 +15,23 @@ class NdjsonParser:
     media_type = "application/x-ndjson"
 
     def __init__(self) -> None:
-        self._rest = b""
+        # Grows in place: a long line may come byte by byte.
+        self._rest = bytearray()
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that are complete with this chunk."""
+        """The lines that are complete with this chunk. Raises ValueError for one that is too long."""
         if b"\n" not in chunk:
             self._rest += chunk
+            if len(self._rest) > MOST_OF_LINE:
+                raise ValueError(f"a line is longer than {MOST_OF_LINE:,} bytes")
             return []
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        *lines, rest = (bytes(self._rest) + chunk).split(b"\n")
+        self._rest = bytearray(rest)
         return [line for line in map(bytes.strip, lines) if line]
 
     def close(self) -> list[bytes]:
         """The last line where only its end is missing; half a line is none: the stream broke off there."""
-        rest, self._rest = self._rest.strip(), b""
+        rest, self._rest = bytes(self._rest).strip(), bytearray()
         try:
             orjson.loads(rest)
         except orjson.JSONDecodeError:

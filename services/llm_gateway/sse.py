@@ -14,26 +14,37 @@ class SseEvent(NamedTuple):
     data: bytes
 
 
+# Of one event, and so of one line, in bytes.
+MOST_OF_EVENT = 16 * 1024 * 1024
+
+
 class SseParser:
     """Feed it the chunks of one response."""
 
     media_type = "text/event-stream"
 
     def __init__(self) -> None:
-        self._rest = b""
+        # Grows in place: a long line may come byte by byte.
+        self._rest = bytearray()
         self._name = ""
         self._data: list[bytes] = []
+        self._size = 0
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that are complete with this chunk."""
-        text = self._rest + chunk
+        """The events that are complete with this chunk. Raises ValueError for one that is too long."""
+        if b"\n" not in chunk and b"\r" not in chunk and not self._rest.endswith(b"\r"):
+            self._rest += chunk
+            self._check(len(self._rest))
+            return []
+        text = bytes(self._rest) + chunk if self._rest else chunk
         held = b""
         if b"\r" in text:
             if text.endswith(b"\r"):  # it may be the first half of a CRLF
                 text, held = text[:-1], b"\r"
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         *lines, rest = text.split(b"\n")
-        self._rest = rest + held
+        self._rest = bytearray(rest + held)
+        self._check(len(rest))
         events: list[SseEvent] = []
         for line in lines:
             if line:
@@ -47,22 +58,29 @@ class SseParser:
     def close(self) -> list[SseEvent]:
         """What is left at the end of the body: some servers leave out the last blank line."""
         if self._rest.strip():
-            self._take(self._rest.strip(b"\r"))
-        self._rest = b""
+            self._take(bytes(self._rest.strip(b"\r")))
+        self._rest = bytearray()
         return [self._dispatch()] if self._data else []
 
+    def _check(self, more: int) -> None:
+        if self._size + more > MOST_OF_EVENT:
+            raise ValueError(f"an event is longer than {MOST_OF_EVENT:,} bytes")
+
     def _take(self, line: bytes) -> None:
+        self._check(len(line))
         if line.startswith(b"data: "):
             self._data.append(line[6:])
+            self._size += len(line)
             return
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
             self._data.append(value)
+            self._size += len(line)
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
 
     def _dispatch(self) -> SseEvent:
         event = SseEvent(self._name, self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
-        self._name, self._data = "", []
+        self._name, self._data, self._size = "", [], 0
         return event

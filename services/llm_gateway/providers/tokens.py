@@ -16,11 +16,14 @@ class ReplyTokens:
     def add_logprobs(self, piece: Mapping[str, Any]) -> None:
         """Lists of pieces are joined, other fields are the latest."""
         if self._logprobs is None:
-            self._logprobs = dict(piece)
-            return
+            self._logprobs = {}
         for name, value in piece.items():
             known = self._logprobs.get(name)
-            self._logprobs[name] = known + value if isinstance(known, list) and isinstance(value, list) else value
+            if isinstance(known, list) and isinstance(value, list):
+                known += value
+            else:
+                # A list of our own, which grows in place.
+                self._logprobs[name] = [*value] if isinstance(value, list) else value
 
     def logprobs_json(self) -> str:
         """The object as it came; empty without one."""

@@ -6,7 +6,7 @@ call, its models 0.14 ms per message and 0.1 ms per streamed chunk. Retries are 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -21,6 +21,15 @@ from services.llm_gateway.errors import (
     LlmStreamIncomplete,
     LlmStreamMalformed,
     LlmTimeout,
+)
+from services.llm_gateway.providers.bodies import (
+    MOST_LISTED,
+    MOST_OF_LIST,
+    MOST_OF_REPLY,
+    MOST_OF_STREAM,
+    beginning_of,
+    chunks_of,
+    content_of,
 )
 from services.llm_gateway.providers.faults import Caller, Refusal, error_of, retry_after
 from services.llm_gateway.providers.http import header_texts
@@ -111,7 +120,7 @@ class Transport:
         those of the response.
         """
         async with self._sent("POST", path, body, handle, patience, trace, headers) as response:
-            reply = self._decode(response, await _content(response, trace), handle)
+            reply = self._decode(response, await self._content(response, trace, handle, MOST_OF_REPLY), handle)
         if not isinstance(reply, dict):
             raise self._not_the_api(response, handle)
         return reply
@@ -121,7 +130,11 @@ class Transport:
         if query:
             path = f"{path}?{httpx2.QueryParams({name: str(value) for name, value in query.items()})}"
         async with self._sent("GET", path, b"", "", timeout, None) as response:
-            return self._decode(response, await _content(response, None), "")
+            reply = self._decode(response, await self._content(response, None, "", MOST_OF_LIST), "")
+        for value in (reply, *(reply.values() if isinstance(reply, dict) else ())):
+            if isinstance(value, list) and len(value) > MOST_LISTED:
+                raise self.malformed(f"sent a list of {len(value):,}, which is more than {MOST_LISTED:,}", "")
+        return reply
 
     def stream(
         self, path: str, body: bytes, *, handle: str, patience: float, trace: Trace | None = None
@@ -147,8 +160,12 @@ class Transport:
         """
         async with self._sent("POST", path, body, handle, patience, trace, headers) as response:
             await self._check_is_stream(response, parser.media_type, handle, trace)
+            size = 0
             try:
-                async for chunk in _chunks(response):
+                async for chunk in chunks_of(response):
+                    size += len(chunk)
+                    if size > MOST_OF_STREAM:
+                        raise ValueError(f"it is longer than {MOST_OF_STREAM:,} bytes")
                     for event in parser.feed(chunk):
                         yield event
                 for event in parser.close():
@@ -232,7 +249,10 @@ class Transport:
         try:
             response = await self._http.send(request, stream=True)
             if not response.is_success:
-                raise self._refusal_in(response, await _content(response, trace), handle)
+                content = await beginning_of(response)
+                if trace is not None:
+                    trace.response = content
+                raise self._refusal_in(response, content, handle)
             if headers is not None:
                 headers.update(response.headers)
             yield response
@@ -261,10 +281,21 @@ class Transport:
         kind = response.headers.get("content-type", "")
         if kind.startswith(media_type):
             return
-        content = await _content(response, trace)
+        content = await beginning_of(response)
+        if trace is not None:
+            trace.response = content
         if kind.startswith("application/json"):
             raise error_of(self._caller, self._read_refusal(502, self._decode(response, content, handle)), handle)
         raise self._not_the_api(response, handle)
+
+    async def _content(self, response: httpx2.Response, trace: Trace | None, handle: str, most: int) -> bytes:
+        try:
+            content = await content_of(response, most)
+        except ValueError as error:
+            raise self.malformed(f"sent a reply that cannot be read ({error})", handle) from error
+        if trace is not None:
+            trace.response = content
+        return content
 
     def _decode(self, response: httpx2.Response, content: bytes, handle: str) -> Any:
         try:
@@ -295,20 +326,6 @@ class Transport:
             provider=caller.provider,
             handle=handle,
         )
-
-
-def _chunks(response: httpx2.Response) -> AsyncIterable[bytes]:
-    """The body as it comes. The response's own iterators cost more than all else that is done with a chunk."""
-    if "content-encoding" in response.headers or not isinstance(response.stream, httpx2.AsyncByteStream):
-        return response.aiter_bytes()
-    return response.stream
-
-
-async def _content(response: httpx2.Response, trace: Trace | None) -> bytes:
-    content = b"".join([chunk async for chunk in _chunks(response)])
-    if trace is not None:
-        trace.response = content
-    return content
 
 
 async def _drain(events: AsyncGenerator[Any, None]) -> None:

@@ -16,6 +16,7 @@ from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.providers.faults import Caller
 from services.llm_gateway.providers.http import http_client
+from services.llm_gateway.providers.shapes import understood
 from services.llm_gateway.providers.trace import traced
 from services.llm_gateway.providers.transport import SdkRoutes, Transport
 
@@ -58,7 +59,7 @@ class AnthropicProvider:
         body = body_of(request, model, stream=False)
         patience = request.stall_timeout or self._config.reply_seconds
         assembly = Assembly()
-        with traced(request.trace, body) as trace:
+        with traced(request.trace, body) as trace, understood(self.name, request.handle):
             reply = await self._transport.post(_PATH, body, handle=request.handle, patience=patience, trace=trace)
             _reader(assembly, request, model).take_whole(reply)
             generation = assembly.generation(request, self.name, len(body), trace)
@@ -69,7 +70,7 @@ class AnthropicProvider:
         patience = request.stall_timeout or self._config.stall_seconds
         assembly, handle, transport = Assembly(), request.handle, self._transport
         reader = _reader(assembly, request, model)
-        with traced(request.trace, body) as trace:
+        with traced(request.trace, body) as trace, understood(self.name, request.handle):
             events = transport.stream(_PATH, body, handle=handle, patience=patience, trace=trace)
             try:
                 async for event in events:

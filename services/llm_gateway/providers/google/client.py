@@ -21,6 +21,7 @@ from services.llm_gateway.providers.google.listing import listed
 from services.llm_gateway.providers.google.replies import Reader, read_refusal, status_of
 from services.llm_gateway.providers.google.translate import body_of, count_body_of
 from services.llm_gateway.providers.http import http_client
+from services.llm_gateway.providers.shapes import understood
 from services.llm_gateway.providers.trace import Trace, traced
 from services.llm_gateway.providers.transport import Route, Routes, Transport
 
@@ -70,7 +71,7 @@ class GoogleProvider:
         patience = request.stall_timeout or self._config.reply_seconds
         assembly, handle, transport = Assembly(), request.handle, self._transport
         reader = Reader(assembly, self.name, handle)
-        with traced(request.trace, data) as trace:
+        with traced(request.trace, data) as trace, understood(self.name, request.handle):
             asked = data
             while asked:
                 reply = await transport.post(path, asked, handle=handle, patience=patience, trace=trace)
@@ -88,7 +89,7 @@ class GoogleProvider:
         data, path = orjson.dumps(body), await self._path(model.name, "streamGenerateContent?alt=sse")
         assembly = Assembly()
         reader = Reader(assembly, self.name, request.handle)
-        with traced(request.trace, data) as trace:
+        with traced(request.trace, data) as trace, understood(self.name, request.handle):
             asked = data
             while asked:
                 deltas = self._hop(request, path, asked, reader, trace)

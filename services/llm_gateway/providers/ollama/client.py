@@ -27,6 +27,7 @@ from services.llm_gateway.providers.http import http_client
 from services.llm_gateway.providers.ollama.listing import listed_of
 from services.llm_gateway.providers.ollama.replies import read_refusal, take
 from services.llm_gateway.providers.ollama.translate import body_of, embed_body_of
+from services.llm_gateway.providers.shapes import understood
 from services.llm_gateway.providers.trace import traced
 from services.llm_gateway.providers.transport import Transport
 
@@ -62,7 +63,7 @@ class OllamaProvider:
         body = body_of(request, model, stream=False, keep_alive=self._keep_alive)
         patience = request.stall_timeout or self._config.reply_seconds
         assembly = Assembly()
-        with _advised(model), traced(request.trace, body) as trace:
+        with _advised(model), traced(request.trace, body) as trace, understood(self.name, request.handle):
             reply = await self._transport.post(_CHAT, body, handle=request.handle, patience=patience, trace=trace)
             self._check(reply, request.handle)
             for _ in take(assembly, reply, len(body)):
@@ -74,7 +75,7 @@ class OllamaProvider:
         body = body_of(request, model, stream=True, keep_alive=self._keep_alive)
         patience = request.stall_timeout or self._config.stall_seconds
         assembly, handle, transport = Assembly(), request.handle, self._transport
-        with _advised(model), traced(request.trace, body) as trace:
+        with _advised(model), traced(request.trace, body) as trace, understood(self.name, request.handle):
             lines = transport.events(_CHAT, body, NdjsonParser(), handle=handle, patience=patience, trace=trace)
             try:
                 async for line in lines:

@@ -27,6 +27,7 @@ from services.llm_gateway.providers.openai.translate import body_of, finished
 from services.llm_gateway.providers.openai.vendors import Vendor, vendor_of
 from services.llm_gateway.providers.origins import OPENAI
 from services.llm_gateway.providers.responses.stream import Responses
+from services.llm_gateway.providers.shapes import understood
 from services.llm_gateway.providers.trace import traced
 from services.llm_gateway.providers.transport import Routes, SdkRoutes, Transport
 
@@ -91,7 +92,7 @@ class OpenAIProvider:
         body = body_of(request, model, stream=False, is_vendor=self._config.is_vendor)
         patience = request.stall_timeout or self._config.reply_seconds
         assembly, handle, path = Assembly(), request.handle, self._path(_PATH, model.name)
-        with traced(request.trace, body) as trace:
+        with traced(request.trace, body) as trace, understood(self.name, request.handle):
             reply = await self._transport.post(path, body, handle=handle, patience=patience, trace=trace)
             if error := error_in(reply):  # some servers send errors as 200
                 raise self._transport.refused(status_in(error), {"error": error}, handle)
@@ -106,7 +107,7 @@ class OpenAIProvider:
         patience = request.stall_timeout or self._config.stall_seconds
         assembly, handle, transport = Assembly(), request.handle, self._transport
         path = self._path(_PATH, model.name)
-        with traced(request.trace, body) as trace:
+        with traced(request.trace, body) as trace, understood(self.name, request.handle):
             events, ended = transport.stream(path, body, handle=handle, patience=patience, trace=trace), False
             try:
                 async for event in events:

@@ -35,7 +35,7 @@ _IDLE_SECONDS = 120.0
 _REFUSED_SECONDS = 60.0
 _OPEN_SECONDS = 10.0
 _HEARTBEAT_SECONDS = 30.0
-_LARGEST_MESSAGE = 64 * 1024 * 1024
+_LARGEST_MESSAGE = 16 * 1024 * 1024
 # What the handshake says itself, or what has no meaning there.
 _NO_HANDSHAKE = frozenset({"accept", "accept-encoding", "connection", "content-type", "content-length", "host"})
 
@@ -86,7 +86,7 @@ class Socket:
             came = await self.ws.receive(timeout=patience)
             if came.type is aiohttp.WSMsgType.TEXT:
                 yield came.data.encode()
-            elif came.type is not aiohttp.WSMsgType.BINARY:
+            else:
                 raise SocketLost(f"the connection ended ({came.type.name.lower()})")
 
 

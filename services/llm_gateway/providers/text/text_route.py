@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from services.llm_gateway.chat import ChatRequest, Completed, Delta, Event
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.providers.shapes import understood
 from services.llm_gateway.providers.trace import traced
 from services.llm_gateway.providers.transport import Transport
 
@@ -41,7 +42,7 @@ async def text_events(
     """One call; see Provider.generate."""
     patience = request.stall_timeout or (config.stall_seconds if stream else config.reply_seconds)
     assembly, handle = reader.assembly, request.handle
-    with traced(request.trace, body) as trace:
+    with traced(request.trace, body) as trace, understood(config.name, request.handle):
         if stream:
             events, ended = transport.stream(path, body, handle=handle, patience=patience, trace=trace), False
             try:
