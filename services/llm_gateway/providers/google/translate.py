@@ -48,6 +48,9 @@ def body_of(request: ChatRequest, model: ChatModel) -> Body:
         body["generationConfig"] = config
     if safety := settings.get("safety_settings"):
         body["safetySettings"] = safety
+    if model.provider_type == "google_ai":
+        # Google keeps what newer projects send otherwise, for people to read in its studio. Vertex knows no such field.
+        body["store"] = False
     return body
 
 
