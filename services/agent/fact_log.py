@@ -65,6 +65,7 @@ def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Seq
                 body["finish"],
                 tuple(body.get("offered", ())),
                 body.get("outputs"),
+                body.get("handle", ""),
             )
         case "model_failed":
             return ModelFailed(body["step"], body["attempt"], failure_from_json(body["failure"]))
@@ -184,6 +185,8 @@ def _reply_body(fact: ModelReplied) -> dict[str, Any]:
     body |= {"message_id": str(fact.message.id), "at": fact.message.created_at.isoformat()}
     if fact.offered:
         body["offered"] = list(fact.offered)
+    if fact.handle:
+        body["handle"] = fact.handle
     return body if fact.outputs is None else body | {"outputs": fact.outputs}
 
 

@@ -155,7 +155,8 @@ class ModelReplied:
     """A model call ended well. `finish` is stop, tool_calls, length, content_filter or empty.
 
     `offered`: the tools that it could call, where the agent has rules about them. `outputs`: log probabilities and
-    token ids, where they were asked for and the provider gives them.
+    token ids, where they were asked for and the provider gives them. `handle`: the model that answered, where it is
+    not the agent's own.
     """
 
     step: int
@@ -165,6 +166,7 @@ class ModelReplied:
     finish: str
     offered: tuple[str, ...] = ()
     outputs: Mapping[str, Any] | None = None
+    handle: str = ""
 
 
 @dataclass(frozen=True, slots=True)

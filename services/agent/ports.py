@@ -60,13 +60,17 @@ class PartDelta:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The whole reply. Calls have no key yet. `outputs` and `trace` only where the request's options ask for them."""
+    """The whole reply. Calls have no key yet. `outputs` and `trace` only where the request's options ask for them.
+
+    handle: the model that answered, perhaps a fallback of the one asked.
+    """
 
     parts: tuple[Part, ...]
     usage: Usage
     finish: str
     outputs: Mapping[str, Any] | None = None
     trace: str | None = None
+    handle: str = ""
 
 
 class PeerLost(Exception):

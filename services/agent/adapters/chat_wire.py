@@ -177,6 +177,7 @@ def reply_of(generation: chat_pb2.Generation) -> Reply:
         finish=_FINISHES.get(generation.finish_reason, ""),
         outputs=_outputs(generation),
         trace=generation.provider_trace_json or None,
+        handle=generation.handle,
     )
 
 

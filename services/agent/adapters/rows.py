@@ -160,6 +160,7 @@ def _step_row(commit: Commit, step: int) -> dict[str, Any]:
         match fact:
             case ModelReplied():
                 row |= {"attempts": fact.attempt, "usage": usage_to_json(fact.usage)}
+                row["model_handle"] = fact.handle or row["model_handle"]
                 row["status"] = "pending" if turn.pending else "success"
             case ModelFailed():
                 row |= {"attempts": fact.attempt, "status": "failed", "error": failure_to_json(fact.failure)}

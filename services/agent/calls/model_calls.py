@@ -239,7 +239,8 @@ class ModelCalls:
         parts = reply_parts(reply.parts, settings=turn.settings, offered=offered, run_id=turn.run_id, step=step)
         message = Message(message_id, "assistant", parts, datetime.now(UTC), turn.run_id, step_id(turn.run_id, step))
         names = tuple(tool.name for tool in offered.tools) if turn.settings.tool_rules else ()
-        return ModelReplied(step, attempt, message, reply.usage, reply.finish, names, reply.outputs)
+        other = "" if reply.handle == turn.settings.model else reply.handle
+        return ModelReplied(step, attempt, message, reply.usage, reply.finish, names, reply.outputs, other)
 
     async def _requests(self, turn: Turn, ready: Ready, history: Sequence[Message]) -> Iterator[ModelRequest]:
         """The request, and what to ask instead when the model refuses the history in it."""

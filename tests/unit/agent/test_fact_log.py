@@ -105,6 +105,7 @@ FACTS: list[Fact] = [
     UserSpoke(replace(SETTINGS, options=replace(OPTIONS, compact={})), ()),
     ModelReplied(1, 2, message(3, "assistant", Text("so"), call("a")), USAGE, "tool_calls", ("a", "b")),
     ModelReplied(1, 1, message(3, "assistant", Text("so")), Usage(1, 2), "stop", (), {"logprobs": {"content": []}}),
+    ModelReplied(1, 1, message(3, "assistant", Text("so")), USAGE, "stop", handle="anthropic/claude-haiku-4-5"),
     ModelFailed(1, 2, FAILURE),
     ContextOverflowed(2, 3),
     ContextOverflowed(2, 3, 8_000, 9_000),
