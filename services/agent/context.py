@@ -162,6 +162,11 @@ def without_pictures(history: Sequence[Message], *, keep_run: UUID) -> list[Mess
     return [message if message.run_id == keep_run else in_words(message) for message in history]
 
 
+def brings_pictures(history: Iterable[Message], run_id: UUID) -> bool:
+    """Whether the run brought pictures that are shown."""
+    return any(message.run_id == run_id and in_words(message) != message for message in history)
+
+
 def fits(history: Sequence[Message], *, window: int, fixed: int, share: int = 1) -> bool:
     """Whether `fit` would leave a sendable history as it is; one that does not fit is due for compaction."""
     tokens, load = measure(history)

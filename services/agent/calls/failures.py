@@ -38,9 +38,14 @@ def overflows(error: LociError) -> bool:
     return error.reason in ("LLM_CONTEXT_OVERFLOW", "LLM_REQUEST_TOO_LARGE")
 
 
+def is_blind(error: LociError) -> bool:
+    """Whether the model takes no pictures."""
+    return error.reason == "LLM_IMAGES_UNSUPPORTED"
+
+
 def refuses_history(error: LociError) -> bool:
     """Whether another history may do: this one is too long or too heavy, or holds what the model does not take."""
     if isinstance(error, ResourceExhausted):
         # A rate limit has an LLM_ reason; without one it is the size of the message.
         return not error.reason.startswith("LLM_")
-    return overflows(error) or error.reason in ("LLM_BAD_REQUEST", "LLM_IMAGES_UNSUPPORTED")
+    return overflows(error) or is_blind(error) or error.reason == "LLM_BAD_REQUEST"

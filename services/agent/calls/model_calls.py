@@ -13,11 +13,11 @@ from uuid import UUID
 import orjson
 
 from services.agent.calls.deltas import PieceDeltas
-from services.agent.calls.failures import failure_of, overflows, refuses_history
+from services.agent.calls.failures import failure_of, is_blind, overflows, refuses_history
 from services.agent.calls.offers import Offer, offer, shown, without_form
 from services.agent.calls.positions import Positions
 from services.agent.calls.replies import as_written, reply_parts, sound, tokens_of
-from services.agent.context import fits, newest, sendable, shortenings
+from services.agent.context import brings_pictures, fits, newest, sendable, shortenings
 from services.agent.events import Abandoned, Delta
 from services.agent.facts import CallModel, ContextOverflowed, Fact, Failure, ModelFailed, ModelReplied, StopReason
 from services.agent.messages import Message
@@ -202,7 +202,10 @@ class ModelCalls:
                     yield Abandoned(self._positions.next(), request.step_id, message_id, attempt)
                     yield overflow
                     return
-                failure, shorter = failure_of(error), next(requests, None) if refuses_history(error) else None
+                failure = failure_of(error)
+                # What was asked about a picture is not answered without it.
+                final = is_blind(error) and brings_pictures(request.history, turn.run_id)
+                shorter = next(requests, None) if refuses_history(error) and not final else None
                 if shorter is None:
                     failure = (_hopeless(ready, 1.0) if overflows(error) else None) or failure
                     break

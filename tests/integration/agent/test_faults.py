@@ -71,6 +71,21 @@ async def test_a_picture_that_the_model_does_not_take_fails_one_run_only(world: 
     assert [event.attempt for event in events if isinstance(event, Abandoned)] == [1]
 
 
+async def test_a_question_about_a_picture_is_not_answered_without_it(world: World) -> None:
+    blind = InvalidArgument("takes no images", reason="LLM_IMAGES_UNSUPPORTED")
+    async with world.replica() as replica:
+        for _ in range(8):
+            await replica.send(world.request("x" * 6_000))
+        before = len(replica.models.requests)
+        replica.models.replies = [blind] * 9
+        failure = end(await replica.send(with_picture(world.request("look")))).failure
+        assert failure is not None
+        assert (failure.reason, len(replica.models.requests) - before) == ("LLM_IMAGES_UNSUPPORTED", 1)
+        # The next run shows that picture in words, should the model still be a blind one.
+        replica.models.replies = [blind, text("Words I understand.")]
+        assert end(await replica.send(world.request("and now?"))).run.status is RunStatus.COMPLETED
+
+
 @pytest.mark.parametrize("refusal", [TOO_LONG, TOO_HEAVY])
 async def test_less_of_the_history_is_shown_until_the_model_takes_it(world: World, refusal: LociError) -> None:
     async with world.replica() as replica:
