@@ -49,7 +49,7 @@ def _price_message(price: Price) -> model_pb2.ModelPrice:
 def _capabilities_message(capabilities: Capabilities) -> model_pb2.ModelCapabilities:
     return model_pb2.ModelCapabilities(
         tools=capabilities.tools,
-        parallel_tool_calls=capabilities.parallel_tool_calls,
+        parallel_tool_calls=capabilities.tools and capabilities.parallel_tool_calls,
         streaming=capabilities.streaming,
         vision=capabilities.vision,
         reasoning=capabilities.reasoning,

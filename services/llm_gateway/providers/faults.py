@@ -154,7 +154,8 @@ def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
     if status == 429:
         return make(LlmRateLimit, f"{name} limits the rate: {quote}. Try again later.")
     if codes & _OVERFLOW_CODES or (status < 500 and _OVERFLOW.search(refusal.message)):
-        sentence = f"{name}: the request does not fit the context window: {quote}."
+        advice = "Send less, or choose a model with a larger window."
+        sentence = f"{name}: the request does not fit the context window: {quote}. {advice}"
         limit, requested, output = sizes_in(refusal.message)
         return make(LlmContextOverflow, sentence, limit=limit, requested=requested, output=output)
     if status == 413:

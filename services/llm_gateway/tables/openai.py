@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from services.llm_gateway.provider import Capabilities
 from services.llm_gateway.tables.rows import Known, KnownEmbedding, usd
 
-_PLAIN = Capabilities()
-_SEEING = Capabilities(vision=True, structured_output=True)
+# Log probabilities are those of models that do not reason.
+_PLAIN = Capabilities(logprobs=True)
+_SEEING = Capabilities(vision=True, structured_output=True, logprobs=True)
 _THINKING = Capabilities(vision=True, structured_output=True, reasoning=True, temperature=False)
 _O_SERIES = Capabilities(
     vision=True, structured_output=True, reasoning=True, temperature=False, parallel_tool_calls=False
@@ -43,7 +44,7 @@ MODELS: Mapping[str, Known] = {
     "gpt-4o": Known(128_000, 16_384, _SEEING, usd(2.5, 10, cached=1.25)),
     "gpt-4o-mini": Known(128_000, 16_384, _SEEING, usd(0.15, 0.6, cached=0.075)),
     "gpt-4o-2024-05-13": Known(128_000, 4_096, _SEEING, usd(5, 15)),
-    "gpt-4-turbo": Known(128_000, 4_096, Capabilities(vision=True)),
+    "gpt-4-turbo": Known(128_000, 4_096, Capabilities(vision=True, logprobs=True)),
     "gpt-4": Known(8_192, 8_192, _PLAIN, usd(30, 60)),
     "gpt-3.5-turbo": Known(16_385, 4_096, _PLAIN),
     "o4-mini": Known(200_000, 100_000, _O_SERIES, usd(1.1, 4.4, cached=0.275)),

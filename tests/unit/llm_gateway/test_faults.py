@@ -21,7 +21,7 @@ CALLER = Caller("openai", "http://host/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL")
         (Refusal(429, "quota", "insufficient_quota"), errors.LlmQuotaExhausted, False, "billing"),
         (Refusal(400, "Your credit balance is too low"), errors.LlmQuotaExhausted, False, "billing"),
         (Refusal(402, "pay"), errors.LlmQuotaExhausted, False, "billing"),
-        (Refusal(400, "x", "", "context_length_exceeded"), errors.LlmContextOverflow, False, "context window"),
+        (Refusal(400, "x", "", "context_length_exceeded"), errors.LlmContextOverflow, False, "larger window"),
         (Refusal(400, "prompt is too long: 208310 tokens > 200000"), errors.LlmContextOverflow, False, ""),
         (Refusal(400, "the request exceeds the available context size"), errors.LlmContextOverflow, False, ""),
         (Refusal(422, "This model's maximum context length is 4096"), errors.LlmContextOverflow, False, ""),
