@@ -60,11 +60,21 @@ class Routes(Protocol):
         ...
 
 
-class SdkRoutes:
-    """The address and headers of a vendor's SDK of the `openai` and `anthropic` kind, read once for each path."""
+# What a vendor's SDK may say anywhere. It also takes headers from the environment (OPENAI_ORG_ID,
+# ANTHROPIC_CUSTOM_HEADERS and others), which are the operator's and for the vendor alone.
+_SAID_ANYWHERE = frozenset({"accept", "content-type", "user-agent", "anthropic-version", "anthropic-beta"})
+_WITH_A_KEY = frozenset({"authorization", "api-key", "x-api-key"})
 
-    def __init__(self, client: Any) -> None:
+
+class SdkRoutes:
+    """The address and headers of a vendor's SDK of the `openai` and `anthropic` kind, read once for each path.
+
+    `is_operators`: the vendor's own endpoint, called with the operator's key.
+    """
+
+    def __init__(self, client: Any, *, is_operators: bool) -> None:
         self._client = client
+        self._is_operators = is_operators
         self._known: dict[tuple[str, str], Route] = {}
 
     async def find(self, method: str, path: str, body: bytes) -> Route:
@@ -73,12 +83,22 @@ class SdkRoutes:
 
     def _read(self, method: str, path: str) -> Route:
         client = self._client
-        headers = httpx2.Headers(header_texts({**client.default_headers, **client.auth_headers}))
+        texts = header_texts({**client.default_headers, **client.auth_headers})
+        # Of two that differ by case the later, which is not the environment's.
+        headers = httpx2.Headers()
+        for name, value in texts.items():
+            if self._is_operators or self._is_said_anywhere(name.lower(), value):
+                headers[name] = value
         headers.setdefault("accept-encoding", "gzip, deflate")
         route = Route(httpx2.URL(f"{str(client.base_url).rstrip('/')}{path}"), headers)
         if "?" not in path:
             self._known[method, path] = route
         return route
+
+    def _is_said_anywhere(self, name: str, value: str) -> bool:
+        if name in _WITH_A_KEY:
+            return value.removeprefix("Bearer ") == str(self._client.api_key)
+        return name in _SAID_ANYWHERE or name.startswith("x-stainless-")
 
 
 class Parser(Protocol[T_co]):

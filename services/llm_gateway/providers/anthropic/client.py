@@ -49,7 +49,8 @@ class AnthropicProvider:
             http_client=http,
         )
         caller = Caller(config.name, config.base_url, config.key_setting, config.url_setting)
-        return Transport(http, SdkRoutes(client), caller, read_refusal)
+        is_operators = config.is_vendor and config.type == "anthropic" and config.organization_id is None
+        return Transport(http, SdkRoutes(client, is_operators=is_operators), caller, read_refusal)
 
     def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
         """See Provider.generate."""

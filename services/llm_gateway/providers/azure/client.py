@@ -57,7 +57,7 @@ class AzureProvider(OpenAIProvider):
         client = openai.AsyncAzureOpenAI(
             api_key=key, base_url=base_url, api_version=version, max_retries=0, http_client=self._http
         )
-        return SdkRoutes(client)
+        return SdkRoutes(client, is_operators=False)
 
     def _speaks_responses(self, model: ChatModel) -> bool:
         return self._addresses.has_responses and super()._speaks_responses(model)

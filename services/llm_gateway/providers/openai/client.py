@@ -48,7 +48,9 @@ class OpenAIProvider:
     @cached_property
     def _routes(self) -> Routes:
         key, url = self._config.api_key, self._config.base_url
-        return SdkRoutes(openai.AsyncOpenAI(api_key=key, base_url=url, max_retries=0, http_client=self._http))
+        client = openai.AsyncOpenAI(api_key=key, base_url=url, max_retries=0, http_client=self._http)
+        is_operators = self._is_openai and self._config.organization_id is None
+        return SdkRoutes(client, is_operators=is_operators)
 
     @cached_property
     def _transport(self) -> Transport:
