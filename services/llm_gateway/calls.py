@@ -14,7 +14,7 @@ from opentelemetry.trace import SpanKind
 
 from services.common import telemetry
 from services.llm_gateway.calling.accounts import Account, Meter, ReplyMeter
-from services.llm_gateway.calling.batches import Batches
+from services.llm_gateway.calling.batches import Batches, embedded
 from services.llm_gateway.calling.coalesce import coalesced
 from services.llm_gateway.calling.endpoints import Endpoints, Errand
 from services.llm_gateway.calling.fallbacks import Route
@@ -34,6 +34,8 @@ __all__ = ["Account", "Calls", "Counted", "Policy"]
 
 # Where another handle is ready to be asked, nobody waits longer than this for the first.
 _WAIT_BEFORE_FALLBACK = 2.0
+# No request has more tokens.
+_MOST_COUNTED = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,9 @@ class Calls:
         errand = Errand(account.organization_id, model, Clock(remaining))
         once = self._endpoints.of(target.config).asking(errand, lambda: provider.count_tokens(request, model))
         counted = await retried(once, self._policy.retries, errand.clock)
-        return Counted(estimate_request(request), RELATIVE_ERROR) if counted is None else Counted(counted)
+        if counted is None or not 0 <= counted <= _MOST_COUNTED:
+            return Counted(estimate_request(request), RELATIVE_ERROR)
+        return Counted(counted)
 
     async def embed(
         self, handle: str, texts: Sequence[str], account: Account, remaining: float | None
@@ -168,7 +172,7 @@ class Calls:
         batches, meter = Batches(texts, model.batch_size), Meter(self._ledger, account, model, "embedding")
 
         async def one(batch: Sequence[str]) -> Embeddings:
-            once = endpoint.asking(errand, lambda: provider.embed(model, batch))
+            once = endpoint.asking(errand, lambda: embedded(provider, model, batch))
             return await retried(once, self._policy.retries, errand.clock)
 
         await meter.reserve(lambda: sum(estimate(len(text)) for text in texts))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from services.common.errors import Unavailable
+from services.llm_gateway.calling.batches import embedded
 from services.llm_gateway.configuration.configured import Configured
 from services.llm_gateway.configuration.tenants import TenantProviders
 from services.llm_gateway.known_models import EMBEDDINGS, known, known_embedding
@@ -172,7 +173,7 @@ class Catalogue:
 
     async def _measure(self, config: ProviderConfig, model: EmbeddingModel) -> int:
         provider = await self._providers.get(config)
-        [vector] = (await provider.embed(model, [_MEASURED])).vectors
+        [vector] = (await embedded(provider, model, [_MEASURED])).vectors
         return len(vector)
 
 

@@ -60,23 +60,33 @@ class UsageLog:
                     return
 
     async def _write_batch(self) -> bool:
-        """Whether to go on with the next."""
-        batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
-        if not batch:  # another flush was first
+        """Whether to go on with the next. One row that the database refuses does not take others along."""
+        parts = deque([[self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]])
+        if not parts[0]:  # another flush was first
             return False
-        try:
-            await self._store.write(batch)
-        except StoreUnavailable as error:
-            self._waiting.extendleft(reversed(batch))
-            logger.warning("usage cannot be written now: %s; %d rows wait", error, len(self._waiting))
-            return False
-        except StoreRefused as error:
-            logger.error("%d usage rows are lost, because the database refuses them: %s", len(batch), error)
-        except asyncio.CancelledError:
-            # Whether they were written is not known; the flush at the drain offers them again.
-            self._waiting.extendleft(reversed(batch))
-            raise
+        while parts:
+            part = parts[0]
+            try:
+                await self._store.write(part)
+            except StoreUnavailable as error:
+                self._put_back(parts)
+                logger.warning("usage cannot be written now: %s; %d rows wait", error, len(self._waiting))
+                return False
+            except StoreRefused as error:
+                if len(part) > 1:
+                    parts[0] = part[len(part) // 2 :]
+                    parts.appendleft(part[: len(part) // 2])
+                    continue
+                logger.error("a usage row of %s is lost, because the database refuses it: %s", part[0].handle, error)
+            except asyncio.CancelledError:
+                # Whether they were written is not known; the flush at the drain offers them again.
+                self._put_back(parts)
+                raise
+            parts.popleft()
         if self._dropped:
             logger.error("%d usage rows were lost while the database was away", self._dropped)
             self._dropped = 0
         return True
+
+    def _put_back(self, parts: Iterable[list[UsageRow]]) -> None:
+        self._waiting.extendleft(reversed([row for part in parts for row in part]))

@@ -56,6 +56,9 @@ def failures_told() -> Iterator[None]:
     """What the database raises inside, as StoreUnavailable or StoreRefused."""
     try:
         yield
+    except asyncpg.DataError as error:
+        # The driver's own: it is an InterfaceError, too, and yet no absence that would pass.
+        raise StoreRefused(str(error)) from error
     except _AWAY as error:
         raise StoreUnavailable(str(error) or type(error).__name__) from error
     except asyncpg.PostgresError as error:

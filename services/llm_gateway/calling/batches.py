@@ -1,12 +1,28 @@
 """One request for vectors as several calls, a few of them at once."""
 
 import asyncio
+from array import array
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from math import isfinite
 from typing import Any
 
 from services.llm_gateway.chat import Embeddings
+from services.llm_gateway.provider import EmbeddingModel, Provider
+from services.llm_gateway.providers.shapes import understood
 
 _AT_ONCE = 4
+
+
+async def embedded(provider: Provider, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
+    """Vectors of numbers for a batch. Raises LlmError, also where the reply is of another shape."""
+    with understood(model.provider_name, model.handle):
+        made = await provider.embed(model, texts)
+        for vector in made.vectors:
+            if not isfinite(sum(array("f", vector))):
+                raise ValueError("a vector with a number that is none")
+        if type(made.prompt_tokens) is not int or not 0 <= made.prompt_tokens < 2**31:
+            return Embeddings(made.vectors)
+        return made
 
 
 class Batches:

@@ -8,17 +8,24 @@ waits for it in a row.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from services.llm_gateway.errors import LlmConnection, LlmError
+from services.llm_gateway.models.overrides import LARGEST_WINDOW, MOST_DIMENSIONS
 from services.llm_gateway.provider import ListedModel, Provider
 from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.providers.shapes import understood
 from services.llm_gateway.registry import Providers
 
 FRESH_SECONDS = 300.0
 RETRY_SECONDS = 10.0
 # What is stored and shown of an error.
 _LONGEST_ERROR = 500
+
+_LONGEST_NAME = 500
+# A dollar for each token, in billionths.
+_HIGHEST_PRICE = 1_000_000_000
 
 Keep = Callable[["Listing"], Awaitable[None]]
 
@@ -27,11 +34,48 @@ async def asked(provider: Provider, config: ProviderConfig, timeout: float) -> S
     """What the endpoint lists, within `timeout` seconds. Raises LlmError."""
     try:
         async with asyncio.timeout(timeout):
-            return await provider.list_models(timeout)
+            with understood(config.name, ""):
+                return plausible(await provider.list_models(timeout))
     except TimeoutError:
         where = f" ({config.base_url})" if config.base_url else ""
         sentence = f"{config.name}{where} did not list its models within {timeout:g} s."
         raise LlmConnection(sentence, provider=config.name) from None
+
+
+def plausible(models: Iterable[ListedModel]) -> list[ListedModel]:
+    """What can be kept of a list: models with a name, and figures that are figures. Raises TypeError where a text is
+    none.
+    """
+    return [_plausible(model) for model in models if 0 < len(model.name) <= _LONGEST_NAME and model.name.isprintable()]
+
+
+def _plausible(model: ListedModel) -> ListedModel:
+    texts = (model.display_name, model.base_model)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a text is expected")
+    price = model.price
+    if price is not None and not all(
+        value is None or 0 <= value <= _HIGHEST_PRICE
+        for value in (price.input, price.output, price.cached_input, price.cache_write)
+    ):
+        price = None
+    return replace(
+        model,
+        context_window=_figure(model.context_window, LARGEST_WINDOW),
+        max_output_tokens=_figure(model.max_output_tokens, LARGEST_WINDOW),
+        dimensions=_figure(model.dimensions, MOST_DIMENSIONS),
+        display_name=_shown(model.display_name),
+        base_model=_shown(model.base_model),
+        price=price,
+    )
+
+
+def _figure(value: object, most: int) -> int | None:
+    return value if type(value) is int and 0 < value <= most else None
+
+
+def _shown(text: str) -> str:
+    return text[:_LONGEST_NAME].replace("\0", "")
 
 
 class Listing:
@@ -125,4 +169,4 @@ class Listing:
     @property
     def error_text(self) -> str:
         """`error` as it is stored and shown; empty without one."""
-        return "" if self.error is None else self.error.message[:_LONGEST_ERROR]
+        return "" if self.error is None else self.error.message[:_LONGEST_ERROR].replace("\0", "")

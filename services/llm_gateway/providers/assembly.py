@@ -3,7 +3,7 @@
 Parts stand in the order of their first appearance; `key` is how the provider's wire tells them apart.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from operator import index
 from typing import Any
@@ -35,7 +35,7 @@ MOST_CHARACTERS = 8_000_000
 # As which a part is counted, so that there are not millions of them.
 _SIZE_OF_PART = 100
 _LONGEST_NAME = 500
-_MOST_TOKENS = 2**40
+_MOST_TOKENS = 2**31
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ class Assembly:
             _named(self.response_id),
             _named(self.model),
             logprobs_json=tokens.logprobs_json() if request.logprobs else "",
-            token_ids=list(map(index, tokens.ids)) if request.token_ids else (),
+            token_ids=_ids(tokens.ids) if request.token_ids else (),
             token_logprobs_json=tokens.token_logprobs_json() if request.token_ids else "",
             trace_json="" if trace is None else trace.text(),
         )
@@ -186,6 +186,14 @@ def counted(usage: Usage | None) -> Usage | None:
         _tokens(usage.reasoning_tokens),
         usage.estimated,
     )
+
+
+def _ids(ids: Sequence[Any]) -> list[int]:
+    """Token ids. Raises TypeError and ValueError for what is none."""
+    made = list(map(index, ids))
+    if made and not (min(made) >= 0 and max(made) < _MOST_TOKENS):
+        raise ValueError("a token's id out of range")
+    return made
 
 
 def _tokens(value: Any) -> int | None:

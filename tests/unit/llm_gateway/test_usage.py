@@ -89,7 +89,7 @@ async def test_rows_that_are_refused_are_lost_and_the_next_are_not(caplog: pytes
     log = UsageLog(store)
     log.add(row(1))
     await log.flush()
-    assert "1 usage rows are lost" in caplog.text
+    assert "a usage row of a/b is lost" in caplog.text
     store.refuses = False
     log.add(row(2))
     await log.flush()
@@ -108,3 +108,42 @@ async def test_stopping_in_the_middle_of_a_write_loses_nothing() -> None:
     store.hangs = False
     await log.flush()
     assert [one.prompt_tokens for one in store.rows] == [1]
+
+
+class Choosy(Store):
+    """Refuses every batch with such a row in it, and is away from some moment on."""
+
+    def __init__(self, *bad: int) -> None:
+        super().__init__()
+        self.bad = bad
+        self.writes_left = 1_000
+
+    async def write(self, rows: Sequence[UsageRow]) -> None:
+        self.writes_left -= 1
+        self.away = self.writes_left < 0
+        if not self.away and any(row.prompt_tokens in self.bad for row in rows):
+            raise StoreRefused("a number that is none")
+        await super().write(rows)
+
+
+async def test_a_row_that_is_refused_takes_no_others_along() -> None:
+    store = Choosy(17, 450)
+    log = UsageLog(store)
+    for number in range(500):
+        log.add(row(number))
+    await log.flush()
+    assert sorted(one.prompt_tokens for one in store.rows) == sorted({*range(500)} - {17, 450})
+    assert not log.waiting
+
+
+async def test_the_store_goes_away_while_a_bad_row_is_looked_for() -> None:
+    store = Choosy(17)
+    log = UsageLog(store)
+    for number in range(64):
+        log.add(row(number))
+    store.writes_left = 4
+    await log.flush()
+    assert len(store.rows) + len(list(log.waiting)) == 64
+    store.writes_left = 1_000
+    await log.flush()
+    assert [one.prompt_tokens for one in store.rows] == [number for number in range(64) if number != 17]
