@@ -53,6 +53,8 @@ def test_a_turn_is_told_with_its_cost_and_a_budget_stops_the_next(priced: Stack,
         error: Any = caught.value.body
         assert error["error"]["type"] == "llm_insufficient_credits"
         assert "your budget of $0.009 in one month" in error["error"]["message"]
+        refused = client.runs.list(agent_id=agent.id).items[0]
+        assert (refused.status, refused.stop_reason) == ("failed", "insufficient_credits")
         # What costs nothing goes on, and so does everything when the budget is gone.
         free = client.agents.create(model="loci/demo", memory_blocks=[])
         client.agents.messages.create(free.id, input="hi")

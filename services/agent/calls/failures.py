@@ -10,7 +10,7 @@ _FAILURES = {
     "LLM_RATE_LIMIT": (StopReason.LLM_API_ERROR, "llm_rate_limit"),
     "LLM_TIMEOUT": (StopReason.LLM_API_ERROR, "llm_timeout"),
     "LLM_BAD_REQUEST": (StopReason.LLM_API_ERROR, "llm_bad_request"),
-    "LLM_BUDGET_EXHAUSTED": (StopReason.LLM_API_ERROR, "llm_insufficient_credits"),
+    "LLM_BUDGET_EXHAUSTED": (StopReason.INSUFFICIENT_CREDITS, "llm_insufficient_credits"),
     "LLM_CONTEXT_OVERFLOW": (StopReason.LLM_API_ERROR, "llm_bad_request"),
     "LLM_IMAGES_UNSUPPORTED": (StopReason.LLM_API_ERROR, "llm_bad_request"),
     "LLM_QUOTA_EXHAUSTED": (StopReason.LLM_API_ERROR, "llm_insufficient_credits"),

@@ -360,4 +360,5 @@ def _timeout(patience: float) -> httpx2.Timeout:
 
 
 def _name(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    # Not the class beside it: below httpx2, whatever cannot be connected to is called a timeout.
+    return str(error) or type(error).__name__

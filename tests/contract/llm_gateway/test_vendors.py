@@ -232,6 +232,7 @@ async def test_an_endpoint_that_resolves_to_nothing() -> None:
         with pytest.raises(errors.LlmConnection, match="cannot be reached at") as caught:
             _ = [event async for event in provider.generate(asked, model("openai/gpt-4o-mini"), stream=False)]
         assert "OPENAI_BASE_URL" in caught.value.message
+        assert "Timeout" not in caught.value.message
         assert caught.value.retryable
         await provider.close()
 
