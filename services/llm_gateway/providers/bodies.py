@@ -78,6 +78,8 @@ async def _decoded(chunks: AsyncIterable[bytes], encoding: str) -> AsyncGenerato
             while chunk:
                 if made := decoder.decompress(chunk, _STEP):
                     yield made
+                if decoder.eof:  # what follows is not the body's
+                    return
                 chunk = decoder.unconsumed_tail
         if rest := decoder.flush(_STEP):
             yield rest

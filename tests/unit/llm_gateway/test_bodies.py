@@ -74,6 +74,12 @@ async def test_a_bomb_bursts_at_the_limit() -> None:
         await content_of(_response(_Body(bomb), "gzip"), 2 * _MIB)
 
 
+async def test_what_follows_the_end_of_what_is_packed_is_not_read() -> None:
+    body = _Body(gzip.compress(b"{}"), times=100_000)
+    assert await content_of(_response(body, "gzip"), _MIB) == b"{}"
+    assert body.taken < 100
+
+
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "zstd", "x-unknown"])
 async def test_what_was_not_asked_for_is_not_unpacked(encoding: str) -> None:
     with pytest.raises(ValueError, match="not asked for"):
