@@ -50,8 +50,10 @@ def not_answering(one: Configured, name: str) -> ModelNotFound:
     """A model of an endpoint that does not say what it has."""
     handle, config = f"{one.config.name}/{name}", one.config
     where = f" ({config.base_url})" if config.base_url else ""
+    # What is wrong there is more often the key or the address than the model.
+    why = f" {one.listing.error.message}" if one.listing.error is not None else ""
     return ModelNotFound(
-        f"{config.name} does not list its models now{where}, and {handle!r} is not in the table of known models. "
+        f"{config.name} does not list its models now{where}, and {handle!r} is not in the table of known models.{why} "
         f"If it is served there, say so: {_how_to_set(one, name, 'context_window', 32768)}",
         provider=config.name,
         handle=handle,
