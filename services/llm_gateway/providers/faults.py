@@ -8,7 +8,7 @@ import email.utils
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.llm_gateway.errors import (
     LlmAuthentication,
@@ -91,6 +91,7 @@ _NO_IMAGES = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_QUOTE = 600
+_LONGEST_READ = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,8 @@ def status_in(error: object) -> int:
 
 def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
     """The error for a refusal, with advice."""
+    # What a server says in earnest is short; the patterns take long over what is not.
+    refusal = replace(refusal, message=refusal.message[:_LONGEST_READ])
     status, quote = refusal.status, _quote(refusal.message)
     codes = {refusal.kind, refusal.code}
     name = f"{caller.provider} ({status})"
@@ -245,5 +248,5 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             return float(value)
         date = email.utils.parsedate_to_datetime(value)
         return max(0.0, date.timestamp() - time.time())
-    except ValueError:
+    except (OverflowError, ValueError):
         return None

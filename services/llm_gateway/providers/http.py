@@ -25,6 +25,10 @@ from services.llm_gateway.recordings.replayer import ReplayingTransport
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=60.0)
 
 
+# What aiohttp raises for a head or a framing that is none, and httpx does not know: it goes through as it is.
+BrokenHttp = aiohttp.ClientResponseError
+
+
 def http_client(config: ProviderConfig) -> httpx2.AsyncClient:
     """A client for the provider's endpoint; nothing is opened before the first call. Who replays has no network."""
     if config.replay_from:

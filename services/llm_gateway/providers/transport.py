@@ -32,7 +32,7 @@ from services.llm_gateway.providers.bodies import (
     content_of,
 )
 from services.llm_gateway.providers.faults import Caller, Refusal, error_of, retry_after
-from services.llm_gateway.providers.http import header_texts
+from services.llm_gateway.providers.http import BrokenHttp, header_texts
 from services.llm_gateway.providers.trace import Trace
 from services.llm_gateway.sse import SseEvent, SseParser
 
@@ -276,7 +276,7 @@ class Transport:
             if headers is not None:
                 headers.update(response.headers)
             yield response
-        except (httpx2.HTTPError, OSError) as error:
+        except (httpx2.HTTPError, OSError, BrokenHttp) as error:
             raise self._explain(error, handle, patience) from error
         finally:
             if response is not None:
@@ -336,6 +336,13 @@ class Transport:
 
     def _explain(self, error: Exception, handle: str, patience: float) -> LlmError:
         caller = self._caller
+        if isinstance(error, BrokenHttp):
+            return LlmNotAnApi(
+                f"What answers at {caller.endpoint} does not speak HTTP as it should ({type(error).__name__}). "
+                f"Is {caller.url_setting} right?",
+                provider=caller.provider,
+                handle=handle,
+            )
         if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
             return self.silent(patience, handle)
         if isinstance(error, httpx2.ReadError | httpx2.RemoteProtocolError):
