@@ -65,7 +65,8 @@ class Gate:
 
     def leave(self) -> None:
         """A call has ended: its place goes to the next in line."""
-        if not self._admit_next():
+        # After the limit was lowered nobody follows until it holds.
+        if self.running > self._limit or not self._admit_next():
             self.running -= 1
 
     def _line_up(self, organization_id: UUID) -> asyncio.Future[None]:

@@ -26,6 +26,8 @@ from services.llm_gateway.usage import UsageLog
 logger = logging.getLogger(__name__)
 
 FRESH_SECONDS = 5.0
+# The longest wait of a tenant's first call for its budgets.
+FIRST_SECONDS = 2.0
 _MOST_KEPT = 20_000
 _FORGET_SECONDS = 600.0
 
@@ -105,8 +107,9 @@ class Ledger:
         """
         entry, now = self._entries.get(organization_id), time.monotonic()
         if entry is None:
-            await asyncio.shield(self._read_soon(organization_id))
-            entry = self._entries[organization_id]
+            # A database that hangs is away.
+            await asyncio.wait({self._read_soon(organization_id)}, timeout=FIRST_SECONDS)
+            entry = self._entries.setdefault(organization_id, _Entry(self._operators))
         elif now - entry.read_at > FRESH_SECONDS:
             self._read_soon(organization_id)
         entry.asked_at = now
@@ -198,7 +201,7 @@ class Ledger:
     def _forget(self) -> None:
         if len(self._entries) > _MOST_KEPT:
             old, free = time.monotonic() - _FORGET_SECONDS, Spent()
-            kept = {one: entry for one, entry in self._entries.items() if entry.asked_at > old or entry.held != free}
+            kept = {one: entry for one, entry in self._entries.items() if max(entry.asked_at, entry.read_at) > old or entry.held != free}
             self._entries = kept
 
 

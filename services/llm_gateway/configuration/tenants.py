@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 CHECK_SECONDS = 5.0
 IDLE_SECONDS = 900.0
+# The longest wait of a tenant's first call for its providers.
+FIRST_SECONDS = 2.0
 _AT_ONCE = 5_000
 
 
@@ -54,7 +56,12 @@ class TenantProviders:
         if reading is None:
             reading = asyncio.create_task(self._first(organization_id))
             self._reading[organization_id] = reading
-        return await asyncio.shield(reading)
+        try:
+            async with asyncio.timeout(FIRST_SECONDS):
+                return await asyncio.shield(reading)
+        except TimeoutError:
+            # Of the operator's providers nobody needs to wait for a database that hangs.
+            raise Unavailable("the database of the llm gateway does not answer now; try again") from None
 
     async def read(self, organization_id: UUID) -> Mapping[str, Configured]:
         """As they are now. Raises Unavailable."""

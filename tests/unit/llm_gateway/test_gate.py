@@ -1,6 +1,7 @@
 """How many calls run at once, and who is next."""
 
 import asyncio
+import random
 from uuid import UUID
 
 import pytest
@@ -104,3 +105,51 @@ async def test_a_wider_gate_lets_in_at_once_and_a_narrower_one_later() -> None:
     gate.leave()
     await asyncio.gather(*tasks)
     assert gate.waiting == 0
+
+
+async def test_a_limit_that_is_lowered_holds_when_enough_have_left() -> None:
+    gate, order = Gate("p", 3, 100), list[UUID]()
+    for _ in range(3):
+        await gate.enter(ANN, "a/b", None)
+    waiting = [enter(gate, BOB, order) for _ in range(2)]
+    await settle()
+    gate.widen(1)
+    gate.leave()
+    gate.leave()
+    await settle()
+    assert (gate.running, order) == (1, [])
+    gate.leave()
+    await settle()
+    assert (gate.running, order) == (1, [BOB])
+    gate.leave()
+    await settle()
+    gate.leave()
+    await asyncio.gather(*waiting)
+    assert (gate.running, gate.waiting) == (0, 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_no_place_is_lost_whoever_goes_when(seed: int) -> None:
+    chance, gate = random.Random(seed), Gate("p", 3, 1_000)
+    most = 0
+
+    async def call() -> None:
+        nonlocal most
+        await gate.enter(chance.choice([ANN, BOB, CAT]), "a/b", chance.choice([None, 0.055, 0.06, 5.0]))
+        try:
+            most = max(most, gate.running)
+            for _ in range(chance.randrange(4)):
+                await asyncio.sleep(0)
+        finally:
+            gate.leave()
+
+    tasks = [asyncio.create_task(call()) for _ in range(400)]
+    while not all(task.done() for task in tasks):
+        for task in chance.sample(tasks, 20):
+            if chance.random() < 0.3:
+                task.cancel()
+        await asyncio.sleep(0)
+    failures = [error for task in tasks if not task.cancelled() and (error := task.exception())]
+    assert all(isinstance(error, LlmTimeout) for error in failures)
+    assert (gate.running, gate.waiting) == (0, 0)
+    assert most <= 3

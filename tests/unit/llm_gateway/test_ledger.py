@@ -170,3 +170,27 @@ async def test_a_database_that_is_away_stops_nobody(caplog: pytest.LogCaptureFix
     world.store.away = True
     assert await world.goes(9) == 3
     assert "budgets cannot be read now: away; the last figures stand" in caplog.text
+
+
+async def test_a_database_that_hangs_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_SECONDS", 0.05)
+    world, answered = World(Budget(HOUR, requests=2, operators=True)), asyncio.Event()
+    asked = world.store.budgets
+
+    async def hang(organization_ids: Collection[UUID]) -> Mapping[UUID, Sequence[Budget]]:
+        await answered.wait()
+        return await asked(organization_ids)
+
+    monkeypatch.setattr(world.store, "budgets", hang)
+    async with asyncio.timeout(2):
+        assert await world.goes(5) == 2
+        answered.set()
+        assert (await world.ledger.states(ANN))[0].spent.requests == 2
+    await world.ledger.close()
+
+
+async def test_a_new_tenant_is_not_forgotten_before_its_first_call_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_KEPT", 0)
+    world = World(Budget(HOUR, requests=5, operators=True))
+    assert await world.goes(2, ANN) == 2
+    assert await world.goes(2, BOB) == 2

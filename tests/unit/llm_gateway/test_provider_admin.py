@@ -16,6 +16,7 @@ from services.llm_gateway.configuration import tenants as tenants_module
 from services.llm_gateway.configuration.admin import Change, ProviderAdmin
 from services.llm_gateway.configuration.configured import Maker, Patience
 from services.llm_gateway.configuration.credentials import Vault
+from services.llm_gateway.configuration.ports import StoredProvider
 from services.llm_gateway.configuration.rules import Draft
 from services.llm_gateway.configuration.tenants import TenantProviders
 from services.llm_gateway.errors import (
@@ -297,3 +298,23 @@ def _setting(event: asyncio.Event) -> Any:
         event.set()
 
     return close
+
+
+async def test_a_database_that_hangs_keeps_nobody_from_the_operators_providers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tenants_module, "FIRST_SECONDS", 0.05)
+    store = ProviderMemory()
+    one, never = replica(store), asyncio.Event()
+
+    async def hang(organization_id: UUID) -> Sequence[StoredProvider]:
+        await never.wait()
+        return []
+
+    monkeypatch.setattr(store, "list", hang)
+    async with asyncio.timeout(2):
+        target = await one.catalogue.callable_model(UUID(int=77), "openai/gpt-4o-mini")
+        assert target.config.organization_id is None
+        with pytest.raises(Unavailable):
+            await one.catalogue.callable_model(UUID(int=77), "mine/gpt-4o-mini")
+    never.set()
