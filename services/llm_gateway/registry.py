@@ -2,7 +2,9 @@
 
 import asyncio
 import importlib
+from contextlib import suppress
 from typing import cast
+from uuid import UUID
 
 from services.llm_gateway.errors import LlmSdkMissing
 from services.llm_gateway.provider import Provider
@@ -29,18 +31,37 @@ def construct(config: ProviderConfig) -> Provider:
 
 # How long a provider that was replaced or deleted may still be answering.
 RETIRED_SECONDS = 3_600.0
+# Of one tenant. Each has connections and some memory, so whoever changes a provider again and again closes the oldest.
+MOST_RETIRED = 20
+
+
+class _Retired:
+    """A provider that was replaced; set `hurry` to have it closed now."""
+
+    def __init__(self, organization_id: UUID | None, provider: Provider) -> None:
+        self.organization_id = organization_id
+        self.provider = provider
+        self.hurry = asyncio.Event()
+
+    async def close_later(self) -> None:
+        """Waits, then closes."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(RETIRED_SECONDS):
+                await self.hurry.wait()
+        await self.provider.close()
 
 
 class Providers:
     """Providers by their configuration; each is kept until a newer version of it comes, or the process ends.
 
-    One that was replaced or discarded is closed RETIRED_SECONDS later, so that its calls come to their end.
+    One that was replaced or discarded is closed RETIRED_SECONDS later, so that its calls come to their end; of one
+    tenant MOST_RETIRED wait for that.
     """
 
     def __init__(self, recordings: Recordings | None = None) -> None:
         self._recordings = recordings or Recordings()
         self._made: dict[tuple[object, str], tuple[ProviderConfig, Provider]] = {}
-        self._retired: dict[asyncio.Task[None], Provider] = {}
+        self._retired: dict[asyncio.Task[None], _Retired] = {}
         self._lock = asyncio.Lock()
 
     async def get(self, config: ProviderConfig) -> Provider:
@@ -65,8 +86,12 @@ class Providers:
         """Let go of the provider of that name, whichever its version, if one was made."""
         made = self._made.pop(config.key, None)
         if made is not None:
-            task = asyncio.create_task(_close_later(made[1]))
-            self._retired[task] = made[1]
+            theirs = [one for one in self._retired.values() if one.organization_id == config.organization_id]
+            if len(theirs) >= MOST_RETIRED:
+                theirs[0].hurry.set()
+            retired = _Retired(config.organization_id, made[1])
+            task = asyncio.create_task(retired.close_later())
+            self._retired[task] = retired
             task.add_done_callback(lambda done: self._retired.pop(done, None))
 
     async def close(self) -> None:
@@ -74,10 +99,8 @@ class Providers:
         retired = dict(self._retired)
         for task in retired:
             task.cancel()
-        for provider in (*retired.values(), *(provider for _, provider in self._made.values())):
+        for provider in (
+            *(one.provider for one in retired.values()),
+            *(provider for _, provider in self._made.values()),
+        ):
             await provider.close()
-
-
-async def _close_later(provider: Provider) -> None:
-    await asyncio.sleep(RETIRED_SECONDS)
-    await provider.close()
