@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 from services.llm_gateway.chat import Embeddings
+from services.llm_gateway.errors import LlmBadRequest
 from services.llm_gateway.provider import EmbeddingModel, Provider
 from services.llm_gateway.providers.shapes import understood
 
@@ -14,15 +15,28 @@ _AT_ONCE = 4
 
 
 async def embedded(provider: Provider, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
-    """Vectors of numbers for a batch. Raises LlmError, also where the reply is of another shape."""
+    """Vectors of numbers for a batch, of the model's length where that is known. Raises LlmError, also where the reply
+    is of another shape.
+    """
     with understood(model.provider_name, model.handle):
         made = await provider.embed(model, texts)
         for vector in made.vectors:
             if not isfinite(sum(array("f", vector))):
                 raise ValueError("a vector with a number that is none")
+        _check_lengths(model, made)
         if type(made.prompt_tokens) is not int or not 0 <= made.prompt_tokens < 2**31:
             return Embeddings(made.vectors)
         return made
+
+
+def _check_lengths(model: EmbeddingModel, made: Embeddings) -> None:
+    wrong = next((len(vector) for vector in made.vectors if len(vector) != model.dimensions), None)
+    if wrong is not None and model.dimensions:
+        message = (
+            f"{model.provider_name} returned vectors of {wrong} numbers where {model.handle} is known to have "
+            f"{model.dimensions}. Say its dimensions in LOCI_MODELS, or in the options of a provider of your own."
+        )
+        raise LlmBadRequest(message, provider=model.provider_name, handle=model.handle)
 
 
 class Batches:

@@ -7,12 +7,15 @@ from typing import Any
 import orjson
 import pytest
 
+from services.llm_gateway.calling.batches import embedded
 from services.llm_gateway.chat import Reasoning, ToolCall, ToolMode
 from services.llm_gateway.errors import LlmBadRequest, LlmServerError, LlmStreamIncomplete
 from services.llm_gateway.provider import EmbeddingModel, ModelKind
+from services.llm_gateway.providers.ollama.client import OllamaProvider
 from services.llm_gateway.providers.openai.client import OpenAIProvider
 from tests.contract.llm_gateway.conftest import WORLDS, World
 from tests.fakes import script
+from tests.fakes.ollama_server import OllamaServer
 from tests.fakes.openai_vendors import FLAVOURS
 from tests.fakes.script import Reply
 from tests.unit.llm_gateway.builders import assistant, config, results, tool, user
@@ -97,19 +100,25 @@ async def test_an_error_inside_a_choice(compatible: World) -> None:
 
 
 async def test_vectors_of_another_length_are_refused_with_both() -> None:
+    async with OllamaServer().running() as fake:
+        provider = OllamaProvider(config("ollama", fake.base_url))
+        embedder = EmbeddingModel("ollama", "ollama", "nomic-embed-text:latest", "", 1_024, 500, "e")
+        with pytest.raises(LlmBadRequest, match=r"vectors of 768 numbers where ollama/nomic-embed-text.* 1024"):
+            await embedded(provider, embedder, ["a"])
+        assert len((await embedded(provider, replace(embedder, dimensions=0), ["a"])).vectors[0]) == 768
+        await provider.close()
+
+
+async def test_more_texts_than_the_vendor_takes_go_in_several_calls() -> None:
     spec = WORLDS["mistral"]
     assert spec.fake is not None
     async with spec.fake().running() as fake:
         provider = OpenAIProvider(config("mistral", fake.base_url))
-        embedder = EmbeddingModel("mistral", "mistral", "mistral-embed", "", 768, 500, "e")
-        with pytest.raises(LlmBadRequest, match=r"vectors of 1024 numbers where mistral/mistral-embed .* 768"):
-            await provider.embed(embedder, ["a"])
-        # More texts than the vendor takes at once go in several calls, in order.
-        embedder = replace(embedder, dimensions=1_024)
+        embedder = EmbeddingModel("mistral", "mistral", "mistral-embed", "", 1_024, 500, "e")
         many = await provider.embed(embedder, [f"text {number}" for number in range(130)])
         single = await provider.embed(embedder, ["text 129"])
         assert len(many.vectors) == 130
         assert list(many.vectors[129]) == list(single.vectors[0])
-        assert [len(body["input"]) for body in fake.bodies("embeddings")] == [1, 128, 2, 1]
+        assert [len(body["input"]) for body in fake.bodies("embeddings")] == [128, 2, 1]
         assert many.prompt_tokens > 130
         await provider.close()

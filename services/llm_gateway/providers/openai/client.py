@@ -160,13 +160,6 @@ class OpenAIProvider:
         if len(vectors) != len(texts):
             message = f"{self.name} returned {len(vectors)} vectors for {len(texts)} texts."
             raise LlmEmptyResponse(message, provider=self.name, handle=model.handle)
-        wrong = next((len(vector) for vector in vectors if len(vector) != model.dimensions), None)
-        if wrong is not None and model.dimensions:
-            message = (
-                f"{self.name} returned vectors of {wrong} numbers where {model.handle} is known to have "
-                f"{model.dimensions}. Say its dimensions in the provider's option models."
-            )
-            raise LlmBadRequest(message, provider=self.name, handle=model.handle)
         return Embeddings(vectors, usage_of(reply.get("usage") or {}).prompt_tokens)
 
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:
