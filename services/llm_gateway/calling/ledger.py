@@ -201,7 +201,11 @@ class Ledger:
     def _forget(self) -> None:
         if len(self._entries) > _MOST_KEPT:
             old, free = time.monotonic() - _FORGET_SECONDS, Spent()
-            kept = {one: entry for one, entry in self._entries.items() if max(entry.asked_at, entry.read_at) > old or entry.held != free}
+            kept = {
+                one: entry
+                for one, entry in self._entries.items()
+                if max(entry.asked_at, entry.read_at) > old or entry.held != free
+            }
             self._entries = kept
 
 
