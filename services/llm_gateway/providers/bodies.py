@@ -22,6 +22,8 @@ MOST_LISTED = 20_000
 MOST_OF_ERROR = 256 * 1024
 
 _STEP = _MIB
+# What may follow the end of what is packed, in bytes.
+_MOST_AFTER = 64 * 1024
 _WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
@@ -69,17 +71,21 @@ async def _all(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
 async def _decoded(chunks: AsyncIterable[bytes], encoding: str) -> AsyncGenerator[bytes, None]:
     if encoding not in _WINDOWS:
         raise ValueError(f"it is encoded as {encoding[:40]!r}, which was not asked for")
-    decoder, is_first = zlib.decompressobj(_WINDOWS[encoding]), True
+    decoder, is_first, after = zlib.decompressobj(_WINDOWS[encoding]), True, 0
     try:
         async for chunk in chunks:
+            if decoder.eof:
+                # Only a body that was read to its end leaves a connection that is used again.
+                after += len(chunk)
+                if after > _MOST_AFTER:
+                    raise ValueError(f"{after:,} bytes follow its end")
+                continue
             if is_first and encoding == "deflate" and not _has_zlib_header(chunk):
                 decoder = zlib.decompressobj(-zlib.MAX_WBITS)
             is_first = False
-            while chunk:
+            while chunk and not decoder.eof:
                 if made := decoder.decompress(chunk, _STEP):
                     yield made
-                if decoder.eof:  # what follows is not the body's
-                    return
                 chunk = decoder.unconsumed_tail
         if rest := decoder.flush(_STEP):
             yield rest

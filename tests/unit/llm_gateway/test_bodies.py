@@ -74,10 +74,15 @@ async def test_a_bomb_bursts_at_the_limit() -> None:
         await content_of(_response(_Body(bomb), "gzip"), 2 * _MIB)
 
 
-async def test_what_follows_the_end_of_what_is_packed_is_not_read() -> None:
-    body = _Body(gzip.compress(b"{}"), times=100_000)
+async def test_what_is_packed_is_read_to_its_end_but_not_for_ever() -> None:
+    packed = gzip.compress(b"{}")
+    body = _Body(packed, b"\0" * 100, b"")
     assert await content_of(_response(body, "gzip"), _MIB) == b"{}"
-    assert body.taken < 100
+    assert body.taken == len(packed) + 100
+    endless = _Body(packed, times=100_000)
+    with pytest.raises(ValueError, match="follow its end"):
+        await content_of(_response(endless, "gzip"), _MIB)
+    assert endless.taken < 70_000
 
 
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "zstd", "x-unknown"])
