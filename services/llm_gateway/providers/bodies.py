@@ -74,6 +74,8 @@ async def _decoded(chunks: AsyncIterable[bytes], encoding: str) -> AsyncGenerato
     decoder, is_first, after = zlib.decompressobj(_WINDOWS[encoding]), True, 0
     try:
         async for chunk in chunks:
+            if not chunk:
+                continue
             if decoder.eof:
                 # Only a body that was read to its end leaves a connection that is used again.
                 after += len(chunk)
