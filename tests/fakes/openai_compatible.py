@@ -174,12 +174,19 @@ def _thinking(text: str) -> dict[str, Any]:
     return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
 
 
+def _thinks(body: Mapping[str, Any]) -> bool:
+    """Whether a model that can think does so for this request: DeepSeek's do unless told otherwise, but for one."""
+    switched_off = (body.get("thinking") or {}).get("type") == "disabled"
+    return not switched_off and not str(body.get("model")).endswith("-chat")
+
+
 def complain_as(flavour: Flavour, body: Mapping[str, Any]) -> str | None:
     """What this vendor would refuse beside what OpenAI does."""
     extra = set() if flavour.fields is None else body.keys() - flavour.fields - ALWAYS
     if extra:
         return f"Extra inputs are not permitted: {', '.join(sorted(extra))}"
-    if (form := _choice(body.get("tool_choice"))) not in flavour.choices:
+    allowed = flavour.choices & (flavour.choices_of_thinkers if _thinks(body) else flavour.choices)
+    if (form := _choice(body.get("tool_choice"))) not in allowed:
         return f"tool_choice '{form}' is not supported"
     if (wanted := (body.get("response_format") or {}).get("type", "json_object")) not in flavour.formats:
         return f"This response_format type is unavailable now: {wanted}"

@@ -77,7 +77,7 @@ class Flavour:
     """One vendor, with models that think.
 
     `fields` are the request fields that it takes beside those that all take (None: any, ignored), `choices` the forms
-    of tool_choice, `formats` those of response_format, `assistant` what an assistant message may carry beside content
+    of tool_choice (`choices_of_thinkers`: those that a model takes while it thinks), `formats` those of response_format, `assistant` what an assistant message may carry beside content
     and calls. `demands` is the field that it wants with each call. `thoughts` is how its models' thoughts come: a
     field's name, "details" or "parts". `usage_in` is where a stream tells usage: own (a chunk of its own, if it is
     asked for), last (the last chunk, always) or choice. `texts` are its words for kinds of errors, with status
@@ -88,6 +88,7 @@ class Flavour:
     models: tuple[Mapping[str, Any], ...]
     fields: frozenset[str] | None = None
     choices: frozenset[str] = _ANY_CHOICE
+    choices_of_thinkers: frozenset[str] = _ANY_CHOICE
     formats: frozenset[str] = frozenset({"json_object", "json_schema"})
     assistant: frozenset[str] = frozenset()
     demands: str = ""
@@ -119,7 +120,7 @@ FLAVOURS: Mapping[str, Flavour] = {
             "deepseek",
             (_item("deepseek-chat"), _item("deepseek-reasoner"), _item("deepseek-flash")),
             _OPTIONS | _LOGPROBS | _PENALTIES | {"max_tokens", "stop", "reasoning_effort", "thinking", "user_id"},
-            choices=frozenset({"auto", "none"}),
+            choices_of_thinkers=frozenset({"auto", "none"}),
             formats=frozenset({"json_object"}),
             assistant=frozenset({"reasoning_content", "prefix"}),
             demands="reasoning_content",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import signal
 import sys
@@ -41,6 +42,7 @@ def environment(service: str, url: str, folder: Path, **changes: str) -> dict[st
         "LOCI_LLM_GATEWAY_ADDR": f"unix://{folder}/llm_gateway.sock",
         "LOCI_CONTEXT_PUBLIC_KEYS": public_keys_of(KEY),
         "LOCI_CONTEXT_SIGNING_KEY": KEY,
+        "LOCI_ENCRYPTION_KEY": base64.b64encode(bytes(32)).decode(),
         **changes,
     }
 
