@@ -76,12 +76,12 @@ def _xai_usage(usage: dict[str, Any]) -> dict[str, Any]:
 class Flavour:
     """One vendor, with models that think.
 
-    `fields` are the request fields that it takes beside those that all take (None: any, ignored), `choices` the forms
-    of tool_choice (`choices_of_thinkers`: those that a model takes while it thinks), `formats` those of response_format, `assistant` what an assistant message may carry beside content
-    and calls. `demands` is the field that it wants with each call. `thoughts` is how its models' thoughts come: a
-    field's name, "details" or "parts". `usage_in` is where a stream tells usage: own (a chunk of its own, if it is
-    asked for), last (the last chunk, always) or choice. `texts` are its words for kinds of errors, with status
-    and code.
+    `fields` are the request fields that it takes beside those that all take (None: any, ignored), `choices` the
+    forms of tool_choice (`choices_of_thinkers`: those that a model takes while it thinks), `formats` those of
+    response_format, `assistant` what an assistant message may carry beside content and calls. `demands` is the
+    field that it wants with each call. `thoughts` is how its models' thoughts come: a field's name, "details" or
+    "parts". `usage_in` is where a stream tells usage: own (a chunk of its own, if it is asked for), last (the last
+    chunk, always) or choice. `texts` are its words for kinds of errors, with status and code.
     """
 
     name: str

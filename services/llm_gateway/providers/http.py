@@ -1,7 +1,7 @@
 """The HTTP client of a provider, with aiohttp below: half the CPU of httpx's own transport for each call.
 
 The addresses that tenants supply are checked where names are resolved, each time a connection is made; proxies of the
-environment and redirects are for the operator's providers alone.
+environment are for the operator's providers alone. Redirects are followed for nobody: a key goes where it was meant to.
 """
 
 import ipaddress
@@ -41,7 +41,7 @@ def http_client(config: ProviderConfig) -> httpx2.AsyncClient:
 
 def _client(config: ProviderConfig) -> httpx2.AsyncClient:
     if config.allow_private:
-        return Httpx2AiohttpClient(limits=_LIMITS, timeout=None, follow_redirects=True)
+        return Httpx2AiohttpClient(limits=_LIMITS, timeout=None, follow_redirects=False)
     transport = _PublicTransport(limits=_LIMITS, client=_public_session)
     return httpx2.AsyncClient(transport=transport, timeout=None, follow_redirects=False, trust_env=False)
 

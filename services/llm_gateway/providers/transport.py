@@ -268,6 +268,8 @@ class Transport:
         request = httpx2.Request(method, route.url, headers=route.headers, content=body or None, extensions=extensions)
         try:
             response = await self._http.send(request, stream=True)
+            if response.has_redirect_location:
+                raise self._moved(response, handle)
             if not response.is_success:
                 content = await beginning_of(response)
                 if trace is not None:
@@ -329,6 +331,17 @@ class Transport:
         return LlmNotAnApi(
             f"{caller.provider} answered {response.status_code} with {kind} that is not its API. "
             f"Is {caller.url_setting} ({caller.endpoint}) right?",
+            provider=caller.provider,
+            handle=handle,
+            status=response.status_code,
+        )
+
+    def _moved(self, response: httpx2.Response, handle: str) -> LlmNotAnApi:
+        """Not followed: who is there now was not meant to have the key."""
+        caller, target = self._caller, response.headers["location"].partition("?")[0][:200]
+        return LlmNotAnApi(
+            f"{caller.provider} answered {response.status_code} and points to {target}, where the key is not sent. "
+            f"If that is the API, {caller.url_setting} ({caller.endpoint}) should say so.",
             provider=caller.provider,
             handle=handle,
             status=response.status_code,

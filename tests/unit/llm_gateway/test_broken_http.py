@@ -84,3 +84,22 @@ def test_a_long_error_is_read_at_once(repeated: str) -> None:
     began = time.process_time()
     error_of(Caller("p", "e", "k", "u"), Refusal(400, message), "h")
     assert time.process_time() - began < 0.5
+
+
+async def test_a_redirect_is_told_and_not_followed() -> None:
+    asked: list[bytes] = []
+
+    async def elsewhere(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.close()
+
+    async with await asyncio.start_server(elsewhere, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        target = f"http://{host}:{port}/v1?key=secret"
+        head = f"HTTP/1.1 307 Temporary Redirect\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n"
+        error = await _error(head.encode())
+    assert isinstance(error, LlmNotAnApi)
+    assert f"points to http://{host}:{port}/v1, where the key is not sent" in error.message
+    assert "OPENAI_BASE_URL" in error.message
+    assert "secret" not in error.message
+    assert asked == []

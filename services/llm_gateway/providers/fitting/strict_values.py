@@ -30,7 +30,8 @@ def restored(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
     """The value without the nulls that stand for optional properties left out."""
     schema = _resolved(schema, root)
     if isinstance(value, list):
-        return [restored(item, schema.get("items"), root) for item in value]
+        items = next((one["items"] for one in (schema, *_alternatives(schema, root)) if "items" in one), None)
+        return [restored(item, items, root) for item in value]
     if not isinstance(value, dict):
         return value
     schema = _branch(schema, value, root)
