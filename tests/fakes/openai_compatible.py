@@ -185,7 +185,9 @@ def complain_as(flavour: Flavour, body: Mapping[str, Any]) -> str | None:
     extra = set() if flavour.fields is None else body.keys() - flavour.fields - ALWAYS
     if extra:
         return f"Extra inputs are not permitted: {', '.join(sorted(extra))}"
-    allowed = flavour.choices & (flavour.choices_of_thinkers if _thinks(body) else flavour.choices)
+    allowed = (
+        flavour.choices if flavour.choices_of_thinkers is None or not _thinks(body) else flavour.choices_of_thinkers
+    )
     if (form := _choice(body.get("tool_choice"))) not in allowed:
         return f"tool_choice '{form}' is not supported"
     if (wanted := (body.get("response_format") or {}).get("type", "json_object")) not in flavour.formats:

@@ -88,7 +88,7 @@ class Flavour:
     models: tuple[Mapping[str, Any], ...]
     fields: frozenset[str] | None = None
     choices: frozenset[str] = _ANY_CHOICE
-    choices_of_thinkers: frozenset[str] = _ANY_CHOICE
+    choices_of_thinkers: frozenset[str] | None = None
     formats: frozenset[str] = frozenset({"json_object", "json_schema"})
     assistant: frozenset[str] = frozenset()
     demands: str = ""
