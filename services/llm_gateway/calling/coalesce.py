@@ -107,10 +107,15 @@ class _Inbox:
 
 
 async def _pump(events: AsyncGenerator[Event, None], inbox: _Inbox) -> None:
+    is_first = True
     try:
         async with aclosing(events):
             async for event in events:
                 inbox.put(event)
+                if is_first:
+                    # The reader takes it before more of the same packet is looked at.
+                    is_first = False
+                    await asyncio.sleep(0)
                 if inbox.is_full and not inbox.ended:
                     await inbox.emptied()
     finally:
