@@ -14,6 +14,7 @@ from services.llm_gateway.errors import (
     LlmAuthentication,
     LlmBadRequest,
     LlmContextOverflow,
+    LlmEmptyResponse,
     LlmError,
     LlmImagesUnsupported,
     LlmQuotaExhausted,
@@ -25,6 +26,7 @@ from services.llm_gateway.errors import (
     LlmToolsUnsupported,
     ModelNotFound,
 )
+from services.llm_gateway.providers.config import ProviderConfig
 
 _OVERFLOW = re.compile(
     r"maximum (context|model) length|context[ _](length|window|size|limit)|prompt is too long|too many input tokens"
@@ -104,6 +106,11 @@ class Caller:
     endpoint: str
     key_setting: str
     url_setting: str
+
+    @classmethod
+    def of(cls, config: ProviderConfig) -> "Caller":
+        """The provider of that configuration, at its base URL."""
+        return cls(config.name, config.base_url, config.key_setting, config.url_setting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +213,12 @@ def _is_about_the_key(refusal: Refusal, codes: set[str]) -> bool:
         and not codes & _QUOTA_CODES
         and not any(pattern.search(refusal.message) for pattern in others)
     )
+
+
+def wrong_count(provider: str, handle: str, *, vectors: int, texts: int) -> LlmError:
+    """The error for an embedding that has not a vector for each text."""
+    message = f"{provider} returned {vectors} vectors for {texts} texts."
+    return LlmEmptyResponse(message, provider=provider, handle=handle)
 
 
 def sizes_in(message: str) -> tuple[int | None, int | None, int | None]:

@@ -48,7 +48,7 @@ class AnthropicProvider:
             default_headers=headers,
             http_client=http,
         )
-        caller = Caller(config.name, config.base_url, config.key_setting, config.url_setting)
+        caller = Caller.of(config)
         is_operators = config.is_vendor and config.type == "anthropic" and config.organization_id is None
         return Transport(http, SdkRoutes(client, is_operators=is_operators), caller, read_refusal)
 

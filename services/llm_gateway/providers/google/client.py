@@ -12,11 +12,10 @@ import httpx2
 import orjson
 
 from services.llm_gateway.chat import ChatRequest, Completed, Embeddings, Event
-from services.llm_gateway.errors import LlmEmptyResponse
 from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.providers.faults import Caller
+from services.llm_gateway.providers.faults import Caller, wrong_count
 from services.llm_gateway.providers.google.listing import listed
 from services.llm_gateway.providers.google.replies import Reader, read_refusal, status_of
 from services.llm_gateway.providers.google.translate import body_of, count_body_of
@@ -156,8 +155,7 @@ class GoogleProvider:
         self, model: EmbeddingModel, texts: Sequence[str], vectors: Sequence[Sequence[float]], tokens: int
     ) -> Embeddings:
         if len(vectors) != len(texts) or not all(vectors):
-            message = f"{self.name} returned {sum(map(bool, vectors))} vectors for {len(texts)} texts."
-            raise LlmEmptyResponse(message, provider=self.name, handle=model.handle)
+            raise wrong_count(self.name, model.handle, vectors=sum(map(bool, vectors)), texts=len(texts))
         return Embeddings(vectors, tokens)
 
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:

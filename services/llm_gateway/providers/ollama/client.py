@@ -12,7 +12,6 @@ from services.llm_gateway.chat import ChatRequest, Completed, Embeddings, Event
 from services.llm_gateway.errors import (
     LlmBadRequest,
     LlmContextOverflow,
-    LlmEmptyResponse,
     LlmError,
     LlmServerError,
     ModelNotFound,
@@ -22,7 +21,7 @@ from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.bearer import BearerRoutes
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.providers.faults import Caller
+from services.llm_gateway.providers.faults import Caller, wrong_count
 from services.llm_gateway.providers.http import http_client
 from services.llm_gateway.providers.ollama.listing import listed_of
 from services.llm_gateway.providers.ollama.replies import read_refusal, take
@@ -51,7 +50,7 @@ class OllamaProvider:
     @cached_property
     def _transport(self) -> Transport:
         config = self._config
-        caller = Caller(config.name, config.base_url, config.key_setting, config.url_setting)
+        caller = Caller.of(config)
         routes = BearerRoutes(config.base_url.removesuffix("/api"), config.api_key)
         return Transport(http_client(config), routes, caller, read_refusal)
 
@@ -108,8 +107,7 @@ class OllamaProvider:
             reply = await self._transport.post("/api/embed", body, handle=model.handle, patience=patience)
         vectors = reply.get("embeddings") or []
         if len(vectors) != len(texts):
-            message = f"{self.name} returned {len(vectors)} vectors for {len(texts)} texts."
-            raise LlmEmptyResponse(message, provider=self.name, handle=model.handle)
+            raise wrong_count(self.name, model.handle, vectors=len(vectors), texts=len(texts))
         return Embeddings(vectors, reply.get("prompt_eval_count") or 0)
 
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:

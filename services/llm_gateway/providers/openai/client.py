@@ -8,11 +8,11 @@ import openai
 import orjson
 
 from services.llm_gateway.chat import ChatRequest, Completed, Embeddings, Event
-from services.llm_gateway.errors import LlmBadRequest, LlmEmptyResponse, LlmError
+from services.llm_gateway.errors import LlmBadRequest, LlmError
 from services.llm_gateway.provider import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.providers.faults import Caller, status_in
+from services.llm_gateway.providers.faults import Caller, status_in, wrong_count
 from services.llm_gateway.providers.http import http_client
 from services.llm_gateway.providers.openai.listing import models_in
 from services.llm_gateway.providers.openai.replies import (
@@ -58,8 +58,7 @@ class OpenAIProvider:
 
     @property
     def _caller(self) -> Caller:
-        config = self._config
-        return Caller(config.name, config.base_url, config.key_setting, config.url_setting)
+        return Caller.of(self._config)
 
     @cached_property
     def _responses(self) -> Responses:
@@ -158,8 +157,7 @@ class OpenAIProvider:
         reply = await self._transport.post(path, body, handle=model.handle, patience=patience)
         vectors = embeddings_of(reply) if reply.get("data") else []
         if len(vectors) != len(texts):
-            message = f"{self.name} returned {len(vectors)} vectors for {len(texts)} texts."
-            raise LlmEmptyResponse(message, provider=self.name, handle=model.handle)
+            raise wrong_count(self.name, model.handle, vectors=len(vectors), texts=len(texts))
         return Embeddings(vectors, usage_of(reply.get("usage") or {}).prompt_tokens)
 
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:

@@ -52,7 +52,7 @@ class SglangProvider:
     @cached_property
     def _transport(self) -> Transport:
         config = self._config
-        caller = Caller(config.name, config.base_url, config.key_setting, config.url_setting)
+        caller = Caller.of(config)
         return Transport(http_client(config), BearerRoutes.of(config), caller, _refusal_in)
 
     def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:

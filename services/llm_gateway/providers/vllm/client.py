@@ -38,7 +38,7 @@ class VllmProvider:
     @cached_property
     def _transport(self) -> Transport:
         config = self._config
-        caller = Caller(config.name, config.base_url, config.key_setting, config.url_setting)
+        caller = Caller.of(config)
         return Transport(http_client(config), BearerRoutes.of(config), caller, read_refusal)
 
     @cached_property
