@@ -7,13 +7,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BUF := node_modules/.bin/buf
-EXTRAS := agent memory llm_gateway bedrock google tool_runner gateway cli
+NODE_WORKER := services/tool_runner/sandboxes/node
+EXTRAS := agent memory llm_gateway bedrock google tool_runner e2b modal gateway cli
 PROTOS := $(shell find protos -name '*.proto' | sort)
 # Where they lie, too: a file added, renamed or removed changes its folder's time.
 PROTO_FOLDERS := $(shell find protos -mindepth 1 -type d)
 # What `buf breaking` compares with.
 AGAINST ?= .git\#branch=main
 UV ?= uv
+LOCK = $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+  --no-annotate --no-header --quiet
 ARGS ?=
 
 .PHONY: help
@@ -48,16 +51,26 @@ format: setup ## Format Python, and the protos where buf is installed.
 	@if [ -x $(BUF) ]; then $(BUF) format --write; else echo "not formatted: protos/ (needs Node; run: npm ci)"; fi
 
 .PHONY: bench
-bench: setup protos ## Measure turns against a fake provider (ARGS=llm: the llm gateway, ARGS=prefix: cached input, ARGS=history: long lives, ARGS=search: large archives); prints a table.
+bench: setup protos ## Measure turns against a fake provider (ARGS=llm: the llm gateway, ARGS=prefix: cached input, ARGS=history: long lives, ARGS=search: large archives, ARGS=tools: sandboxes); prints a table.
 	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: bench-memory
 bench-memory: setup protos ## Score what memory finds again, per search mode, beside a BM25 library (ARGS="--seed 1"); no model needed.
 	@$(BIN)/python -m bench.memory_score $(ARGS)
 
+.PHONY: api-coverage
+api-coverage: setup protos ## Write docs/api-coverage.md: which routes there are, and what tests them.
+	@$(BIN)/python -m tests.coverage
+
 .PHONY: setup
-setup: $(VENV)/.ready ## Make .venv from the lock (needs Python 3.11 to 3.14, nothing else).
+setup: $(VENV)/.ready $(NODE_WORKER)/node_modules/.package-lock.json ## Make .venv from the lock (needs Python 3.11 to 3.14, nothing else).
 	@:
+
+# The file is npm's own note of what it installed. Without npm all works but tools in JavaScript and TypeScript.
+$(NODE_WORKER)/node_modules/.package-lock.json: $(NODE_WORKER)/package-lock.json
+	@if ! command -v npm >/dev/null; then :; \
+	  elif npm ci --prefix $(NODE_WORKER) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; then touch $@; \
+	  else echo "not installed: what JavaScript and TypeScript tools need; try: npm ci --prefix $(NODE_WORKER)" >&2; fi
 
 $(VENV)/.ready: requirements/dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' || { \
@@ -85,13 +98,13 @@ images: ## Build the container images, one per service (BASE=python:3.13-slim or
 	@scripts/images
 
 .PHONY: sandbox-image
-sandbox-image: ## Build the image that tool code runs in (BASE=python:3.13-slim or a local base).
+sandbox-image: setup ## Build the image that tool code runs in (BASE: an image with Python and Node; default: made of both).
 	@scripts/sandbox-image $(BASE)
 
 .PHONY: lock
 lock: ## Resolve pyproject.toml anew into requirements/*.lock (needs uv; LOCKFLAGS=--upgrade for newer versions).
-	@lock() { $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	    --no-emit-find-links --no-annotate --no-header --quiet "$$@"; }; \
+	@lock() { $(LOCK) pyproject.toml "$$@"; }; \
 	lock $(addprefix --extra ,$(EXTRAS)) --group dev $(LOCKFLAGS) -o requirements/dev.lock; \
 	lock -c requirements/dev.lock -o requirements/common.lock; \
-	for extra in $(EXTRAS); do lock --extra $$extra -c requirements/dev.lock -o requirements/$$extra.lock; done
+	for extra in $(EXTRAS); do lock --extra $$extra -c requirements/dev.lock -o requirements/$$extra.lock; done; \
+	$(LOCK) --group sandbox -c requirements/dev.lock -o requirements/sandbox.lock

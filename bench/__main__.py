@@ -1,11 +1,11 @@
-"""`python -m bench [turns | llm | prefix | history | search | probe]`.
+"""`python -m bench [turns | llm | prefix | history | search | tools | gateway | probe]`.
 
 See the modules of these names. Default: turns.
 """
 
 import sys
 
-from bench import history, llm, prefix, probe, search, turns
+from bench import gateway, history, llm, prefix, probe, search, tools, turns
 
 BENCHMARKS = {
     "turns": turns.main,
@@ -13,6 +13,8 @@ BENCHMARKS = {
     "prefix": prefix.main,
     "history": history.main,
     "search": search.main,
+    "tools": tools.main,
+    "gateway": gateway.main,
     "probe": probe.main,
 }
 

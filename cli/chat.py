@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
-from cli.client import Client, Event
 from cli.errors import CliError
+from cli.streaming import (
+    AttemptAbandoned,
+    Call,
+    Called,
+    Client,
+    Event,
+    Failed,
+    NotFound,
+    Other,
+    Ping,
+    Returned,
+    Said,
+    Stopped,
+    Thought,
+    Usage,
+)
+from cli.streaming.events import Json
 
 DEFAULT_URL = "http://localhost:8283"
 DIM, PLAIN = "\033[2m", "\033[0m"
+BLOCKS = [
+    {"label": "human", "value": ""},
+    {"label": "persona", "value": "I am a helpful assistant who remembers what I am told."},
+]
 LONGEST = 500  # characters of a tool's return that are shown
 
 
@@ -23,21 +42,22 @@ class Screen:
 
     def text(self, event: Event) -> str:
         """What to print for `event`; often nothing."""
-        match event.get("message_type"):
-            case "assistant_message":
-                return self._run_on("assistant", _flat(event.get("content")))
-            case "reasoning_message":
-                return self._run_on("reasoning", str(event.get("reasoning") or ""), dim=True)
-            case "tool_call_message" | "approval_request_message":
-                return "".join(self._call(call) for call in _calls(event))
-            case "tool_return_message":
-                status, value = event.get("status"), _flat(event.get("tool_return"))
-                return self._line(f"  {'=' if status == 'success' else 'error:'} {_short(value)}", dim=True)
-            case "error_message":
-                return self._line(f"error: {event.get('message')} {event.get('detail') or ''}".rstrip())
-            case "stop_reason" if event.get("stop_reason") != "end_turn":
-                return self._line(f"(stopped: {event.get('stop_reason')})", dim=True)
-            case _:
+        match event:
+            case Said(text=said):
+                return self._run_on("assistant", said)
+            case Thought(text=thought):
+                return self._run_on("reasoning", thought, dim=True)
+            case Called(calls=calls):
+                return "".join(map(self._call, calls))
+            case Returned(text=returned, failed=failed):
+                return self._line(f"  {'error:' if failed else '='} {_short(returned)}", dim=True)
+            case AttemptAbandoned():
+                return self._line("(the model broke off and begins again)", dim=True) if self._open else ""
+            case Failed(message=message, detail=detail):
+                return self._line(f"error: {message} {detail or ''}".rstrip())
+            case Stopped(reason=reason) if reason != "end_turn":
+                return self._line(f"(stopped: {reason})", dim=True)
+            case Stopped() | Ping() | Usage() | Other():
                 return ""
 
     def end(self) -> str:
@@ -45,9 +65,8 @@ class Screen:
         ending, self._open = ("\n" if self._open else ""), ""
         return ending
 
-    def _call(self, call: Event) -> str:
-        name, arguments = call.get("name") or "", call.get("arguments") or ""
-        return self._run_on(f"call {call.get('tool_call_id')}", f"  {name} " * bool(name) + arguments, dim=True)
+    def _call(self, call: Call) -> str:
+        return self._run_on(f"call {call.id}", f"  {call.name} " * bool(call.name) + call.arguments, dim=True)
 
     def _run_on(self, key: str, text: str, *, dim: bool = False) -> str:
         if not text:
@@ -65,11 +84,22 @@ def chat(agent: str | None, url: str | None) -> None:
     base = url or os.environ.get("LOCI_BASE_URL") or DEFAULT_URL
     password = os.environ.get("LETTA_SERVER_PASSWORD") or os.environ.get("LETTA_API_KEY") or ""
     with Client(base, password) as client:
-        found = client.agent(agent)
+        found = agent_for(client, agent)
         print(f"{found['name']} ({found['id']}), model {found.get('model')}; /quit or Ctrl-D ends")
         while (line := _ask()) is not None:
             if line.strip():
                 _turn(client, found["id"], line)
+
+
+def agent_for(client: Client, wanted: str | None) -> Json:
+    """The agent of that id or name, without one the newest; a new one where there is none."""
+    try:
+        found = client.get_agent(wanted) if wanted else client.newest_agent()
+    except NotFound:
+        if wanted is None or wanted.startswith("agent-"):
+            raise
+        found = None
+    return found or client.create_agent(name=wanted or "loci", memory_blocks=BLOCKS)
 
 
 def _ask() -> str | None:
@@ -83,22 +113,11 @@ def _ask() -> str | None:
 def _turn(client: Client, agent_id: str, text: str) -> None:
     screen = Screen(colour=sys.stdout.isatty())
     try:
-        for event in client.send(agent_id, text):
+        for event in client.stream(agent_id, text):
             print(screen.text(event), end="", flush=True)
         print(screen.end(), end="", flush=True)
     except CliError as error:  # the next message may well succeed
         print(f"{screen.end()}error: {error}", flush=True)
-
-
-def _calls(event: Event) -> list[Event]:
-    calls: Any = event.get("tool_calls") or event.get("tool_call") or []
-    return calls if isinstance(calls, list) else [calls]
-
-
-def _flat(content: Any) -> str:
-    if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content)
-    return str(content or "")
 
 
 def _short(text: str) -> str:

@@ -23,7 +23,11 @@ PRIVATE = {
     "LOCI_CONTEXT_SIGNING_KEY": {"gateway", "agent", "memory"},
     "LOCI_ENCRYPTION_KEY": {"agent", "llm_gateway", "tool_runner"},
     "LOCI_PROVIDERS": {"llm_gateway"},
+    **{name: {"tool_runner"} for name in ("EXA_API_KEY", "TAVILY_API_KEY", "BRAVE_API_KEY")},
+    **{name: {"tool_runner"} for name in ("E2B_API_KEY", "MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET")},
     "LOCI_WEBHOOK_SECRET": {"agent"},
+    # An old server's; `loci import` alone reads it.
+    "LETTA_ENCRYPTION_KEY": set(),
     **{name: {"llm_gateway"} for row in TYPES.values() for name in row.secret_settings},
 }
 
@@ -40,6 +44,7 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
         "LOCI_CONTEXT_SIGNING_KEY": str(secrets / SIGNING_KEY),
         "LOCI_CONTEXT_PUBLIC_KEYS": str(secrets / PUBLIC_KEYS),
         "LOCI_ENCRYPTION_KEY": str(secrets / ENCRYPTION_KEY),
+        "LOCI_GATEWAY_URL": gateway_url(settings.host, settings.port),
         "GRPC_ENABLE_FORK_SUPPORT": "false",  # ours start programs by exec alone
     }
     if is_loopback(settings.host):
@@ -61,6 +66,12 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
     if name not in settings.databases:  # it belongs to the external one
         merged.pop("LOCI_DATABASE_DIRECT_URL", None)
     return {key: value for key, value in merged.items() if name in PRIVATE.get(key, {name})}
+
+
+def gateway_url(host: str, port: int) -> str:
+    """Where this machine reaches a gateway that listens on `host`."""
+    shown = "127.0.0.1" if host in {"0.0.0.0", "::", ""} else host
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
 
 
 def postgres_program(cluster: Cluster) -> Program:

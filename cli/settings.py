@@ -73,8 +73,9 @@ def is_loopback(host: str) -> bool:
 def check_exposure(env: Env, host: str) -> None:
     """Beyond loopback Loci needs a password, or the word that none is wanted. Raises SettingsError."""
     password = env.text("LETTA_SERVER_PASSWORD", default="")
-    if not is_loopback(host) and not password and not env.flag("LOCI_ALLOW_UNAUTHENTICATED"):
+    guarded = password or env.flag("LOCI_REQUIRE_API_KEY") or env.flag("LOCI_ALLOW_UNAUTHENTICATED")
+    if not is_loopback(host) and not guarded:
         raise SettingsError(
             f"LOCI_HOST is {host}, which other machines can reach: set LETTA_SERVER_PASSWORD=<a password>, "
-            "or LOCI_ALLOW_UNAUTHENTICATED=true to serve everybody"
+            "or LOCI_REQUIRE_API_KEY=true with keys made before, or LOCI_ALLOW_UNAUTHENTICATED=true to serve everybody"
         )

@@ -1,6 +1,7 @@
 """JSON bodies, parsed strictly: what Postgres or a model provider would choke on later is refused here.
 
-orjson refuses lone surrogates, NaN, infinities and invalid UTF-8; this refuses NUL and deep nesting besides.
+orjson refuses lone surrogates, NaN, infinities and invalid UTF-8; this refuses NUL, deep nesting and names that stand
+twice in an object besides.
 """
 
 import json
@@ -13,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 MAX_DEPTH = 100
+_TWICE = "an object has the same name twice"
 
 
 class InvalidJson(json.JSONDecodeError):
@@ -46,12 +48,25 @@ class JsonRoute(APIRoute):
 
 
 def parse(body: bytes) -> Any:
-    """The value in `body`. Raises json.JSONDecodeError, also for NUL in a text and nesting above MAX_DEPTH."""
+    """The value in `body`. Raises json.JSONDecodeError, also for NUL in a text, nesting above MAX_DEPTH and names that
+    stand twice in an object.
+    """
     value = orjson.loads(body)
     # Both counts are a scan in C; the walk in Python is for the few bodies that could be guilty.
     if b"\\u0000" in body or body.count(b"{") + body.count(b"[") > MAX_DEPTH:
         _inspect(value)
+    # Of a name that stands twice only one is left, and with the other go its quotes. Only an escaped quote has more of
+    # them when it is written again.
+    if b"\\u0022" in body:
+        json.loads(body, object_pairs_hook=_once)
+    elif body.count(b'"') > orjson.dumps(value).count(b'"'):
+        raise InvalidJson(_TWICE)
     return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise InvalidJson(_TWICE)
 
 
 def _inspect(value: Any) -> None:

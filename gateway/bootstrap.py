@@ -5,22 +5,33 @@ from dataclasses import dataclass
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from gateway import VERSION, openai_errors
-from gateway.auth import Authenticator
+from gateway import VERSION, error_forms
+from gateway.access.auth import AUDIENCE, Authenticator, Keys
+from gateway.access.credentials import Credentials
+from gateway.access.open_door import OpenDoor
+from gateway.access.rate_limits import RateLimits
+from gateway.access.reach import Judge
 from gateway.catalogue import Catalogue
-from gateway.conversations import ConversationAgents
 from gateway.edge import Edge
-from gateway.errors import UNKNOWN_ERROR, Problem, invalid, problem_of
-from gateway.openai_errors import speaks_openai
+from gateway.errors import TRACE_HEADER, UNKNOWN_ERROR, Problem, invalid
+from gateway.openai_api import openai_errors
+from gateway.openai_api.openai_errors import speaks_openai
+from gateway.openapi import pages
 from gateway.peers import Peers
 from gateway.routes import (
+    access_tokens,
     agent_files,
+    agent_overviews,
     agent_parts,
+    agent_transfer,
     agents,
+    api_keys,
     archives,
     background,
     block_versions,
@@ -29,23 +40,47 @@ from gateway.routes import (
     checkpoints,
     conversations,
     embedding_changes,
+    embeddings,
+    environments,
+    executions,
     folders,
+    git_memory,
+    groups,
     health,
+    identities,
+    internal,
+    internal_templates,
+    jobs,
     learned_windows,
+    mcp_by_name,
+    mcp_servers,
     message_search,
     messages,
+    model_calls,
     models,
     openai_compatible,
+    organizations,
     passages,
     providers,
     runs,
+    sandbox_configs,
+    schedules,
+    sockets,
     steps,
+    stored_messages,
+    tags,
+    templates,
+    tool_runs,
     tools,
     usage,
+    vendors,
+    waiting,
 )
+from gateway.routes.mcp_endpoint import McpEndpoint
 from gateway.services import Services
 from gateway.settings import Settings
-from services.common.context import Signer
+from gateway.shown.conversations import ConversationAgents
+from services.common.context import Signer, Verifier
 from services.common.errors import LociError
 
 # In the order in which they are asked whether a request is theirs: turns first.
@@ -53,28 +88,63 @@ _ROUTERS = (
     messages,
     conversations,
     background,
+    sockets,
     health,
+    agent_transfer,
+    agent_overviews,
     agents,
     agent_parts,
+    schedules,
     agent_files,
     checkpoints,
     passages,
     archives,
     blocks,
     block_versions,
+    git_memory,
     folders,
+    tool_runs,
+    mcp_by_name,
     tools,
+    mcp_servers,
+    executions,
+    sandbox_configs,
     models,
     openai_compatible,
     providers,
     embedding_changes,
+    environments,
     learned_windows,
     message_search,
+    vendors,
+    waiting,
+    stored_messages,
+    model_calls,
+    tags,
+    identities,
+    groups,
+    jobs,
+    embeddings,
+    internal,
+    internal_templates,
     runs,
     steps,
     usage,
     budgets,
+    templates,
+    access_tokens,
+    api_keys,
+    organizations,
 )
+# Headers of answers that pages of other origins may read.
+_EXPOSED = [
+    TRACE_HEADER,
+    "retry-after",
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+    "x-should-retry",
+]
 _NOT_JSON = "the body is not JSON: send it with the header `content-type: application/json`"
 
 
@@ -85,20 +155,25 @@ class Gateway:
     app: ASGIApp
     fastapi: FastAPI
     peers: Peers
+    mcp: McpEndpoint
 
     async def close(self) -> None:
-        """Closes the channels."""
+        """Ends what MCP clients wait for, and closes the channels."""
+        await self.mcp.close()
         await self.peers.close()
 
 
-def build(settings: Settings, signer: Signer, *, peers: Peers | None = None) -> Gateway:
-    """The gateway of `settings`. Call it inside the event loop that will run it."""
+def build(
+    settings: Settings, signer: Signer, *, verifier: Verifier | None = None, peers: Peers | None = None
+) -> Gateway:
+    """The gateway of `settings`. Call it inside the event loop that will run it. No verifier: tools are not let in."""
     peers = peers or Peers(settings)
     app = FastAPI(
         title="Loci",
         version=VERSION,
         description="Stateful agents. The REST API of the Letta V1 server.",
         redirect_slashes=False,
+        openapi_url=None,  # openapi/pages.py has it
         # `edge.py` opens the one span of a request.
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
@@ -106,23 +181,41 @@ def build(settings: Settings, signer: Signer, *, peers: Peers | None = None) -> 
     for module in _ROUTERS:
         app.include_router(module.router, prefix="/v1")
     app.include_router(openai_compatible.router, prefix=openai_errors.PREFIX, include_in_schema=False)
+    mcp = McpEndpoint(app.state.services)
+    app.router.routes.append(Route("/mcp", mcp, include_in_schema=False))
+    pages.add(app)
     app.add_exception_handler(LociError, _failed)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(Exception, _unexpected)
-    edge = Edge(
+    credentials = Credentials(peers, signer, settings.key_cache, AUDIENCE)
+    judge = Judge(peers, app.state.services.conversations)
+    keys = Keys(credentials, judge, signer, required=settings.require_api_key)
+    door = OpenDoor(settings.known_hosts, settings.cors_origins)
+    edge: ASGIApp = Edge(
         app,
-        authenticator=Authenticator(settings.password),
+        authenticator=Authenticator(settings.password, verifier, keys, door),
         signer=signer,
         max_body_bytes=settings.max_body_bytes,
         max_upload_bytes=settings.max_upload_bytes,
+        body_seconds=settings.body_seconds,
+        limits=RateLimits(settings.rate_limit),
     )
-    return Gateway(edge, app, peers)
+    if settings.cors_origins:
+        # Outermost: errors of the edge can be read by pages, too, and a preflight shows no key.
+        edge = CORSMiddleware(
+            edge,
+            allow_origins=settings.cors_origins,
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=_EXPOSED,
+        )
+    return Gateway(edge, app, peers, mcp)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, LociError)
-    return (openai_errors.failed if speaks_openai(request.scope) else problem_of)(error).response()
+    return error_forms.failed(error, request.scope).response()
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -139,9 +232,9 @@ async def _invalid(request: Request, error: Exception) -> Response:
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     problem = Problem(error.status_code, {"detail": error.detail}, error.headers or {})
-    return openai_errors.refused(problem, request.scope).response()
+    return error_forms.refused(problem, request.scope).response()
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
     # Raised again after this answer, and logged by `edge.py`.
-    return openai_errors.refused(Problem(500, {"detail": UNKNOWN_ERROR}), request.scope).response()
+    return error_forms.refused(Problem(500, {"detail": UNKNOWN_ERROR}), request.scope).response()

@@ -22,7 +22,9 @@ UNKNOWN_ERROR = "An unknown error occurred"
 TRACE_HEADER = "x-trace-id"
 EXAMPLE_UUID = "123e4567-e89b-42d3-8456-426614174000"
 # Fields that are not shown back.
-_SECRETS, _MASK = {"api_key", "access_key"}, "***"
+_SECRETS = {"api_key", "access_key", "secrets", "tool_exec_environment_variables", "environment", "value"}
+_SECRETS |= {"auth_token", "custom_headers", "env", "env_vars", "config", "stdio_config"}
+_MASK = "***"
 # What clients sent is shown back in outline: a body may be 30 MB.
 _ECHO = reprlib.Repr()
 _ECHO.maxlevel, _ECHO.maxstring = 2, 200
@@ -63,6 +65,7 @@ class Rule:
 _BY_REASON: Mapping[str, Rule] = {
     "AGENT_NOT_FOUND": Rule(404, detail="Agent not found"),
     "AGENT_INVALID": Rule(422),
+    "API_KEY_INVALID": Rule(422),
     "APPROVAL_PENDING": Rule(409, final=True, says="waiting for approval"),
     "ARCHIVE_ID_TAKEN": Rule(409, final=True),
     "ARCHIVE_INVALID": Rule(422),
@@ -74,11 +77,18 @@ _BY_REASON: Mapping[str, Rule] = {
     "BUDGET_INVALID": Rule(422),
     # Rejecting is what the operator or the client asked for; who wants to wait says so, and is not held to seconds.
     "CALLBACK_URL_INVALID": Rule(422),
+    "CLIENT_TOKEN_INVALID": Rule(422),
     "CONVERSATION_BUSY": Rule(409, final=True, says="is currently being processed"),
     "CONVERSATION_INVALID": Rule(422),
+    "CREDENTIAL_INVALID": Rule(401, detail="Unauthorized"),
+    "DEVICE_INVALID": Rule(422),
+    # Until the device comes back, the answer is the same.
+    "DEVICE_OFFLINE": Rule(409, final=True),
     # Trying again at once does not help: it runs for minutes, or is over.
     "EMBEDDING_CHANGE_FINISHED": Rule(409, final=True),
     "EMBEDDING_CHANGE_RUNNING": Rule(409, final=True),
+    "ENVIRONMENT_INVALID": Rule(422),
+    "EXECUTION_FILE_INVALID": Rule(422),
     "FEEDBACK_INVALID": Rule(422),
     "FILE_INVALID": Rule(422),
     "FILE_NAME_TAKEN": Rule(409, final=True),
@@ -86,6 +96,12 @@ _BY_REASON: Mapping[str, Rule] = {
     "FILE_TYPE_UNSUPPORTED": Rule(415),
     "FOLDER_INVALID": Rule(422),
     "FOLDER_NAME_TAKEN": Rule(409, final=True),
+    "FORWARD_NOT_PERMITTED": Rule(403),
+    "GROUP_INVALID": Rule(422),
+    "IDENTITY_INVALID": Rule(422),
+    "IDENTITY_KEY_TAKEN": Rule(409, final=True),
+    "IMPORT_EXISTS": Rule(409, final=True),
+    "IMPORT_INVALID": Rule(400),
     "INVALID_ID": Rule(422),
     "INVALID_REQUEST": Rule(422),
     "LLM_AUTHENTICATION": Rule(401, "llm_authentication"),
@@ -109,26 +125,53 @@ _BY_REASON: Mapping[str, Rule] = {
     "LLM_STREAM_MALFORMED": Rule(502, "llm_error"),
     "LLM_TIMEOUT": Rule(504, "llm_timeout"),
     "LLM_TOOLS_UNSUPPORTED": Rule(400, "llm_bad_request"),
+    "MCP_FAILED": Rule(502, "mcp_error"),
+    "MCP_OAUTH_REQUIRED": Rule(502, "mcp_oauth_required"),
+    "MCP_SERVER_NAME_TAKEN": Rule(409, final=True),
+    "MCP_TIMEOUT": Rule(408, final=True),
+    "MCP_UNREACHABLE": Rule(502, "mcp_connection_error"),
     "MESSAGES_EMPTY": Rule(422),
     "MESSAGE_INVALID": Rule(422),
     "MESSAGE_QUERY_INVALID": Rule(422),
     "MODEL_NOT_FOUND": Rule(404),
     "MODEL_WINDOW_UNKNOWN": Rule(400),
     "NOTHING_TO_CANCEL": Rule(409, final=True),
+    "NOT_YET": Rule(501, final=True),
     "NO_PENDING_APPROVAL": Rule(400),
+    "ORGANIZATION_INVALID": Rule(422),
+    "ORGANIZATION_IS_DEFAULT": Rule(409, final=True),
+    "ORIGIN_NOT_ALLOWED": Rule(403),
     "PASSAGE_INVALID": Rule(422),
     "PASSWORD_REQUIRED": Rule(401, detail="Unauthorized"),
     "PROVIDER_CHANGED": Rule(409, final=True),
     "PROVIDER_INVALID": Rule(422),
     "PROVIDER_NAME_TAKEN": Rule(409, final=True),
     "PROVIDER_READ_ONLY": Rule(400),
+    "RECEIPT_FILTER_INVALID": Rule(422),
+    # Not the provider's limit: the SDK waits as long as it is told, and tries again.
+    "REQUESTS_RATE_LIMITED": Rule(429),
     # gRPC's own, without a reason from a service: a message that is too large for it.
     "RESOURCE_EXHAUSTED": Rule(413, detail="the request, or what it asks for, is larger than 32 MiB; ask for less"),
+    # Somebody has to act; meanwhile the answer is the same.
+    "SANDBOX_UNAVAILABLE": Rule(503, final=True),
+    "STEP_TRANSACTION_INVALID": Rule(422),
     "STREAM_EXPIRED": Rule(410),
     "TOOL_CALL_IDS_INVALID": Rule(400, says="Invalid tool call IDs"),
     "RUN_ACTIVE": Rule(409, final=True),
+    "RUN_CHAIN_INVALID": Rule(409, final=True),
+    "RUN_NOT_PERMITTED": Rule(403),
+    "RUN_TOKEN_INVALID": Rule(401),
+    "SANDBOX_CONFIG_EXISTS": Rule(409, final=True),
+    "SANDBOX_CONFIG_INVALID": Rule(422),
+    "TEMPLATE_INVALID": Rule(422),
+    "TEMPLATE_NAME_TAKEN": Rule(409, final=True),
+    "SCHEDULES_TOO_MANY": Rule(409, final=True),
+    "SCHEDULE_INVALID": Rule(422),
     "TOOL_NAME_TAKEN": Rule(400),
     "USAGE_QUERY_INVALID": Rule(422),
+    "USER_INVALID": Rule(422),
+    "USER_IS_DEFAULT": Rule(409, final=True),
+    "VARIABLE_EXISTS": Rule(409, final=True),
 }
 
 # For turns whose error came without a reason.
@@ -176,6 +219,9 @@ def problem_of(error: LociError) -> Problem:
     """How a failed call is told."""
     rule = _BY_REASON.get(error.reason) or Rule(_BY_CODE.get(error.code, 500))
     headers = {"x-should-retry": "false"} if rule.final else {}
+    if error.reason == "REQUESTS_RATE_LIMITED":
+        # Where the client stands, in headers' names.
+        headers |= error.metadata
     if rule.status == 401 and not rule.error_type:
         headers["www-authenticate"] = "Bearer"
     if rule.status == 422:
@@ -267,9 +313,21 @@ def _masked(error: Mapping[str, Any]) -> dict[str, Any]:
     masked = {key: value for key, value in error.items() if key != "url"}
     if _SECRETS.intersection(map(str, loc)):
         masked["input"] = _MASK
-    elif isinstance(given, dict) and _SECRETS & given.keys():
-        masked["input"] = {key: _MASK if key in _SECRETS else value for key, value in given.items()}
+    elif isinstance(given, dict | list):
+        masked["input"] = _hidden(given, _ECHO.maxlevel)
     return masked
+
+
+def _hidden(value: Any, levels: int) -> Any:
+    """As far down as it is shown."""
+    if levels < 0:
+        return value
+    if isinstance(value, dict):
+        return {key: _MASK if key in _SECRETS else _hidden(part, levels - 1) for key, part in value.items()}
+    if isinstance(value, list):
+        # One more than is shown, so that the cut is.
+        return [_hidden(part, levels - 1) for part in value[: _ECHO.maxlist + 1]]
+    return value
 
 
 def _short(key: str, value: Any) -> Any:

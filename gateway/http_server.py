@@ -4,10 +4,14 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from gateway.http_protocol import BoundedHeads
+from gateway.settings import MEBIBYTE
 from services.common.server import GRACE_SECONDS
 from services.common.settings import SettingsError
 
@@ -23,19 +27,41 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
+class _Socket(WebSocketsSansIOProtocol):
+    """A WebSocket that can be closed although its peer does not read: uvicorn's would wait for it, for ever."""
+
+    async def send(self, message: Any) -> None:
+        """One ASGI message."""
+        if message["type"] == "websocket.close" and not self.writable.is_set():
+            self.writable.set()
+            self.loop.call_later(2 * self.close_timeout, self.transport.abort)
+        await super().send(message)
+
+
 class HttpServer:
     """Serves an ASGI application on a socket that is bound when this is made, or was inherited as `listen_fd`."""
 
     def __init__(
-        self, app: ASGIApp, host: str, port: int, *, listen_fd: int | None = None, grace: int = int(GRACE_SECONDS)
+        self,
+        app: ASGIApp,
+        host: str,
+        port: int,
+        *,
+        listen_fd: int | None = None,
+        grace: int = int(GRACE_SECONDS),
+        max_body_bytes: int = 32 * MEBIBYTE,
     ) -> None:
         self._socket = _bind(host, port) if listen_fd is None else socket.socket(fileno=listen_fd)
         self.host = host
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
             app,
-            http="httptools",
-            ws="none",
+            http=BoundedHeads,
+            ws=_Socket,
+            # What is a little too large is told so; what is more ends the socket (1009) before it is held.
+            ws_max_size=max_body_bytes + MEBIBYTE,
+            # Its windows would cost more memory than all else that a quiet socket holds.
+            ws_per_message_deflate=False,
             lifespan="off",
             log_config=None,
             log_level="warning",

@@ -37,6 +37,17 @@ def _if_given(prefix: str) -> AfterValidator:
     return AfterValidator(lambda value: None if value is None else check(value))
 
 
+def _an_id_if_given(value: str | None) -> str | None:
+    """Answers 422 for what is no id of anything. Whether it is one of the list's objects is for those to say."""
+    if value is not None:
+        try:
+            from_public(value[:-37], value)
+        except InvalidArgument:
+            sentence = f"{value[:80]!r} is no id: expected `<prefix>-<uuid>`"
+            raise PydanticCustomError("invalid_cursor", "{sentence}", {"sentence": sentence}) from None
+    return value
+
+
 def conversation_ref(value: str) -> str:
     """Answers 422 for a value that names no conversation: its id, `default`, or the id of its agent."""
     if value == "default":
@@ -78,12 +89,18 @@ FolderId = Annotated[str, _path("source"), checked_id("source")]
 FileId = Annotated[str, _path("file"), checked_id("file")]
 PassageId = Annotated[str, _path("passage"), checked_id("passage")]
 RunId = Annotated[str, _path("run"), checked_id("run")]
+JobId = Annotated[str, _path("job"), checked_id("job")]
 StepId = Annotated[str, _path("step"), checked_id("step")]
+IdentityId = Annotated[str, _path("identity"), checked_id("identity")]
+GroupId = Annotated[str, _path("group"), checked_id("group")]
+MessageId = Annotated[str, _path("message"), checked_id("message")]
 ConversationId = Annotated[str, _path("conv"), checked_id("conv")]
 # A conversation; or `default`, with the agent elsewhere; or (deprecated) the agent whose default conversation is meant.
 ConversationRef = Annotated[str, _path("conv"), AfterValidator(conversation_ref)]
 NeededAgent = Annotated[str, Query(), checked_id("agent")]
 AgentFilter = Annotated[str | None, Query(), _if_given("agent")]
+IdentityFilter = Annotated[str | None, Query(), _if_given("identity")]
+UserFilter = Annotated[str | None, Query(), _if_given("user")]
 AgentInBody = Annotated[str | None, _if_given("agent")]
 ArchiveInBody = Annotated[str | None, _if_given("archive")]
 RunInBody = Annotated[str | None, _if_given("run")]
@@ -93,7 +110,11 @@ CheckpointRef = Annotated[
 MessageRef = Annotated[str | None, Query(), _if_given("message")]
 
 Order = Literal["asc", "desc"]
-Cursor = Annotated[str | None, Query(description="An id: the page begins after, or ends before, this object.")]
+Cursor = Annotated[
+    str | None,
+    Query(description="An id: the page begins after, or ends before, this object."),
+    AfterValidator(_an_id_if_given),
+]
 Limit = Annotated[int | None, Query(ge=1, description="Most objects of the page; 1,000 and above mean 1,000.")]
 Names = Annotated[list[str] | None, Query()]
 

@@ -4,19 +4,31 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from gateway.settings import Settings
+from loci.agent.v1.access_service_pb2_grpc import AccessServiceStub
 from loci.agent.v1.agent_service_pb2_grpc import AgentServiceStub
 from loci.agent.v1.checkpoint_service_pb2_grpc import CheckpointServiceStub
 from loci.agent.v1.conversation_service_pb2_grpc import ConversationServiceStub
+from loci.agent.v1.device_service_pb2_grpc import DeviceServiceStub
+from loci.agent.v1.group_service_pb2_grpc import GroupServiceStub
+from loci.agent.v1.identity_service_pb2_grpc import IdentityServiceStub
 from loci.agent.v1.learned_window_service_pb2_grpc import LearnedWindowServiceStub
 from loci.agent.v1.message_service_pb2_grpc import MessageServiceStub
+from loci.agent.v1.model_call_service_pb2_grpc import ModelCallServiceStub
 from loci.agent.v1.run_service_pb2_grpc import RunServiceStub
+from loci.agent.v1.schedule_service_pb2_grpc import ScheduleServiceStub
 from loci.agent.v1.step_service_pb2_grpc import StepServiceStub
+from loci.agent.v1.template_service_pb2_grpc import TemplateServiceStub
+from loci.agent.v1.transfer_service_pb2_grpc import TransferServiceStub
+from loci.llm.v1.chat_service_pb2_grpc import ChatServiceStub
+from loci.llm.v1.forward_service_pb2_grpc import ForwardServiceStub
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceStub
 from loci.llm.v1.provider_service_pb2_grpc import ProviderServiceStub
 from loci.llm.v1.usage_service_pb2_grpc import UsageServiceStub
@@ -24,6 +36,9 @@ from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
 from loci.memory.v1.folder_service_pb2_grpc import FolderServiceStub
 from loci.memory.v1.passage_service_pb2_grpc import PassageServiceStub
+from loci.tool.v1.environment_service_pb2_grpc import EnvironmentServiceStub
+from loci.tool.v1.execution_service_pb2_grpc import ExecutionServiceStub
+from loci.tool.v1.mcp_service_pb2_grpc import McpServiceStub
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceStub
 from services.common.channel import make_channel
 from services.common.errors import Cancelled, LociError, Unavailable, from_rpc
@@ -31,8 +46,18 @@ from services.common.errors import Cancelled, LociError, Unavailable, from_rpc
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response")
 
+READY_SECONDS = 2.0
 # What gRPC says by itself; a service that refuses gives a reason of its own.
 _LOST = frozenset({"PEER_UNAVAILABLE", "CANCELLED"})
+
+
+async def _asked(service: "tuple[str, Any]") -> tuple[str, bool]:
+    name, health = service
+    try:
+        said = await health.Check(HealthCheckRequest(), timeout=READY_SECONDS)
+    except grpc.RpcError:
+        return name, False
+    return name, said.status == HealthCheckResponse.SERVING
 
 
 class Patience:
@@ -72,20 +97,37 @@ class Peers:
         tool_runner = make(settings.tool_runner_address)
         self._channels = (agent, memory, llm_gateway, tool_runner)
         self._timeout = settings.call_timeout
+        self._health = {
+            name: HealthStub(channel)
+            for name, channel in zip(("agent", "memory", "llm_gateway", "tool_runner"), self._channels, strict=True)
+        }
+        self.access = AccessServiceStub(agent)
         self.agents = AgentServiceStub(agent)
         self.checkpoints = CheckpointServiceStub(agent)
         self.conversations = ConversationServiceStub(agent)
+        self.devices = DeviceServiceStub(agent)
+        self.groups = GroupServiceStub(agent)
+        self.identities = IdentityServiceStub(agent)
         self.learned_windows = LearnedWindowServiceStub(agent)
         self.messages = MessageServiceStub(agent)
+        self.model_calls = ModelCallServiceStub(agent)
         self.runs = RunServiceStub(agent)
+        self.schedules = ScheduleServiceStub(agent)
         self.steps = StepServiceStub(agent)
+        self.templates = TemplateServiceStub(agent)
+        self.transfers = TransferServiceStub(agent)
         self.archives = ArchiveServiceStub(memory)
         self.blocks = BlockServiceStub(memory)
         self.passages = PassageServiceStub(memory)
         self.folders = FolderServiceStub(memory)
+        self.chat = ChatServiceStub(llm_gateway)
+        self.forwards = ForwardServiceStub(llm_gateway)
         self.models = ModelServiceStub(llm_gateway)
         self.providers = ProviderServiceStub(llm_gateway)
         self.usage = UsageServiceStub(llm_gateway)
+        self.environments = EnvironmentServiceStub(tool_runner)
+        self.executions = ExecutionServiceStub(tool_runner)
+        self.mcp_servers = McpServiceStub(tool_runner)
         self.tools = ToolServiceStub(tool_runner)
 
     async def call(
@@ -113,6 +155,10 @@ class Peers:
             if failure.reason not in _LOST:
                 raise failure
             await patience.wait(failure)
+
+    async def silent(self) -> list[str]:
+        """The services that do not say within READY_SECONDS that they serve."""
+        return [name for name, serves in await asyncio.gather(*map(_asked, self._health.items())) if not serves]
 
     async def close(self) -> None:
         """Closes the channels."""

@@ -1,16 +1,17 @@
 """What handlers work with, and how they get hold of it and of the request."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends
 from starlette.requests import Request
 
-from gateway.auth import Caller
+from gateway.access.auth import Caller
+from gateway.call_keys import CallKeys
 from gateway.catalogue import Catalogue
-from gateway.conversations import ConversationAgents
 from gateway.peers import Peers
 from gateway.settings import Settings
+from gateway.shown.conversations import ConversationAgents
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Services:
     peers: Peers
     catalogue: Catalogue
     conversations: ConversationAgents
+    call_keys: CallKeys = field(default_factory=CallKeys)
 
 
 async def _services(request: Request) -> Services:

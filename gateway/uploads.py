@@ -1,18 +1,17 @@
 """Files that clients upload: the multipart body is read as it comes and streamed on, so that no file is held here."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-import grpc
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
+from gateway.client_streams import answered
 from gateway.errors import InvalidRequest
 from gateway.peers import Peers
 from loci.memory.v1 import folder_pb2, folder_service_pb2
-from services.common.errors import Cancelled, from_rpc
+from services.common.errors import Cancelled
 
 # Of one message; the service takes up to 1 MiB.
 _PIECE_BYTES = 512 * 1024
@@ -47,24 +46,11 @@ async def file_part(request: Request) -> FilePart:
 
 
 async def store(peers: Peers, header: folder_service_pb2.UploadHeader, pieces: AsyncIterator[bytes]) -> folder_pb2.File:
-    """Streams a file to the memory service. Raises LociError.
-
-    It is not repeated: what was read is gone.
-    """
+    """Streams a file to the memory service. Raises LociError."""
     call = peers.folders.UploadFile(timeout=_SECONDS, wait_for_ready=True)
-    try:
-        try:
-            await call.write(folder_service_pb2.UploadFileRequest(header=header))
-            async for piece in pieces:
-                await call.write(folder_service_pb2.UploadFileRequest(data=piece))
-            await call.done_writing()
-        except asyncio.InvalidStateError:
-            pass  # it has been answered before its end
-        return (await call).file
-    except grpc.RpcError as error:
-        raise from_rpc(error) from None
-    finally:
-        call.cancel()
+    parts = (folder_service_pb2.UploadFileRequest(data=piece) async for piece in pieces)
+    file: folder_pb2.File = (await answered(call, [folder_service_pb2.UploadFileRequest(header=header)], parts)).file
+    return file
 
 
 def _boundary(request: Request) -> bytes:

@@ -3,13 +3,16 @@
 from typing import Annotated, Any, Literal
 
 from google.protobuf.field_mask_pb2 import FieldMask
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, AliasChoices, Field
 
+from gateway.agent_files.templates import Filling
+from gateway.bodies import old_names
 from gateway.bodies.blocks import BlockBody, draft_of
 from gateway.bodies.common import Body, Json, Positive, deprecated, dump, given, refuse
 from gateway.bodies.content import parts
 from gateway.bodies.messages import MessageCreate
-from gateway.convert import enum_numbers
+from gateway.bodies.old_names import Renamed
+from gateway.shown.convert import enum_numbers
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2
 from services.common.ids import to_public, uuid7
 
@@ -39,20 +42,19 @@ _ROLES = {
     "system": message_pb2.MESSAGE_ROLE_SYSTEM,
     "assistant": message_pb2.MESSAGE_ROLE_ASSISTANT,
 }
-_NO_TEMPLATES = "templates are not available yet; give the agent's own settings"
-_NOT_YET: dict[str, str] = {
-    "identity_ids": "identities are not available yet; leave it out",
-    "enable_sleeptime": "sleep-time agents are not available yet; leave it out or send false",
-    "secrets": "secrets of agents are not available yet; leave it out",
-    "tool_exec_environment_variables": "secrets of agents are not available yet; leave it out",
-}
 _NOT_YET_AT_CREATION: dict[str, str] = {
     "include_multi_agent_tools": "the multi-agent tools are not available yet; leave it out or send false",
     "include_default_source": "no folder is made with an agent; give folder_ids, or leave it out",
-    "from_template": _NO_TEMPLATES,
-    "template": _NO_TEMPLATES,
-    "memory_variables": _NO_TEMPLATES,
+    "template": "templates are made with templates.create, of an agent that is there",
+    "memory_variables": "they fill in a template; give from_template, or write the texts as they shall be",
 }
+# What an agent of a template may be given beside it.
+_BESIDE_TEMPLATE = frozenset(
+    (
+        "from_template", "memory_variables", "name", "tags", "secrets", "tool_exec_environment_variables",
+        "identity_ids", "model", "embedding", "project_id", "project", "initial_message_sequence",
+    )
+)  # fmt: skip
 
 # A draft's fields have the names that the body's have; these two are made otherwise.
 _DRAFT = {field.name for field in agent_service_pb2.AgentDraft.DESCRIPTOR.fields} - {
@@ -72,9 +74,10 @@ class ModelConfig(Body):
     max_tokens: int | None = None
 
 
-class AgentSettings(Body):
+class AgentSettings(Renamed):
     """What creation and change have in common."""
 
+    old_names = old_names.AGENT
     name: str | None = None
     description: str | None = None
     system: str | None = None
@@ -109,7 +112,7 @@ class AgentSettings(Body):
     identity_ids: list[str] | None = None
     message_buffer_autoclear: bool | None = None
     enable_sleeptime: bool | None = None
-    secrets: dict[str, str] | None = None
+    secrets: dict[str, str] | None = Field(None, repr=False)
     tool_exec_environment_variables: dict[str, str] | None = deprecated()
     base_template_id: str | None = None
     template_id: str | None = None
@@ -140,9 +143,9 @@ class UpdateAgent(AgentSettings):
 
 
 class ToolApproval(Body):
-    """Body of agents.tools.update_approval."""
+    """Body of agents.tools.update_approval. The TypeScript client sends its own name of the field."""
 
-    requires_approval: bool
+    requires_approval: bool = Field(validation_alias=AliasChoices("requires_approval", "body_requires_approval"))
 
 
 class ResetMessages(Body):
@@ -152,8 +155,11 @@ class ResetMessages(Body):
 
 
 def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
-    """The request of CreateAgent, ids minted, so that it may be sent twice. Raises InvalidRequest."""
-    refuse(body, _NOT_YET | _NOT_YET_AT_CREATION)
+    """The request of CreateAgent, ids minted, so that it may be sent twice. Not for one of a template; see `filling`.
+
+    Raises InvalidRequest.
+    """
+    refuse(body, _NOT_YET_AT_CREATION)
     draft = settings_draft(body, {})
     if "agent_type" in body.model_fields_set:
         draft.agent_type = enum_numbers(agent_pb2.AgentType.DESCRIPTOR)[body.agent_type]  # type: ignore[assignment]
@@ -172,18 +178,42 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
     )
 
 
+def filling(body: CreateAgent) -> Filling:
+    """What the agent gets beside its template. Raises InvalidRequest for a setting that the template has."""
+    reason = "the template says it; change the agent that is made of it, or leave out from_template"
+    refuse(body, dict.fromkeys(sorted(body.model_fields_set - _BESIDE_TEMPLATE), reason))
+    return Filling(
+        name=body.name,
+        variables=body.memory_variables or {},
+        secrets=secrets(body) or {},
+        messages=[message.model_dump(mode="json") for message in body.initial_message_sequence or ()],
+        tags=tuple(body.tags or ()),
+        identity_ids=tuple(body.identity_ids or ()),
+        model=body.model,
+        embedding=body.embedding,
+        project_id=body.project_id,
+    )
+
+
 def update_request(agent_id: str, body: UpdateAgent, settings: Json) -> agent_service_pb2.UpdateAgentRequest | None:
     """The request of UpdateAgent; None when nothing changes. `settings`: the agent's model settings. Raises
     InvalidRequest.
     """
-    refuse(body, _NOT_YET | {"message_ids": "the window cannot be set; send messages, or make a new agent"})
+    refuse(body, {"message_ids": "the window cannot be set; send messages, or make a new agent"})
     draft = settings_draft(body, settings)
     paths = [field.name for field, _ in draft.ListFields()]
     # A list that is sent empty clears what is there, and protobuf cannot tell it from one that is not sent.
-    paths += [name for name in ("tags", "tool_ids") if getattr(body, name) == []]
+    paths += [name for name in ("tags", "tool_ids", "identity_ids") if getattr(body, name) == []]
+    if secrets(body) == {}:
+        paths.append("secrets")
     if not paths:
         return None
     return agent_service_pb2.UpdateAgentRequest(agent_id=agent_id, agent=draft, update_mask=FieldMask(paths=paths))
+
+
+def secrets(body: AgentSettings) -> dict[str, str] | None:
+    """All secrets that there shall be, in the newer field or the older one; None where neither is sent."""
+    return body.tool_exec_environment_variables if body.secrets is None else body.secrets
 
 
 def folder_ids(body: AgentSettings) -> list[str] | None:
@@ -201,6 +231,8 @@ def settings_draft(body: AgentSettings, settings: Json) -> agent_service_pb2.Age
     sent = given(body)
     fields: Json = {name: value for name, value in sent.items() if name in _DRAFT}
     fields |= {f"{name}_json": dump(value) for name, value in sent.items() if f"{name}_json" in _DRAFT}
+    if variables := secrets(body):
+        fields["secrets"] = variables
     llm, embedding = body.llm_config, body.embedding_config
     if llm is not None and llm.handle and "model" not in fields:
         fields["model"] = llm.handle

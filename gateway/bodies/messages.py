@@ -5,10 +5,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Discriminator, Field, Tag, model_validator
 
-from gateway.bodies import approvals
+from gateway.bodies import approvals, old_names
 from gateway.bodies.approvals import ApprovalCreate, ToolReturnCreate
 from gateway.bodies.common import Body, Int32, Json, deprecated, dump
 from gateway.bodies.content import Content, parts
+from gateway.bodies.old_names import Renamed
 from gateway.errors import InvalidRequest
 from gateway.params import AgentInBody, RunInBody
 from loci.agent.v1 import message_pb2, message_service_pb2
@@ -37,9 +38,10 @@ _BUSY: Mapping[str, message_service_pb2.OnBusy.ValueType] = {
 }
 
 
-class MessageCreate(Body):
+class MessageCreate(Renamed):
     """A message from outside."""
 
+    old_names = old_names.MESSAGE
     type: Literal["message"] | None = None
     role: Literal["user", "system", "assistant"]
     content: Content
@@ -82,16 +84,15 @@ class ClientSkill(Body):
     location: str
 
 
-class TurnBody(Body):
-    """What every request for a turn can say, however it is answered.
+class TurnWishes(Renamed):
+    """What every request for a turn can want, however it is sent and answered.
 
     Loci's own: `on_busy` says what to do when the conversation is busy with another request (wait in line, reject with
     409, or interrupt that one; default: the server's setting), `include_trace` keeps the requests to the provider and
     its answers (as the header `X-Loci-Include-Trace: 1` does).
     """
 
-    messages: list[InputMessage] | None = None
-    input: Content | None = None
+    old_names = old_names.TURN
     max_steps: Annotated[Int32, Field(ge=1)] = 50
     include_return_message_types: list[MessageTypeName] | None = None
     include_compaction_messages: bool = False
@@ -110,19 +111,9 @@ class TurnBody(Body):
     on_busy: Literal["wait", "reject", "interrupt"] | None = None
     include_trace: bool = False
 
-    @model_validator(mode="after")
-    def _one_input(self) -> "TurnBody":
-        if (self.messages is None) == (self.input is None):
-            raise ValueError("give exactly one of `messages` and `input`")
-        if self.messages == [] or self.input == []:
-            raise ValueError("`messages` must not be empty")
-        return self
-
     def input_messages(self) -> list[message_pb2.InputMessage]:
         """What is said to the agent. Raises InvalidRequest."""
-        if self.input is not None:
-            return [message_pb2.InputMessage(role=message_pb2.MESSAGE_ROLE_USER, content=parts(self.input))]
-        return [_input_message(entry) for entry in self.messages or ()]
+        raise NotImplementedError
 
     def options(self) -> message_service_pb2.TurnOptions:
         """What this request alone wants."""
@@ -144,6 +135,27 @@ class TurnBody(Body):
     def busy(self) -> message_service_pb2.OnBusy.ValueType:
         """What to do when the conversation is busy."""
         return _BUSY.get(self.on_busy or "", message_service_pb2.ON_BUSY_UNSPECIFIED)
+
+
+class TurnBody(TurnWishes):
+    """A request for a turn, with what is said in it."""
+
+    messages: list[InputMessage] | None = None
+    input: Content | None = None
+
+    @model_validator(mode="after")
+    def _one_input(self) -> "TurnBody":
+        if (self.messages is None) == (self.input is None):
+            raise ValueError("give exactly one of `messages` and `input`")
+        if self.messages == [] or self.input == []:
+            raise ValueError("`messages` must not be empty")
+        return self
+
+    def input_messages(self) -> list[message_pb2.InputMessage]:
+        """What is said to the agent. Raises InvalidRequest."""
+        if self.input is not None:
+            return [message_pb2.InputMessage(role=message_pb2.MESSAGE_ROLE_USER, content=parts(self.input))]
+        return [_input_message(entry) for entry in self.messages or ()]
 
 
 class SendMessages(TurnBody):

@@ -47,3 +47,9 @@ class SearchMessages(Body):
             start_time=timestamp(self.start_date),
             end_time=timestamp(self.end_date),
         )
+
+
+class WarmCache(Body):
+    """Body of _internal_search/cache-warm."""
+
+    collection: str = "messages"

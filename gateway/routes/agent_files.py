@@ -6,13 +6,13 @@ from typing import Literal
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from gateway import convert
-from gateway.agent_state import folders_of
 from gateway.body import JsonRoute
 from gateway.params import AgentId, Cursor, FileId, FolderId, Limit, Order, one_page, page_size
 from gateway.responses import json_response
 from gateway.routes.agents import answer, fetch
 from gateway.services import Loci, Services
+from gateway.shown import convert
+from gateway.shown.agent_state import folders_of
 from loci.agent.v1 import agent_service_pb2
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.file_limits import file_limits
@@ -112,7 +112,7 @@ async def close_file(agent_id: AgentId, file_id: FileId, loci: Loci) -> Response
 
 router = APIRouter()
 router.include_router(_folders, prefix="/agents/{agent_id}/folders")
-router.include_router(_folders, prefix="/agents/{agent_id}/sources", deprecated=True, include_in_schema=False)
+router.include_router(_folders, prefix="/agents/{agent_id}/sources", deprecated=True)
 router.include_router(_files)
 
 

@@ -6,7 +6,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway import convert
 from gateway.bodies import blocks as bodies
 from gateway.bodies.agents import ToolApproval
 from gateway.body import JsonRoute
@@ -15,6 +14,7 @@ from gateway.params import AgentId, BlockId, Cursor, Limit, Order, ToolId, one_p
 from gateway.responses import json_response
 from gateway.routes.agents import answer, fetch
 from gateway.services import Loci
+from gateway.shown import convert
 from loci.agent.v1 import agent_service_pb2
 from loci.memory.v1 import block_service_pb2
 from loci.tool.v1 import tool_pb2

@@ -8,14 +8,29 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.agent_state import RELATIONS, agent_state
+from gateway.access.run_tokens import check_members
+from gateway.agent_files.making import make_agents
 from gateway.bodies import agents as bodies
 from gateway.bodies.common import Json
+from gateway.bodies.templates import named_version
 from gateway.body import JsonRoute
-from gateway.convert import from_json
-from gateway.params import AgentId, Cursor, Limit, Names, Order, one_page, page_size, unsupported
+from gateway.params import (
+    AgentId,
+    Cursor,
+    IdentityFilter,
+    Limit,
+    Names,
+    Order,
+    UserFilter,
+    one_page,
+    page_size,
+    unsupported,
+)
 from gateway.responses import json_response
 from gateway.services import Loci, Services
+from gateway.shown.agent_state import RELATIONS, agent_state, tools_once
+from gateway.shown.convert import Rest, enum_numbers, from_json
+from gateway.shown.environments import agent_secrets
 from loci.agent.v1 import agent_pb2, agent_service_pb2
 from loci.memory.v1 import block_service_pb2
 from services.common.errors import NotFound
@@ -34,11 +49,28 @@ Relation = Literal[
     "agent.tags",
     "agent.tools",
 ]
+StopReasonName = Literal[
+    "end_turn",
+    "error",
+    "llm_api_error",
+    "invalid_llm_response",
+    "invalid_tool_call",
+    "max_steps",
+    "max_tokens_exceeded",
+    "no_tool_call",
+    "tool_rule",
+    "cancelled",
+    "insufficient_credits",
+    "requires_approval",
+    "context_window_overflow_in_system_prompt",
+]
 Include = Annotated[list[Relation] | None, Query(description="Relations to show; the others are left empty.")]
 _ORDERS = {
     "created_at": agent_service_pb2.AGENT_ORDER_CREATED_AT,
     "updated_at": agent_service_pb2.AGENT_ORDER_UPDATED_AT,
+    "last_run_completion": agent_service_pb2.AGENT_ORDER_LAST_RUN_COMPLETION,
 }
+_STOP_REASONS = enum_numbers(agent_pb2.StopReason.DESCRIPTOR)
 _AGENTS_AT_ONCE = 16
 # The older spelling of `include`.
 _OLD_RELATIONS = {name.removeprefix("agent."): name for name in RELATIONS} | {"memory": "agent.blocks"}
@@ -46,7 +78,16 @@ _OLD_RELATIONS = {name.removeprefix("agent."): name for name in RELATIONS} | {"m
 
 @router.post("")
 async def create_agent(body: bodies.CreateAgent, loci: Loci) -> Response:
-    """Creates an agent with its blocks and tools."""
+    """Creates an agent with its blocks and tools; with `from_template` all agents of a template, and answers the first.
+
+    Deprecated: `from_template`, `memory_variables`; see /v1/templates/{template_version}/agents.
+    """
+    # A template brings code.
+    check_members(body.model_fields_set, "from_template")
+    if body.from_template:
+        name, version = named_version(body.from_template, "from_template")
+        made = await make_agents(loci, name, version, bodies.filling(body))
+        return await answer(loci, await fetch(loci, made.agent_ids[0]))
     request = bodies.create_request(body)
     created = await loci.peers.call(loci.peers.agents.CreateAgent, request)
     return await answer(loci, created.agent)
@@ -70,24 +111,17 @@ async def list_agents(
     ascending: Annotated[bool, Query(deprecated=True)] = False,
     sort_by: Annotated[str | None, Query(deprecated=True)] = None,
     show_hidden_agents: bool = False,
-    identity_id: str | None = None,
+    identity_id: IdentityFilter = None,
     identifier_keys: Names = None,
     template_id: str | None = None,
     base_template_id: str | None = None,
     project_id: str | None = None,
-    created_by_id: str | None = None,
-    last_stop_reason: str | None = None,
+    created_by_id: UserFilter = None,
+    last_stop_reason: StopReasonName | None = None,
 ) -> Response:
     """A page of agents, newest first."""
     order_name = order_by or sort_by or "created_at"
-    unsupported(
-        project_id=project_id,
-        created_by_id=created_by_id,
-        last_stop_reason=last_stop_reason,
-        order_by=None if order_name in _ORDERS else order_name,
-    )
-    if identity_id or identifier_keys or template_id or base_template_id:
-        return json_response([])  # no agent has any of these
+    unsupported(order_by=None if order_name in _ORDERS else order_name)
     shown = _relations(include, include_relationships)
     if shown is None and "x-stainless-package-version" in request.headers:
         shown = frozenset()  # what the SDK documents for its lists
@@ -104,11 +138,17 @@ async def list_agents(
             query_text=query_text,
             show_hidden=show_hidden_agents,
             order_by=_ORDERS[order_name],
+            identity_id=identity_id,
+            identifier_keys=identifier_keys,
+            template_id=template_id,
+            base_template_id=base_template_id,
+            project_id=project_id,
+            created_by_id=created_by_id,
+            last_stop_reason=stop_reason_number(last_stop_reason),
             omit_relations=shown is not None and shown.isdisjoint({"agent.blocks", "agent.tools", "agent.sources"}),
         ),
     )
-    models = await loci.catalogue.models()
-    return json_response([agent_state(agent, models, shown) for agent in page.agents])
+    return json_response(await states(loci, page.agents, shown))
 
 
 @router.get("/{agent_id}")
@@ -116,13 +156,19 @@ async def retrieve_agent(
     agent_id: AgentId, loci: Loci, include: Include = None, include_relationships: Names = None
 ) -> Response:
     """One agent, with everything unless `include` chooses."""
-    agent = await fetch(loci, agent_id)
-    return await answer(loci, agent, _relations(include, include_relationships))
+    shown = _relations(include, include_relationships)
+    # At once: one more call behind the other would be felt.
+    agent, models, secrets = await asyncio.gather(
+        fetch(loci, agent_id), loci.catalogue.models(), _secrets(loci, [agent_id], shown)
+    )
+    return json_response(agent_state(agent, models, shown, secrets.get(agent.id, ())))
 
 
 @router.patch("/{agent_id}")
 async def update_agent(agent_id: AgentId, body: bodies.UpdateAgent, loci: Loci) -> Response:
     """Changes what the body names. Turns under way keep the settings they began with."""
+    # A rule may say that a call waits for a person.
+    check_members(body.model_fields_set, "tool_rules")
     settings: Json = {}
     if bodies.needs_settings(body):
         settings = from_json((await fetch(loci, agent_id)).model_settings_json) or {}
@@ -186,9 +232,8 @@ async def attached_page(
     if order == "desc":
         ids.reverse()
     ids = one_page(ids, key=str, after=after, before=before, limit=size)
-    agents, models = await fetch_all(loci, ids), await loci.catalogue.models()
     shown = None if include is None else frozenset(include)
-    return json_response([agent_state(agent, models, shown) for agent in agents])
+    return json_response(await states(loci, await fetch_all(loci, ids), shown))
 
 
 async def for_each(agent_ids: Sequence[str], act: Callable[[str], Awaitable[T]]) -> list[T]:
@@ -204,7 +249,25 @@ async def for_each(agent_ids: Sequence[str], act: Callable[[str], Awaitable[T]])
 
 async def answer(loci: Services, agent: agent_pb2.Agent, shown: frozenset[str] | None = None) -> Response:
     """The agent as REST."""
-    return json_response(agent_state(agent, await loci.catalogue.models(), shown))
+    return json_response((await states(loci, [agent], shown))[0])
+
+
+async def _secrets(loci: Services, agent_ids: Sequence[str], shown: frozenset[str] | None) -> dict[str, list[Rest]]:
+    wanted = agent_ids if shown is None or "agent.secrets" in shown else ()
+    return await agent_secrets(loci, wanted)
+
+
+async def states(loci: Services, agents: Sequence[agent_pb2.Agent], shown: frozenset[str] | None) -> list[Rest]:
+    """The agents as REST. Their secrets are asked for at once, and only where they are shown."""
+    ids = [agent.id for agent in agents]
+    models, secrets = await asyncio.gather(loci.catalogue.models(), _secrets(loci, ids, shown))
+    as_tool = tools_once()
+    return [agent_state(agent, models, shown, secrets.get(agent.id, ()), as_tool) for agent in agents]
+
+
+def stop_reason_number(name: StopReasonName | None) -> agent_pb2.StopReason.ValueType:
+    """A stop reason in a request; unspecified for none."""
+    return agent_pb2.StopReason.ValueType(_STOP_REASONS[name] if name else 0)
 
 
 def _relations(include: Sequence[str] | None, older: Sequence[str] | None) -> frozenset[str] | None:

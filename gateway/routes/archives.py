@@ -7,7 +7,6 @@ from starlette.responses import Response
 
 from gateway.bodies import passages as bodies
 from gateway.body import JsonRoute
-from gateway.embedding_changes import refuse_other_embedding
 from gateway.params import (
     AgentFilter,
     AgentId,
@@ -19,10 +18,11 @@ from gateway.params import (
     PassageId,
     page_size,
 )
-from gateway.passages import EMBEDDING_SECONDS, archive_rest, passage_answer, passage_answers
 from gateway.responses import json_response
 from gateway.routes.agents import Include, attached_page, fetch
 from gateway.services import Loci, Services
+from gateway.shown.embedding_changes import refuse_other_embedding
+from gateway.shown.passages import EMBEDDING_SECONDS, archive_rest, passage_answer, passage_answers
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
 
 router = APIRouter(tags=["archives"], route_class=JsonRoute)

@@ -11,7 +11,6 @@ from fastapi import APIRouter, Path, Query
 from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.responses import Response
 
-from gateway import convert
 from gateway.bodies import block_versions as bodies
 from gateway.body import JsonRoute
 from gateway.errors import InvalidRequest
@@ -19,6 +18,7 @@ from gateway.params import BlockId, Limit, Order, page_size
 from gateway.responses import json_response
 from gateway.routes.blocks import block_key, tagged
 from gateway.services import Loci, Services
+from gateway.shown import convert
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as wire
 

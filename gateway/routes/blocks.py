@@ -2,20 +2,22 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
-from gateway import convert
 from gateway.bodies import blocks as bodies
 from gateway.bodies.common import Int32
 from gateway.body import JsonRoute
 from gateway.errors import InvalidRequest
-from gateway.params import BlockId, Cursor, Limit, Names, Order, page_size
+from gateway.params import MOST_PER_PAGE, BlockId, Cursor, IdentityFilter, Limit, Names, Order, page_size
 from gateway.responses import json_response
 from gateway.routes.agents import Include, attached_page
-from gateway.services import Loci
+from gateway.services import Loci, Services
+from gateway.shown import convert
+from loci.agent.v1 import identity_service_pb2
 from loci.memory.v1 import block_pb2, block_service_pb2
 
 IfMatch = Annotated[str | None, Header(description='A version, as ETag gives it: "7".')]
@@ -39,7 +41,7 @@ async def list_blocks(
     label: str | None = None,
     templates_only: bool = False,
     name: str | None = None,
-    identity_id: str | None = None,
+    identity_id: IdentityFilter = None,
     identifier_keys: Names = None,
     project_id: str | None = None,
     limit: Limit = None,
@@ -57,8 +59,9 @@ async def list_blocks(
     show_hidden_blocks: bool = False,
 ) -> Response:
     """A page of blocks, oldest first."""
-    if identity_id or identifier_keys:
-        return json_response([])  # no block has one
+    identity_ids = [] if not identifier_keys else await _identities(loci, identifier_keys)
+    if identifier_keys and not identity_ids:
+        return json_response([])
     page = await loci.peers.call(
         loci.peers.blocks.ListBlocks,
         block_service_pb2.ListBlocksRequest(
@@ -79,6 +82,8 @@ async def list_blocks(
             more_agents_than=connected_to_agents_count_gt,
             fewer_agents_than=connected_to_agents_count_lt,
             agent_counts=connected_to_agents_count_eq,
+            identity_ids=identity_ids,
+            identity_id=identity_id,
         ),
     )
     return json_response([convert.block(block) for block in page.blocks])
@@ -142,6 +147,13 @@ async def list_agents(
     return await attached_page(
         loci, attached.agent_ids, after=after, before=before, size=size, order=order, include=include
     )
+
+
+async def _identities(loci: Services, keys: Sequence[str]) -> list[str]:
+    """Ids of the identities that have one of these keys, in whatever project."""
+    request = identity_service_pb2.ListIdentitiesRequest(identifier_keys=keys, page_size=MOST_PER_PAGE)
+    page = await loci.peers.call(loci.peers.identities.ListIdentities, request)
+    return [identity.id for identity in page.identities]
 
 
 def block_key(block_id: str) -> block_service_pb2.BlockKey:

@@ -5,12 +5,12 @@ from typing import Literal
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from gateway import usage
 from gateway.bodies.budgets import BudgetLimits
 from gateway.body import JsonRoute
-from gateway.convert import enum_numbers
 from gateway.responses import json_response
 from gateway.services import Loci
+from gateway.shown import usage
+from gateway.shown.convert import enum_numbers
 from loci.llm.v1 import usage_service_pb2 as usage_pb
 
 router = APIRouter(prefix="/budgets", tags=["usage"], route_class=JsonRoute)

@@ -8,14 +8,14 @@ checkpoints that were left are still good, to go back to or to fork from.
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from gateway.agent_state import agent_state
 from gateway.bodies import checkpoints as bodies
 from gateway.body import JsonRoute
-from gateway.conversations import Place
-from gateway.convert import Rest, to_rest
 from gateway.params import AgentFilter, AgentId, CheckpointRef, ConversationRef, Limit, page_size
 from gateway.responses import json_response
 from gateway.services import Loci, Services
+from gateway.shown.agent_state import agent_state
+from gateway.shown.conversations import Place
+from gateway.shown.convert import Rest, to_rest
 from loci.agent.v1 import checkpoint_service_pb2 as wire
 from services.common.ids import to_public, uuid7
 

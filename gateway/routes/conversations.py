@@ -6,12 +6,9 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway import answers
 from gateway.bodies import conversations as bodies
 from gateway.bodies.common import dump
 from gateway.body import JsonRoute
-from gateway.conversations import Place, conversation
-from gateway.idempotency import retry_of
 from gateway.params import (
     AgentFilter,
     AgentId,
@@ -28,7 +25,10 @@ from gateway.params import (
 from gateway.responses import json_response
 from gateway.routes.messages import Types, fates, list_messages
 from gateway.services import Loci, Services
-from gateway.turn_requests import turn_request
+from gateway.shown.conversations import Place, conversation
+from gateway.turns import answers
+from gateway.turns.idempotency import retry_of
+from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import checkpoint_service_pb2, conversation_service_pb2, message_service_pb2, run_service_pb2
 from services.common.ids import to_public, uuid7
 
@@ -179,7 +179,7 @@ async def send_to_conversation(
     turn = await turn_request(
         request, body, place.agent_id, conversation_id=place.conversation_id, background=body.background
     )
-    return await (answers.streamed(loci, turn, body) if body.streaming else answers.blocking(request, loci, turn, body))
+    return await (answers.streamed if body.streaming else answers.blocking)(request, loci, turn, body)
 
 
 @router.get("/conversations/{conversation_id}/messages")

@@ -6,10 +6,10 @@ from starlette.responses import Response
 from gateway.bodies.agents import Handle
 from gateway.bodies.common import Body
 from gateway.body import JsonRoute
-from gateway.embedding_changes import change_rest
 from gateway.params import ArchiveId, FolderId
 from gateway.responses import json_response
 from gateway.services import Loci, Services
+from gateway.shown.embedding_changes import change_rest
 from loci.memory.v1 import archive_service_pb2
 
 router = APIRouter(route_class=JsonRoute)

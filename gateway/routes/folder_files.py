@@ -6,13 +6,13 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway import convert
 from gateway.body import JsonRoute
-from gateway.convert import Rest
-from gateway.idempotency import is_retry
 from gateway.params import Cursor, FileId, FolderId, Limit, Order, page_size
 from gateway.responses import json_response
 from gateway.services import Loci
+from gateway.shown import convert
+from gateway.shown.convert import Rest
+from gateway.turns.idempotency import is_retry
 from gateway.uploads import file_part, store
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.context import current

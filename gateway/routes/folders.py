@@ -7,18 +7,18 @@ from typing import Any, Literal
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from gateway import convert
-from gateway.agent_state import embedding_config
 from gateway.bodies import folders as bodies
 from gateway.body import JsonRoute
-from gateway.convert import Rest
-from gateway.embedding_changes import refuse_other_embedding
 from gateway.params import Cursor, FolderId, Limit, Order, one_page, page_size
-from gateway.passages import passage_answers
 from gateway.responses import json_response
 from gateway.routes import folder_files
 from gateway.routes.agents import for_each
 from gateway.services import Loci, Services
+from gateway.shown import convert
+from gateway.shown.agent_state import embedding_config
+from gateway.shown.convert import Rest
+from gateway.shown.embedding_changes import refuse_other_embedding
+from gateway.shown.passages import passage_answers
 from loci.agent.v1 import agent_service_pb2
 from loci.memory.v1 import folder_pb2, folder_service_pb2, passage_service_pb2
 from services.common.context import current
@@ -165,7 +165,7 @@ async def list_agents(
 router = APIRouter()
 for routes in (_routes, folder_files.routes):
     router.include_router(routes, prefix="/folders")
-    router.include_router(routes, prefix="/sources", deprecated=True, include_in_schema=False)
+    router.include_router(routes, prefix="/sources", deprecated=True)
 
 
 async def _answer(loci: Services, folder: folder_pb2.Folder) -> Response:

@@ -1,13 +1,24 @@
-"""Whether the gateway answers."""
+"""Whether the gateway answers, and everything behind it."""
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from gateway import VERSION
 from gateway.body import JsonRoute
+from gateway.errors import Problem
 from gateway.responses import json_response
+from gateway.services import Loci
 
 router = APIRouter(tags=["health"], route_class=JsonRoute)
+
+
+@router.get("/ready")
+async def check_ready(loci: Loci) -> Response:
+    """Whether every service answers; 503 names those that do not. Needs no password."""
+    silent = await loci.peers.silent()
+    if silent:
+        return Problem(503, {"detail": f"not ready: {', '.join(silent)}"}).response()
+    return json_response({"version": VERSION, "status": "ok"})
 
 
 @router.get("/health")

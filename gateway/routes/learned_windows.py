@@ -3,9 +3,9 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from gateway.convert import to_rest
 from gateway.responses import json_response
 from gateway.services import Loci
+from gateway.shown.convert import to_rest
 from loci.agent.v1 import learned_window_service_pb2
 
 router = APIRouter(prefix="/learned-windows", tags=["models"])

@@ -5,12 +5,12 @@ from starlette.responses import Response
 
 from gateway.bodies.searches import SearchMessages
 from gateway.body import JsonRoute
-from gateway.convert import Rest, moment
-from gateway.messages import message, message_type
-from gateway.passages import without_vectors
 from gateway.responses import json_response
 from gateway.services import Loci
-from gateway.spoken import Spoken
+from gateway.shown.convert import Rest, moment
+from gateway.shown.messages import message, message_type
+from gateway.shown.passages import without_vectors
+from gateway.turns.spoken import Spoken
 from loci.agent.v1 import message_pb2, message_service_pb2
 
 router = APIRouter(tags=["messages"], route_class=JsonRoute)

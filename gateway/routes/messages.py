@@ -7,26 +7,25 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway import answers
 from gateway.bodies.common import dump
 from gateway.bodies.messages import CancelRuns, Compact, MessageTypeName, SendMessages
 from gateway.body import JsonRoute
-from gateway.convert import Rest
-from gateway.idempotency import retry_of
-from gateway.messages import message, message_type
-from gateway.params import MOST_PER_PAGE, AgentId, Cursor, Limit, Order, page_size, unsupported
+from gateway.params import AgentId, Cursor, Limit, Order, page_size, unsupported
 from gateway.responses import json_response
+from gateway.routes.agents import fetch
 from gateway.services import Loci
-from gateway.spoken import Spoken
-from gateway.turn_requests import turn_request
+from gateway.shown.convert import Rest
+from gateway.shown.message_pages import filtered_page
+from gateway.turns import answers
+from gateway.turns.idempotency import retry_of
+from gateway.turns.spoken import Spoken
+from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import message_service_pb2, run_pb2, run_service_pb2
 from services.common.ids import to_public, uuid7
 
 router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"], route_class=JsonRoute)
 
 Types = Annotated[list[MessageTypeName] | None, Query(description="Only messages of these types.")]
-# Pages that are read to fill one of filtered messages: 10,000 stored messages at most.
-_PAGES_READ = 10
 
 
 @router.post("/messages")
@@ -47,7 +46,7 @@ async def send_streaming(agent_id: AgentId, body: SendMessages, request: Request
     """Takes a turn as server-sent events: whole messages, or with stream_tokens=true pieces of them."""
     body.check(streams=True)
     turn = await turn_request(request, body, agent_id, background=body.background)
-    return await answers.streamed(loci, turn, body)
+    return await answers.streamed(request, loci, turn, body)
 
 
 @router.post("/summarize")
@@ -83,35 +82,24 @@ async def list_messages(
     With use_assistant_message, a call by which an older agent speaks is shown as the message that it is.
     """
     unsupported(group_id=group_id)
-    wanted = None if include_return_message_types is None else frozenset(include_return_message_types)
-    most = page_size(limit, 100)
     request = message_service_pb2.ListMessagesRequest(
         agent_id=agent_id,
         conversation_id="" if conversation_id in (None, "default") else conversation_id,
-        page_size=most if wanted is None else MOST_PER_PAGE,
         after=after,
         before=before,
         ascending=order == "asc",
     )
     spoken = Spoken(assistant_message_tool_name, assistant_message_tool_kwarg) if use_assistant_message else None
-    shown: list[Rest] = []
-    # A client takes an empty page for the end, so the next pages are read: with a filter until this one is full.
-    for _ in range(_PAGES_READ):
-        page = await loci.peers.call(loci.peers.messages.ListMessages, request)
-        for one in (part for whole in page.messages for part in (spoken.whole(whole) if spoken else [whole])):
-            if wanted is None or message_type(one) in wanted:
-                if wanted is not None and len(shown) >= most and shown[-1]["id"] != one.id:
-                    return json_response(shown)
-                shown.append(message(one))
-        request.page_token = page.next_page_token
-        if not page.next_page_token or (shown and wanted is None):
-            break
-    return json_response(shown)
+    types = None if include_return_message_types is None else frozenset(include_return_message_types)
+    rpc, most = loci.peers.messages.ListMessages, page_size(limit, 100)
+    return json_response(await filtered_page(loci.peers, rpc, request, most=most, types=types, spoken=spoken))
 
 
 @router.post("/messages/cancel")
 async def cancel(agent_id: AgentId, loci: Loci, body: CancelRuns | None = None) -> Response:
     """Asks runs to stop; without a list, all that are active. Answers with the fate of each."""
+    # An agent that is not there has nothing to cancel either, which would be another answer.
+    await fetch(loci, agent_id)
     request = run_service_pb2.CancelRunsRequest(agent_id=agent_id, run_ids=body.run_ids if body else None)
     return json_response(fates((await loci.peers.call(loci.peers.runs.CancelRuns, request)).runs))
 

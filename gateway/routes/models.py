@@ -7,18 +7,19 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.agent_state import provider_category as provider_category_of
 from gateway.body import JsonRoute
-from gateway.convert import Rest, to_rest
-from gateway.openai_errors import asks_openai
+from gateway.openai_api.openai_errors import asks_openai
 from gateway.responses import json_response
 from gateway.routes import openai_compatible
 from gateway.services import Loci
+from gateway.shown.agent_state import provider_category as provider_category_of
+from gateway.shown.convert import Rest, to_rest
 from loci.llm.v1 import model_pb2, model_service_pb2
 
 router = APIRouter(prefix="/models", tags=["models"], route_class=JsonRoute)
 
-_NULLS = dict.fromkeys(
+# Members of the reference that Loci has no use for.
+NULLS = dict.fromkeys(
     (
         "model_wrapper",
         "compatibility_type",
@@ -94,7 +95,7 @@ def _is_wanted(model: Rest, categories: Sequence[str] | None, provider_type: str
 def _model(model: model_pb2.Model) -> Rest:
     """The reference's Model, and what it can do and costs besides, with where each comes from."""
     own = to_rest(model)
-    return _NULLS | {
+    return NULLS | {
         "handle": model.handle,
         "name": model.name,
         "model": model.name,

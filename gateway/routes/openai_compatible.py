@@ -6,19 +6,20 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway import answers, openai_errors
 from gateway.bodies.openai import ChatCompletion
 from gateway.body import JsonRoute
-from gateway.convert import Rest
 from gateway.errors import InvalidRequest
-from gateway.openai_chat import completion, turn_body
-from gateway.openai_stream import ChunkFrames
+from gateway.openai_api import openai_errors
+from gateway.openai_api.openai_chat import completion, turn_body
+from gateway.openai_api.openai_stream import ChunkFrames
 from gateway.params import MOST_PER_PAGE
 from gateway.responses import json_response
 from gateway.services import Loci, Services
-from gateway.turn_requests import turn_request
-from gateway.turns import TurnEvents
-from gateway.views import View
+from gateway.shown.convert import Rest
+from gateway.turns import answers
+from gateway.turns.turn_requests import turn_request
+from gateway.turns.turns import TurnEvents
+from gateway.turns.views import View
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_service_pb2
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public

@@ -12,12 +12,12 @@ from starlette.responses import Response
 from gateway.bodies import passages as bodies
 from gateway.bodies.passages import MODES, timestamp
 from gateway.body import JsonRoute
-from gateway.convert import Rest
 from gateway.params import AgentId, Cursor, Limit, Moment, Names, PassageId, page_size
-from gateway.passages import EMBEDDING_SECONDS, passage_answer, passage_answers, passage_rests, without_vectors
 from gateway.responses import json_response
 from gateway.routes.agents import fetch
 from gateway.services import Loci, Services
+from gateway.shown.convert import Rest
+from gateway.shown.passages import EMBEDDING_SECONDS, passage_answer, passage_answers, passage_rests, without_vectors
 from loci.memory.v1 import passage_pb2, passage_service_pb2
 
 router = APIRouter(route_class=JsonRoute)

@@ -7,11 +7,11 @@ from starlette.responses import Response
 
 from gateway.bodies import providers as bodies
 from gateway.body import JsonRoute
-from gateway.convert import Rest, to_rest
 from gateway.errors import EXAMPLE_UUID
 from gateway.params import Cursor, Limit, Order, checked_id, one_page, page_size
 from gateway.responses import json_response
 from gateway.services import Loci, Services
+from gateway.shown.convert import Rest, to_rest
 from loci.llm.v1 import provider_pb2, provider_service_pb2
 from services.common.context import current
 from services.common.ids import to_public

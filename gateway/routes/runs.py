@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway import convert, traces, usage
 from gateway.body import JsonRoute
 from gateway.errors import InvalidRequest
-from gateway.message_pages import shown_page
 from gateway.params import Cursor, Limit, Names, Order, RunId, page_size, split
 from gateway.responses import json_response
 from gateway.services import Loci
+from gateway.shown import convert, traces, usage
+from gateway.shown.message_pages import shown_page
 from loci.agent.v1 import agent_pb2, run_pb2, run_service_pb2
 from loci.llm.v1 import usage_service_pb2
 from services.common.errors import LociError

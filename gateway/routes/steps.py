@@ -7,14 +7,14 @@ from fastapi import APIRouter
 from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.responses import Response
 
-from gateway import convert, traces
 from gateway.bodies.steps import StepFeedback
 from gateway.body import JsonRoute
 from gateway.errors import InvalidRequest
-from gateway.message_pages import shown_page
 from gateway.params import Cursor, Limit, Names, Order, StepId, page_size, split
 from gateway.responses import json_response
 from gateway.services import Loci
+from gateway.shown import convert, traces
+from gateway.shown.message_pages import shown_page
 from loci.agent.v1 import run_pb2, step_service_pb2
 
 router = APIRouter(tags=["steps"], route_class=JsonRoute)
@@ -88,6 +88,13 @@ async def give_feedback(step_id: StepId, loci: Loci, body: StepFeedback) -> Resp
     """Says what a person thought of a step."""
     found = await loci.peers.call(loci.peers.steps.SetStepFeedback, body.request(step_id))
     return json_response(convert.step(found.step))
+
+
+@router.patch("/steps/{step_id}/transaction/{transaction_id}")
+async def note_transaction(step_id: StepId, transaction_id: str, loci: Loci) -> Response:
+    """Notes the caller's own transaction of a step, by which it pays or is paid; the step's `tid`."""
+    request = step_service_pb2.SetStepTransactionRequest(step_id=step_id, transaction_id=transaction_id)
+    return json_response(convert.step((await loci.peers.call(loci.peers.steps.SetStepTransaction, request)).step))
 
 
 @router.get("/steps/{step_id}/metrics")

@@ -7,12 +7,12 @@ from fastapi import APIRouter, Query
 from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.responses import Response
 
-from gateway import usage
-from gateway.convert import enum_numbers
 from gateway.errors import InvalidRequest
 from gateway.params import AgentFilter, Moment, Names, split
 from gateway.responses import json_response
 from gateway.services import Loci
+from gateway.shown import usage
+from gateway.shown.convert import enum_numbers
 from loci.llm.v1 import usage_service_pb2 as usage_pb
 
 router = APIRouter(prefix="/usage", tags=["usage"])

@@ -1,9 +1,11 @@
 """`python -m services.agent` serves; `python -m services.agent migrate` brings the schema up to date;
 `python -m services.agent webhook-secret` prints what receivers of callbacks check signatures with."""
 
+from services.agent.adapters.peers import grpc_peers
 from services.agent.adapters.recall.indexes import VectorIndexing
+from services.agent.adapters.stores import open_agent_pool, postgres_stores
 from services.agent.adapters.streams.notices import notices_of
-from services.agent.bootstrap import AUDIENCE, build, grpc_peers, open_agent_pool, postgres_stores
+from services.agent.bootstrap import AUDIENCE, build
 from services.agent.settings import Settings, read_database, webhook_secret
 from services.common import telemetry
 from services.common.channel import make_channel
@@ -23,7 +25,7 @@ async def serve(env: Env) -> None:
     pool = await open_agent_pool(database.url, pgbouncer=database.pgbouncer)
     engine = make_engine(database.url, pgbouncer=database.pgbouncer)
     channels = [make_channel(address) for address in (addresses.memory, addresses.llm_gateway, addresses.tool_runner)]
-    peers = grpc_peers(*channels)
+    peers = grpc_peers(*channels, signer=settings.signer)
     embedder = peers.embedder if settings.message_vectors else None
     stores = postgres_stores(pool, engine, peers.memory, embedder, on_busy=settings.on_busy)
     indexing = VectorIndexing(pool, database.direct_url, memory_mib=settings.index_mib)
@@ -53,8 +55,11 @@ async def serve(env: Env) -> None:
             built.recorder.run,
             built.recorder.keep_hours,
             notices.run,
+            built.clock.run,
+            built.switchboard.run,
             *([] if built.filler is None else [built.filler.run, indexing.run]),
         ),
+        on_drain=(built.switchboard.drain,),
         on_stop=(
             built.tenure.stop,
             built.recorder.stop,

@@ -4,151 +4,112 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-import asyncpg
-import grpc
-from sqlalchemy.ext.asyncio import AsyncEngine
-
 from loci.agent.v1 import (
+    access_service_pb2,
     agent_service_pb2,
     checkpoint_service_pb2,
     conversation_service_pb2,
+    device_service_pb2,
+    group_service_pb2,
+    identity_service_pb2,
     learned_window_service_pb2,
     message_service_pb2,
+    model_call_service_pb2,
     run_service_pb2,
+    schedule_service_pb2,
     step_service_pb2,
+    template_service_pb2,
+    transfer_service_pb2,
 )
+from loci.agent.v1.access_service_pb2_grpc import add_AccessServiceServicer_to_server
 from loci.agent.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
 from loci.agent.v1.checkpoint_service_pb2_grpc import add_CheckpointServiceServicer_to_server
 from loci.agent.v1.conversation_service_pb2_grpc import add_ConversationServiceServicer_to_server
+from loci.agent.v1.device_service_pb2_grpc import add_DeviceServiceServicer_to_server
+from loci.agent.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
+from loci.agent.v1.identity_service_pb2_grpc import add_IdentityServiceServicer_to_server
 from loci.agent.v1.learned_window_service_pb2_grpc import add_LearnedWindowServiceServicer_to_server
 from loci.agent.v1.message_service_pb2_grpc import add_MessageServiceServicer_to_server
+from loci.agent.v1.model_call_service_pb2_grpc import add_ModelCallServiceServicer_to_server
 from loci.agent.v1.run_service_pb2_grpc import add_RunServiceServicer_to_server
+from loci.agent.v1.schedule_service_pb2_grpc import add_ScheduleServiceServicer_to_server
 from loci.agent.v1.step_service_pb2_grpc import add_StepServiceServicer_to_server
-from services.agent.adapters.admin.agents import PostgresAgents
-from services.agent.adapters.admin.callbacks import HttpPoster, PostgresCallbackLog
-from services.agent.adapters.admin.checkpoints import PostgresCheckpoints
-from services.agent.adapters.admin.conversation_erasing import PostgresConversationEraser
-from services.agent.adapters.admin.conversation_memories import GrpcConversationMemories
-from services.agent.adapters.admin.conversation_store import PostgresConversations
-from services.agent.adapters.admin.erasing import PostgresEraser
-from services.agent.adapters.admin.history import PostgresHistory
-from services.agent.adapters.admin.learned_windows import PostgresLearnedWindows
-from services.agent.adapters.admin.outbox import PostgresOutbox
-from services.agent.adapters.admin.peers import GrpcAgentMemories, GrpcModelCatalogue, GrpcToolCatalogue
-from services.agent.adapters.admin.prompts import PromptsNow
-from services.agent.adapters.admin.runs import PostgresRuns
-from services.agent.adapters.admin.steps import PostgresSteps
-from services.agent.adapters.admin.versioned_memories import GrpcVersionedMemories
-from services.agent.adapters.journal import OnBusy, PostgresJournal
-from services.agent.adapters.leases import PostgresLeases
-from services.agent.adapters.memory import GrpcMemory
-from services.agent.adapters.models import GrpcModels
-from services.agent.adapters.recall.embedder import GrpcEmbedder
-from services.agent.adapters.recall.marks import PostgresVectors
-from services.agent.adapters.recall.rankings import PostgresRankings
-from services.agent.adapters.recall.tool import PostgresRecall
-from services.agent.adapters.streams.attaching import PostgresAttaching
-from services.agent.adapters.streams.frames import PostgresFrames
-from services.agent.adapters.tools import GrpcTools
+from loci.agent.v1.template_service_pb2_grpc import add_TemplateServiceServicer_to_server
+from loci.agent.v1.transfer_service_pb2_grpc import add_TransferServiceServicer_to_server
+from services.agent.access import tenancy
+from services.agent.access.tenancy import Tenancy
+from services.agent.adapters.admin.callbacks import HttpPoster
+from services.agent.adapters.peers import Peers
+from services.agent.adapters.stores import Stores
 from services.agent.admin import callbacks as run_callbacks
-from services.agent.admin import conversation_administration, outbox
+from services.agent.admin import conversation_administration, identity_administration, outbox
 from services.agent.admin.administration import Administration
 from services.agent.admin.agent_folders import AgentFolders
 from services.agent.admin.agents import Defaults
 from services.agent.admin.catalogues import Catalogues
 from services.agent.admin.conversation_administration import ConversationAdministration
+from services.agent.admin.group_administration import GroupAdministration
+from services.agent.admin.identity_administration import IdentityAdministration
+from services.agent.admin.model_calls import ModelCallsBeside
 from services.agent.admin.outbox import Deliveries
-from services.agent.admin.ports_admin import (
-    AgentMemories,
-    AgentStore,
-    CompiledPrompts,
-    Eraser,
-    History,
-    ModelCatalogue,
-    Outbox,
-    ToolCatalogue,
-)
-from services.agent.admin.ports_checkpoints import CheckpointStore, VersionedMemories
-from services.agent.admin.ports_conversations import ConversationEraser, ConversationMemories, ConversationStore
-from services.agent.admin.ports_runs import CallbackLog, Runs, Steps
 from services.agent.admin.time_travel import TimeTravel
+from services.agent.admin.tool_runs import ToolRuns
+from services.agent.admin.transfers import Transfers
+from services.agent.calls.agent_states import StoredAgentStates
+from services.agent.devices.switchboard import Switchboard
 from services.agent.driving.tenure import Tenure
 from services.agent.driving.worker import Worker
 from services.agent.edge import Edge
 from services.agent.effects import Ports
-from services.agent.ports import Memory, Models, Recall, Tools
+from services.agent.recall import revised
 from services.agent.recall.filling import Filler
-from services.agent.recall.ports import Embedder, VectorStore
-from services.agent.recall.searching import Search
+from services.agent.schedules.clock import Clock
+from services.agent.servicer.access import AccessServicer
 from services.agent.servicer.agents import AgentServicer
 from services.agent.servicer.checkpoints import CheckpointServicer
 from services.agent.servicer.conversations import ConversationServicer
+from services.agent.servicer.devices import DeviceServicer
+from services.agent.servicer.groups import GroupServicer
+from services.agent.servicer.identities import IdentityServicer
 from services.agent.servicer.learned_windows import LearnedWindowServicer
 from services.agent.servicer.live_runs import RunServicer
 from services.agent.servicer.messages import MessageServicer
+from services.agent.servicer.model_calls import ModelCallServicer
+from services.agent.servicer.schedules import ScheduleServicer
 from services.agent.servicer.steps import StepServicer
+from services.agent.servicer.templates import TemplateServicer
+from services.agent.servicer.transfers import TransferServicer
 from services.agent.settings import EXTERNAL_LISTEN, CallbackSettings, ExternalSettings
 from services.agent.streams.broadcast import Hub
-from services.agent.streams.ports_streams import Attaching, FrameStore, Notifier
+from services.agent.streams.ports_streams import Notifier
 from services.agent.streams.reading import Reader
 from services.agent.streams.recorder import Recorder
 from services.agent.streams.stage import Stage
-from services.common import vectors
 from services.common.context import Signer, Verifier
-from services.common.database import open_pool
-from services.common.ids import uuid7
 from services.common.server import Registration, Server, make_server
 
 AUDIENCE = "agent"
-_SERVICES = (
-    agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name,
-    checkpoint_service_pb2.DESCRIPTOR.services_by_name["CheckpointService"].full_name,
-    conversation_service_pb2.DESCRIPTOR.services_by_name["ConversationService"].full_name,
-    learned_window_service_pb2.DESCRIPTOR.services_by_name["LearnedWindowService"].full_name,
-    message_service_pb2.DESCRIPTOR.services_by_name["MessageService"].full_name,
-    run_service_pb2.DESCRIPTOR.services_by_name["RunService"].full_name,
-    step_service_pb2.DESCRIPTOR.services_by_name["StepService"].full_name,
+_SERVICES = tuple(
+    service.full_name
+    for module in (
+        access_service_pb2,
+        agent_service_pb2,
+        checkpoint_service_pb2,
+        conversation_service_pb2,
+        device_service_pb2,
+        group_service_pb2,
+        identity_service_pb2,
+        learned_window_service_pb2,
+        message_service_pb2,
+        model_call_service_pb2,
+        run_service_pb2,
+        schedule_service_pb2,
+        step_service_pb2,
+        template_service_pb2,
+        transfer_service_pb2,
+    )
+    for service in module.DESCRIPTOR.services_by_name.values()
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Peers:
-    """The services behind this one, for turns and for administration."""
-
-    models: Models
-    memory: Memory
-    tools: Tools
-    memories: AgentMemories
-    conversation_memories: ConversationMemories
-    versioned_memories: VersionedMemories
-    tool_catalogue: ToolCatalogue
-    model_catalogue: ModelCatalogue
-    embedder: Embedder
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """Where agents, their messages and runs are kept."""
-
-    journal: PostgresJournal
-    leases: PostgresLeases
-    frames: FrameStore
-    attaching: Attaching
-    recall: Recall
-    search: Search
-    vectors: VectorStore
-    prompts: CompiledPrompts
-    agents: AgentStore
-    conversations: ConversationStore
-    learned_windows: PostgresLearnedWindows
-    checkpoints: CheckpointStore
-    history: History
-    runs: Runs
-    steps: Steps
-    callbacks: CallbackLog
-    outbox: Outbox
-    eraser: Eraser
-    conversation_eraser: ConversationEraser
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,64 +125,8 @@ class Built:
     recorder: Recorder
     # None where messages get no vectors.
     filler: Filler | None
-
-
-async def open_agent_pool(url: str, *, size: int = 10, pgbouncer: bool = False) -> asyncpg.Pool:
-    """A pool whose connections know vectors."""
-    return await open_pool(url, size=size, pgbouncer=pgbouncer, init=vectors.register)
-
-
-def grpc_peers(memory: grpc.aio.Channel, llm_gateway: grpc.aio.Channel, tool_runner: grpc.aio.Channel) -> Peers:
-    """Peers behind channels."""
-    catalogue = GrpcModelCatalogue(llm_gateway)
-    return Peers(
-        models=GrpcModels(llm_gateway, catalogue),
-        memory=GrpcMemory(memory),
-        tools=GrpcTools(tool_runner),
-        memories=GrpcAgentMemories(memory),
-        conversation_memories=GrpcConversationMemories(memory),
-        versioned_memories=GrpcVersionedMemories(memory),
-        tool_catalogue=GrpcToolCatalogue(tool_runner),
-        model_catalogue=catalogue,
-        embedder=GrpcEmbedder(llm_gateway),
-    )
-
-
-def postgres_stores(
-    pool: asyncpg.Pool,
-    engine: AsyncEngine,
-    memory: Memory,
-    embedder: Embedder | None,
-    *,
-    on_busy: OnBusy = "wait",
-) -> Stores:
-    """Stores for a new replica: the turn path on the pool, of `open_agent_pool`, all else on the engine.
-
-    embedder: for searches; None: messages are found by their words alone.
-    """
-    worker_id = uuid7()
-    search = Search(PostgresRankings(pool), embedder)
-    return Stores(
-        journal=PostgresJournal(pool, worker_id, on_busy=on_busy),
-        leases=PostgresLeases(pool, worker_id),
-        frames=PostgresFrames(pool),
-        attaching=PostgresAttaching(pool),
-        recall=PostgresRecall(search),
-        search=search,
-        vectors=PostgresVectors(pool),
-        prompts=PromptsNow(pool, memory),
-        agents=PostgresAgents(engine),
-        conversations=PostgresConversations(pool, engine),
-        learned_windows=PostgresLearnedWindows(pool),
-        checkpoints=PostgresCheckpoints(pool),
-        history=PostgresHistory(engine),
-        runs=PostgresRuns(engine),
-        steps=PostgresSteps(engine),
-        callbacks=PostgresCallbackLog(pool),
-        outbox=PostgresOutbox(pool),
-        eraser=PostgresEraser(engine),
-        conversation_eraser=PostgresConversationEraser(pool),
-    )
+    clock: Clock
+    switchboard: Switchboard
 
 
 def build(
@@ -240,7 +145,8 @@ def build(
     message_vectors: bool = True,
 ) -> Built:
     """Raises SettingsError where an address cannot be used."""
-    ports = Ports(stores.journal, peers.models, peers.memory, peers.tools, stores.recall)
+    states = StoredAgentStates(stores.agents, peers.memory, peers.tools)
+    ports = Ports(stores.journal, peers.models, peers.memory, peers.tools, stores.recall, states)
     hub, recorder = Hub(), Recorder(stores.frames, keep=stream_keep)
     worker = Worker(stores.journal, ports, Stage(hub, recorder, notifier), signer)
     filler = None
@@ -251,14 +157,19 @@ def build(
     handlers = {
         **outbox.handlers(peers.memories, peers.tool_catalogue, stores.eraser),
         **conversation_administration.handlers(peers.conversation_memories, stores.conversation_eraser),
+        **identity_administration.handlers(peers.identity_memories),
+        revised.KIND: revised.Revised(stores.revised, peers.embedder if message_vectors else None).deliver,
+        **tenancy.handlers(stores.tenant_eraser, stores.agents, peers.tenant_peers),
     }
     deliveries = Deliveries(stores.outbox, handlers, signer)
     poster = HttpPoster(allow_private=callbacks.allow_private)
     told = run_callbacks.Callbacks(poster, stores.callbacks, callbacks.secret)
     callback_deliveries = Deliveries(stores.outbox, {run_callbacks.KIND: told.deliver}, signer)
     administration = Administration(
-        stores.agents, peers.memories, peers.tool_catalogue, peers.model_catalogue, defaults
+        stores.agents, peers.memories, peers.tool_catalogue, peers.model_catalogue, defaults, stores.identities
     )
+    identities = IdentityAdministration(stores.identities, peers.identity_memories)
+    groups = GroupAdministration(stores.groups, peers.shared_blocks)
     catalogues = Catalogues(peers.tool_catalogue, peers.model_catalogue)
     folders = AgentFolders(stores.agents, peers.memories, catalogues, administration)
     conversations = ConversationAdministration(
@@ -270,8 +181,18 @@ def build(
         stores.prompts,
     )
     time_travel = TimeTravel(stores.checkpoints, peers.versioned_memories, stores.agents, administration, conversations)
+    transfers = Transfers(
+        stores.transfers,
+        stores.agents,
+        peers.memories,
+        peers.transfer_memories,
+        peers.tool_catalogue,
+        catalogues,
+        defaults,
+    )
     messages = MessageServicer(
         stores.history,
+        stores.messages,
         stores.prompts,
         peers.model_catalogue,
         stores.search,
@@ -280,17 +201,32 @@ def build(
         longest_seconds=run_timeout,
         allow_private_urls=callbacks.allow_private,
     )
+    beside = ModelCallsBeside(stores.peeks, peers.memory, peers.tools, peers.models, peers.renderer)
+    tool_runs = ToolRuns(stores.agents, stores.runs, ports, signer)
+    tenure = Tenure(stores.leases, worker, notifier)
+    clock = Clock(stores.due, worker.succeed, run_timeout=run_timeout)
+    schedules = ScheduleServicer(stores.schedules, clock.wake, allow_private_urls=callbacks.allow_private)
+    switchboard = Switchboard(stores.devices)
+    tenure.pushed = switchboard.stir
     servicers: list[Registration] = [
-        (add_AgentServiceServicer_to_server, AgentServicer(administration, folders, deliveries.wake)),
+        (add_AccessServiceServicer_to_server, AccessServicer(stores.credentials, Tenancy(stores.tenants))),
+        (add_AgentServiceServicer_to_server, AgentServicer(administration, folders, tool_runs, deliveries.wake)),
         (add_CheckpointServiceServicer_to_server, CheckpointServicer(time_travel)),
         (add_ConversationServiceServicer_to_server, ConversationServicer(conversations, deliveries.wake)),
+        (add_DeviceServiceServicer_to_server, DeviceServicer(stores.devices, switchboard, notifier)),
+        (add_GroupServiceServicer_to_server, GroupServicer(groups)),
+        (add_IdentityServiceServicer_to_server, IdentityServicer(identities, administration, deliveries.wake)),
         (add_LearnedWindowServiceServicer_to_server, LearnedWindowServicer(stores.learned_windows)),
         (add_MessageServiceServicer_to_server, messages),
+        (add_ModelCallServiceServicer_to_server, ModelCallServicer(beside)),
         (
             add_RunServiceServicer_to_server,
             RunServicer(stores.runs, peers.tool_catalogue, worker, reader, stores.attaching),
         ),
+        (add_ScheduleServiceServicer_to_server, schedules),
         (add_StepServiceServicer_to_server, StepServicer(stores.steps)),
+        (add_TemplateServiceServicer_to_server, TemplateServicer(stores.templates)),
+        (add_TransferServiceServicer_to_server, TransferServicer(transfers)),
     ]
     servers = [make_server(listen, servicers=servicers, service_names=_SERVICES, audience=AUDIENCE, verifier=verifier)]
     if external.listen is not None:
@@ -300,8 +236,10 @@ def build(
                 servicers=servicers,
                 service_names=_SERVICES,
                 audience=AUDIENCE,
-                edge_authenticate=Edge(external.password, signer).authenticate,
+                edge_authenticate=Edge(
+                    external.password, signer, stores.credentials, require_key=external.require_key
+                ).authenticate,
                 setting=EXTERNAL_LISTEN,
             )
         )
-    return Built(servers, Tenure(stores.leases, worker, notifier), deliveries, callback_deliveries, recorder, filler)
+    return Built(servers, tenure, deliveries, callback_deliveries, recorder, filler, clock, switchboard)

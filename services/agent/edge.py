@@ -1,40 +1,70 @@
 """Who calls from outside: credentials in a call's metadata become a signed call context, or UNAUTHENTICATED.
 
-Without a password there is one tenant and no question asked; `settings.py` sees to it that only this machine can call
-then.
+A key stands for its tenant, user and role. Without one the password does, or nothing where none is asked for;
+`settings.py` sees to it that only this machine can call then.
 """
 
 import hmac
 from collections.abc import Sequence
 from uuid import UUID
 
+from services.agent.access.ports import Credentials
+from services.agent.access.roles import may
+from services.agent.access.rules import hash_of
 from services.common.context import CallContext, Signer
-from services.common.errors import Unauthenticated
+from services.common.errors import PermissionDenied, Unauthenticated
 
 DEFAULT_ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")
 DEFAULT_USER = UUID("00000000-0000-4000-8000-000000000000")
 # This service, and those that it calls with the caller's own token.
 AUDIENCE = ("agent", "memory", "llm_gateway", "tool_runner")
+_CREDENTIALS = (b"loci-key-", b"loci-ct-")
 
 
 class Edge:
-    """Authenticates external calls. `password`: what they must show as `authorization: Bearer ...`; empty: nothing."""
+    """Authenticates external calls, each for one RPC.
 
-    def __init__(self, password: str, signer: Signer) -> None:
+    password: what they must show as `authorization: Bearer ...` where they show no key; empty: nothing.
+    require_key: nobody is let in without a key.
+    """
+
+    def __init__(self, password: str, signer: Signer, credentials: Credentials, *, require_key: bool = False) -> None:
         self._password = password.encode()
         self._signer = signer
+        self._credentials = credentials
+        self._require_key = require_key
         self._caller = CallContext(DEFAULT_ORGANIZATION, DEFAULT_USER, "admin", AUDIENCE)
 
-    async def authenticate(self, metadata: Sequence[tuple[str, str | bytes]]) -> CallContext:
-        """The signed context of the caller behind `metadata`. Raises Unauthenticated (PASSWORD_REQUIRED)."""
-        if self._password and not self._knows_password(metadata):
-            sentence = "send the metadata 'authorization: Bearer <LETTA_SERVER_PASSWORD>'"
+    async def authenticate(self, metadata: Sequence[tuple[str, str | bytes]], method: str) -> CallContext:
+        """The signed context of the caller behind `metadata`.
+
+        Raises Unauthenticated (PASSWORD_REQUIRED, CREDENTIAL_INVALID), PermissionDenied (ROLE_NOT_PERMITTED).
+        """
+        shown = _shown(metadata)
+        if shown.startswith(_CREDENTIALS):
+            return self._signer.signed(await self._known(shown, method))
+        if self._require_key:
+            raise Unauthenticated("send the metadata 'authorization: Bearer <API key>'", reason="CREDENTIAL_INVALID")
+        if self._password and not hmac.compare_digest(shown, self._password):
+            sentence = "send the metadata 'authorization: Bearer <LETTA_SERVER_PASSWORD>', or an API key"
             raise Unauthenticated(sentence, reason="PASSWORD_REQUIRED")
         return self._signer.signed(self._caller)
 
-    def _knows_password(self, metadata: Sequence[tuple[str, str | bytes]]) -> bool:
-        for name, value in metadata:
-            if name == "authorization":
-                scheme, _, shown = (value.encode() if isinstance(value, str) else value).partition(b" ")
-                return scheme.lower() == b"bearer" and hmac.compare_digest(shown.strip(), self._password)
-        return False
+    async def _known(self, shown: bytes, method: str) -> CallContext:
+        known = await self._credentials.find(hash_of(shown.decode(errors="replace")))
+        if known is None:
+            sentence = "this key or token is not known, or its time is over"
+            raise Unauthenticated(sentence, reason="CREDENTIAL_INVALID")
+        if known.agent_ids or not may(known.role, method):
+            limited = " limited to some agents, which is for REST alone," if known.agent_ids else ""
+            sentence = f"a key with the role {known.role}{limited} may not call {method}"
+            raise PermissionDenied(sentence, reason="ROLE_NOT_PERMITTED")
+        return CallContext(known.organization_id, known.user_id, known.role, AUDIENCE)
+
+
+def _shown(metadata: Sequence[tuple[str, str | bytes]]) -> bytes:
+    for name, value in metadata:
+        if name == "authorization":
+            scheme, _, shown = (value.encode() if isinstance(value, str) else value).partition(b" ")
+            return shown.strip() if scheme.lower() == b"bearer" else b""
+    return b""

@@ -26,7 +26,18 @@ from services.agent.facts import (
     ToolsReturned,
 )
 from services.agent.messages import Message
-from services.agent.ports import CallSite, Commit, Journal, Memory, Models, Owned, Recall, Stored, Tools
+from services.agent.ports import (
+    AgentStates,
+    CallSite,
+    Commit,
+    Journal,
+    Memory,
+    Models,
+    Owned,
+    Recall,
+    Stored,
+    Tools,
+)
 from services.agent.summaries.compacting import Compactor
 from services.agent.turn import Turn, reminder, status_of, step_id
 from services.common.telemetry import current_trace_id, span
@@ -41,6 +52,7 @@ class Ports:
     memory: Memory
     tools: Tools
     recall: Recall
+    states: AgentStates
 
 
 class RunEffects:

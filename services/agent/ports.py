@@ -24,6 +24,8 @@ class ToolInfo:
     parameters: dict[str, Any]
     parallel: bool = False
     return_char_limit: int = 50_000
+    # Whether its code is given the agent's state, and may change the blocks in it.
+    takes_agent_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +152,19 @@ class MemoryView:
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """Where a tool call is made. `seen`: messages of the run that the model was shown whole when it made the call."""
+    """Where a tool call is made. `seen`: messages of the run that the model was shown whole when it made the call.
+
+    `deadline`: of the run, in seconds since the epoch. Run and step are None for calls that belong to no turn.
+    """
 
     organization_id: UUID
     agent_id: UUID
     conversation_id: UUID
-    run_id: UUID
-    step_id: UUID
+    run_id: UUID | None
+    step_id: UUID | None
     settings: Settings
     seen: tuple[UUID, ...] = ()
+    deadline: float | None = None
 
 
 class Memory(Protocol):
@@ -180,6 +186,29 @@ class Memory(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What came of a call. `is_cut`: the text is within the tool's limit already.
+
+    edits: (label, value) of blocks that the tool changed in the state it was given, for the caller to apply. result:
+    JSON text of what it returned, where that is known. settings: fingerprint of the sandbox's.
+    """
+
+    returned: Return
+    edits: tuple[tuple[str, str], ...] = ()
+    is_cut: bool = False
+    result: str = ""
+    settings: str = ""
+
+
+class AgentStates(Protocol):
+    """Agents as tools see them."""
+
+    async def of(self, site: CallSite) -> str:
+        """JSON text, by the reference's names. Raises LociError."""
+        ...
+
+
 class Tools(Protocol):
     """The catalogue and the sandboxes."""
 
@@ -187,7 +216,7 @@ class Tools(Protocol):
         """The tools that exist, in order."""
         ...
 
-    async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> Return:
+    async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> Executed:
         """Runs a tool in a sandbox at most once under the call's key. Waits for a runner that is restarted."""
         ...
 

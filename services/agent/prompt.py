@@ -26,6 +26,7 @@ _BLOCKS_PREAMBLE = (
 _NUMBERS_WARNING = (
     "The line numbers before the arrows are not part of the value. Never write them when you edit the block."
 )
+_OUTSIDE, _OUTSIDE_END = "<memory_metadata>", "</memory_metadata>"
 _RECALLED = "Found in your archival memory for the message that follows; it may or may not matter:"
 _NUMBERED_TYPES = ("letta_v1_agent", "memgpt_v2_agent", "sleeptime_agent")
 
@@ -60,16 +61,28 @@ def compile_prompt(
     stamp = {"compiled_at": now.isoformat(timespec="seconds"), "recalled": recalled}
     if last is not None and all(last.get(name) == value for name, value in versions.items()):
         stamp = {name: last[name] for name in stamp}
+    core = core_memory(settings, memory)
+    outside = _metadata(settings, memory, agent_id, conversation_id, stamp)
+    system = settings.system if MARKER in settings.system else f"{settings.system}\n\n{MARKER}"
+    text = system.replace(MARKER, "\n\n".join(filter(None, (core, outside))))
+    return Prompt(_hash(text), text, versions | stamp, versions["blocks"])
+
+
+def core_memory(settings: Settings, memory: MemoryView) -> str:
+    """What a prompt shows of memory itself: blocks, tool rules and files."""
     blocks = memory.blocks if POLICIES[settings.agent_type].shows_memory else ()
     sections = (
         _blocks(blocks, numbered=_numbers_lines(settings)),
         describe(settings.tool_rules),
         rendered(memory.directories, settings.file_limits[0]),
-        _metadata(settings, memory, agent_id, conversation_id, stamp),
     )
-    system = settings.system if MARKER in settings.system else f"{settings.system}\n\n{MARKER}"
-    text = system.replace(MARKER, "\n\n".join(filter(None, sections)))
-    return Prompt(_hash(text), text, versions | stamp, versions["blocks"])
+    return "\n\n".join(filter(None, sections))
+
+
+def outside_memory(prompt: str) -> str:
+    """What a prompt says of memory outside of the window; empty where it says nothing, as one that a client wrote."""
+    first, last = prompt.rfind(_OUTSIDE), prompt.rfind(_OUTSIDE_END)
+    return prompt[first : last + len(_OUTSIDE_END)] if 0 <= first < last else ""
 
 
 def overriding_prompt(text: str) -> Prompt:
@@ -156,7 +169,7 @@ def _metadata(
     compiled_at = datetime.fromisoformat(stamp["compiled_at"]).astimezone(zone(settings.timezone))
     conversation = "default" if conversation_id == agent_id else f"conv-{conversation_id}"
     lines = [
-        "<memory_metadata>",
+        _OUTSIDE,
         f"- AGENT_ID: agent-{agent_id}",
         f"- CONVERSATION_ID: {conversation}",
         f"- System prompt last recompiled: {compiled_at:%Y-%m-%d %I:%M:%S %p %Z%z}",
@@ -170,4 +183,4 @@ def _metadata(
         )
     if memory.passage_tags:
         lines.append(f"- Available archival memory tags: {', '.join(memory.passage_tags)}")
-    return "\n".join([*lines, "</memory_metadata>"])
+    return "\n".join([*lines, _OUTSIDE_END])

@@ -18,6 +18,7 @@ from services.common.settings import Env, SettingsError
 
 EXTERNAL_LISTEN = "LOCI_AGENT_EXTERNAL_LISTEN"
 PASSWORD = "LETTA_SERVER_PASSWORD"
+REQUIRE_KEY = "LOCI_REQUIRE_API_KEY"
 WEBHOOK_SECRET = "LOCI_WEBHOOK_SECRET"
 _DAY = 86_400.0
 
@@ -38,21 +39,26 @@ class PeerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ExternalSettings:
-    """listen: the address for callers from outside, None for none; password: what they must show, empty: nothing."""
+    """listen: the address for callers from outside, None for none; password: what they must show, empty: nothing;
+    require_key: whether they need an API key."""
 
     listen: str | None
     password: str
+    require_key: bool = False
 
     @classmethod
     def read(cls, env: Env) -> "ExternalSettings":
-        """Raises SettingsError, also for a public address without a password."""
+        """Raises SettingsError, also for a public address where nobody is asked for a password or key."""
         listen, password = env.text(EXTERNAL_LISTEN, default=None), env.text(PASSWORD, default="")
-        if listen and not password and not is_private(listen) and not env.flag("LOCI_ALLOW_UNAUTHENTICATED"):
+        require_key = env.flag(REQUIRE_KEY)
+        guarded = password or require_key or env.flag("LOCI_ALLOW_UNAUTHENTICATED")
+        if listen and not guarded and not is_private(listen):
             raise SettingsError(
                 f"{EXTERNAL_LISTEN} is {listen!r}, which other machines can reach, and {PASSWORD} is not set; "
-                "set a password, or LOCI_ALLOW_UNAUTHENTICATED=true if something in front of Loci checks its callers"
+                f"set a password, or {REQUIRE_KEY}=true with keys made before, or LOCI_ALLOW_UNAUTHENTICATED=true if "
+                "something in front of Loci checks its callers"
             )
-        return cls(listen, password)
+        return cls(listen, password, require_key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,10 @@ V = TypeVar("V")
 
 METADATA_KEY = "loci-context-bin"
 LIFETIME_SECONDS = 300.0
+# How the token of a tool's run is told from a password; what follows is base64url of the serialized SignedCallContext.
+RUN_TOKEN_PREFIX = "loci-run-"
+# Of a context that a tool acts with, and of no other: the gateway lets it do less than its tenant may.
+RUN_ROLE = "run"
 # Equal contexts signed within this time share a token, so that verifiers find it in their cache.
 _SHARED_SECONDS = 60.0
 _CACHED_TOKENS = 8_192
@@ -52,31 +56,32 @@ class CallContext:
 
 
 class Signer:
-    """Makes tokens that are good for 5 minutes. Held by edges and by the workers of agent and memory."""
+    """Makes tokens, good for 5 minutes unless said otherwise. Held by edges and by the workers of agent and memory."""
 
     def __init__(self, private_key: Ed25519PrivateKey, key_id: str) -> None:
         self._private_key = private_key
         self._key_id = key_id
-        self._recent: dict[CallContext, CallContext] = {}
+        self._recent: dict[tuple[CallContext, float], CallContext] = {}
 
     def sign(self, context: CallContext) -> bytes:
         """The token of `context`; see `signed`."""
         return self.signed(context).token
 
-    def signed(self, context: CallContext) -> CallContext:
-        """`context` with its token and expiry. Equal contexts share one token for up to a minute."""
+    def signed(self, context: CallContext, *, lifetime: float = LIFETIME_SECONDS) -> CallContext:
+        """`context` with its token and expiry, `lifetime` seconds away. Equal ones share a token for up to a minute."""
         now = time.time()
-        recent = self._recent.get(context)
-        if recent is not None and recent.expires_at - now > LIFETIME_SECONDS - _SHARED_SECONDS:
+        key = (context, lifetime)
+        recent = self._recent.get(key)
+        if recent is not None and recent.expires_at - now > max(lifetime - _SHARED_SECONDS, lifetime / 2):
             return recent
-        expires_at = now + LIFETIME_SECONDS
+        expires_at = now + lifetime
         body = _encode(context, expires_at)
         token = context_pb2.SignedCallContext(
             context=body, key_id=self._key_id, signature=self._private_key.sign(body)
         ).SerializeToString()
         signed = replace(context, expires_at=expires_at, token=token)
-        self._recent.pop(context, None)
-        _remember(self._recent, context, signed)
+        self._recent.pop(key, None)
+        _remember(self._recent, key, signed)
         return signed
 
 

@@ -31,7 +31,8 @@ from services.common.errors import (
 logger = logging.getLogger(__name__)
 
 Metadata = Sequence[tuple[str, str | bytes]]
-EdgeAuthenticate = Callable[[Metadata], Awaitable[CallContext]]
+# Of a call's metadata and method ("package.Service/Method").
+EdgeAuthenticate = Callable[[Metadata, str], Awaitable[CallContext]]
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 _Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 # The statuses that OpenTelemetry's conventions count as the server's failure: UNKNOWN, DEADLINE_EXCEEDED,
@@ -80,7 +81,7 @@ class Guard:
             metadata: Any = context.invocation_metadata()
             span = telemetry.begin_served(method, _first(metadata, telemetry.METADATA_KEY))
             try:
-                await self._enter(metadata, context)
+                await self._enter(metadata, context, method)
                 return _written(await behaviour(request, context), write)
             except grpc.aio.BaseError:
                 raise  # gRPC's own: aborted already, or the caller has gone
@@ -98,7 +99,7 @@ class Guard:
             metadata: Any = context.invocation_metadata()
             span = telemetry.begin_served(method, _first(metadata, telemetry.METADATA_KEY))
             try:
-                await self._enter(metadata, context)
+                await self._enter(metadata, context, method)
                 async with aclosing(behaviour(request, context)) as messages:
                     async for message in messages:
                         await context.write(message)
@@ -111,9 +112,9 @@ class Guard:
 
         return handle
 
-    async def _enter(self, metadata: Metadata, context: _Context) -> None:
+    async def _enter(self, metadata: Metadata, context: _Context, method: str) -> None:
         if self._edge_authenticate is not None:
-            caller = await self._edge_authenticate(metadata)
+            caller = await self._edge_authenticate(metadata, method)
         else:
             assert self._verifier is not None
             token = _first(metadata, call_context.METADATA_KEY)

@@ -25,6 +25,8 @@ _QUIET = (
     "docker",
     "alembic",
 )
+# They log what servers sent, and as errors of ours what is theirs; who calls them tells it.
+_SILENT = ("client", "mcp", "sse_starlette")
 
 
 class JsonFormatter(logging.Formatter):
@@ -68,3 +70,5 @@ def log_to_stderr(service_name: str, level: str, trace_id: Callable[[], str]) ->
     root.setLevel(level)
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+    for name in _SILENT:
+        logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -60,6 +60,27 @@ class PageOf(Generic[T]):
     next_token: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class TagPage(PageBy[str]):
+    """By names, in the order of their code points; all names that hold `query_text`, without regard to case."""
+
+    query_text: str = ""
+
+    @property
+    def low(self) -> str | None:
+        """What the names come after in the order of code points."""
+        return self.after if self.ascending else self.before
+
+    @property
+    def high(self) -> str | None:
+        """What the names come before in the order of code points."""
+        return self.before if self.ascending else self.after
+
+    def in_order(self, scanned: Sequence[str]) -> Sequence[str]:
+        """What a scan found, in the chosen order."""
+        return tuple(reversed(scanned)) if self.backwards else tuple(scanned)
+
+
 def cut(scanned: Sequence[T], page: Page, token_of: Callable[[T], str]) -> PageOf[T]:
     """The page made of what a scan found: at most one object more than fits, which tells that there are more."""
     items = tuple(scanned[: page.size])

@@ -76,9 +76,9 @@ def make_server(
 
     servicers: pairs of generated add-function and servicer; service_names: their full names, for health and
     reflection. Callers are known by `verifier` (internal ones; the token must name `audience`) or by
-    `edge_authenticate` (external ones: gets the call's metadata, returns the context with its token, raises
-    Unauthenticated). Raises SettingsError, naming `setting`, where the address cannot be used. Call it inside
-    a running event loop.
+    `edge_authenticate` (external ones: gets the call's metadata and method, returns the context with its token,
+    raises Unauthenticated, PermissionDenied). Raises SettingsError, naming `setting`, where the address cannot
+    be used. Call it inside a running event loop.
     """
     guard = Guard(audience, verifier, edge_authenticate)
     grpc_server = grpc.aio.server(options=_options(address))

@@ -39,7 +39,7 @@ async def serve(env: Env) -> None:
     await serve_until_signal(
         built.server,
         background=(built.usage.write_forever, built.retention.run_forever, built.tenants.check_forever),
-        on_stop=(built.ledger.close, built.usage.flush, built.providers.close, pool.close),
+        on_stop=(built.ledger.close, built.usage.flush, built.providers.close, built.forwards.close, pool.close),
     )
 
 

@@ -3,8 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loci.llm.v1 import chat_service_pb2, model_service_pb2, provider_service_pb2, usage_service_pb2
+from loci.llm.v1 import (
+    chat_service_pb2,
+    forward_service_pb2,
+    model_service_pb2,
+    provider_service_pb2,
+    usage_service_pb2,
+)
 from loci.llm.v1.chat_service_pb2_grpc import add_ChatServiceServicer_to_server
+from loci.llm.v1.forward_service_pb2_grpc import add_ForwardServiceServicer_to_server
 from loci.llm.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
 from loci.llm.v1.provider_service_pb2_grpc import add_ProviderServiceServicer_to_server
 from loci.llm.v1.usage_service_pb2_grpc import add_UsageServiceServicer_to_server
@@ -22,10 +29,12 @@ from services.llm_gateway.configuration.configured import Maker
 from services.llm_gateway.configuration.credentials import Vault
 from services.llm_gateway.configuration.ports import ProviderStore
 from services.llm_gateway.configuration.tenants import TenantProviders
+from services.llm_gateway.forwarding.forwards import Forwards
 from services.llm_gateway.ports import BudgetStore, UsageReports, UsageStore
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.registry import Providers
 from services.llm_gateway.servicer.chat import ChatServicer
+from services.llm_gateway.servicer.forwards import ForwardServicer
 from services.llm_gateway.servicer.models import ModelServicer
 from services.llm_gateway.servicer.providers import ProviderServicer
 from services.llm_gateway.servicer.usage import UsageServicer
@@ -45,6 +54,7 @@ class Built:
     tenants: TenantProviders
     ledger: Ledger
     retention: Retention
+    forwards: Forwards
 
 
 def build(
@@ -73,16 +83,19 @@ def build(
     endpoints = Endpoints(concurrency=limits.concurrency, queue=limits.queue)
     policy = Policy(RetryPolicy(retries=settings.retries), settings.flush_seconds, limits.fallbacks)
     calls = Calls(catalogue, providers, endpoints, ledger, policy)
+    forwards = Forwards(catalogue, endpoints, ledger, settings.recordings)
     server = make_server(
         listen,
         servicers=[
             (add_ChatServiceServicer_to_server, ChatServicer(calls)),
+            (add_ForwardServiceServicer_to_server, ForwardServicer(forwards)),
             (add_ModelServiceServicer_to_server, ModelServicer(catalogue, calls)),
             (add_ProviderServiceServicer_to_server, ProviderServicer(admin)),
             (add_UsageServiceServicer_to_server, UsageServicer(usage, reports, ledger)),
         ],
         service_names=[
             chat_service_pb2.DESCRIPTOR.services_by_name["ChatService"].full_name,
+            forward_service_pb2.DESCRIPTOR.services_by_name["ForwardService"].full_name,
             model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name,
             provider_service_pb2.DESCRIPTOR.services_by_name["ProviderService"].full_name,
             usage_service_pb2.DESCRIPTOR.services_by_name["UsageService"].full_name,
@@ -90,4 +103,4 @@ def build(
         audience=AUDIENCE,
         verifier=verifier,
     )
-    return Built(server, usage, providers, tenants, ledger, Retention(reports, limits.usage_days))
+    return Built(server, usage, providers, tenants, ledger, Retention(reports, limits.usage_days), forwards)

@@ -27,6 +27,7 @@ from services.llm_gateway.catalogue import Catalogue, Target
 from services.llm_gateway.chat import ChatRequest, Completed, Embeddings, Event, Generation, Usage
 from services.llm_gateway.errors import LlmError
 from services.llm_gateway.provider import ChatModel, EmbeddingModel
+from services.llm_gateway.providers.trace import Rendered
 from services.llm_gateway.registry import Providers
 from services.llm_gateway.tokens import RELATIVE_ERROR, estimate, estimate_request
 
@@ -159,6 +160,24 @@ class Calls:
         if counted is None or not 0 <= counted <= _MOST_COUNTED:
             return Counted(estimate_request(request), RELATIVE_ERROR)
         return Counted(counted)
+
+    async def preview(self, request: ChatRequest, account: Account, *, stream: bool) -> bytes:
+        """The body that the provider would be sent for a request; it is not sent. Raises LlmError.
+
+        Where a provider writes prompts itself, its endpoint may be asked how.
+        """
+        target = await self._catalogue.callable_model(account.organization_id, request.handle)
+        check(request, target.model)
+        provider = await self._providers.get(target.config)
+        # Nobody opens a connection for it.
+        shown = replace(request, preview=True, websocket=False, run_key="")
+        try:
+            async with aclosing(provider.generate(shown, target.model, stream=stream)) as events:
+                async for _ in events:
+                    break
+        except Rendered as rendered:
+            return rendered.body
+        raise AssertionError("a provider was asked that should only have been shown")
 
     async def embed(
         self, handle: str, texts: Sequence[str], account: Account, remaining: float | None

@@ -5,7 +5,7 @@ A turn is never kept waiting where memory or a table knows its model.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -107,6 +107,18 @@ class Catalogue:
             model = embedding_model(one.config, listed, said, measured)
         return EmbeddingTarget(one.config, model)
 
+    async def provider_of(self, organization_id: UUID, types: Sequence[str]) -> Configured | None:
+        """A provider of one of these types, the first of which goes before: the tenant's own, else the operator's.
+        Raises CredentialsUnreadable, Unavailable.
+        """
+        for those in (await self._tenants.of(organization_id), self._operators):
+            for name in types:
+                # The one that is called as its type before those with names of their own.
+                found = sorted((one for one in those.values() if one.config.type == name), key=_by_name)
+                if found:
+                    return found[0].usable()
+        return None
+
     async def _resolve(self, organization_id: UUID, handle: str) -> tuple[Configured, str]:
         provider, _, name = handle.partition("/")
         try:
@@ -175,6 +187,10 @@ class Catalogue:
         provider = await self._providers.get(config)
         [vector] = (await embedded(provider, model, [_MEASURED])).vectors
         return len(vector)
+
+
+def _by_name(one: Configured) -> tuple[bool, str]:
+    return one.config.name != one.config.type, one.config.name
 
 
 def _declares(said: Override) -> bool:

@@ -115,7 +115,8 @@ class ChatRequest:
     `tool_choice` is a mode or the name of the tool that must be called. `settings` are the provider's own
     (the `model_settings` object of the REST API). `stall_timeout` is in seconds; None means the gateway's
     setting. `response_format` None: text. `logprobs`, `top_logprobs` (alternatives per token) and `token_ids` are
-    wishes that a provider without them ignores. `trace`: keep what is sent and what comes.
+    wishes that a provider without them ignores. `trace`: keep what is sent and what comes. `preview`: send nothing, see
+    Calls.preview.
     `fallbacks` are handles to try in order where `handle` cannot answer. `websocket`: one connection for all calls that
     share `run_key`, where the provider offers that. Requests that share `cache_key` begin alike, which helps providers
     that cache prompts; both keys are opaque, "" for none.
@@ -135,6 +136,7 @@ class ChatRequest:
     top_logprobs: int | None = None
     token_ids: bool = False
     trace: bool = False
+    preview: bool = False
     fallbacks: Sequence[str] = ()
     websocket: bool = False
     run_key: str = ""

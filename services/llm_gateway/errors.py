@@ -16,6 +16,7 @@ from services.common.errors import (
     LociError,
     NotFound,
     OutOfRange,
+    PermissionDenied,
     ResourceExhausted,
     Unavailable,
 )
@@ -196,6 +197,12 @@ class ModelWindowUnknown(LlmError, FailedPrecondition):
     """Nobody says how large the model's context window is."""
 
     reason_name = "MODEL_WINDOW_UNKNOWN"
+
+
+class ForwardNotPermitted(LlmError, PermissionDenied):
+    """Of the operator's account at a vendor this is not for tenants."""
+
+    reason_name = "FORWARD_NOT_PERMITTED"
 
 
 class ProviderNotFound(LlmError, NotFound):

@@ -41,6 +41,7 @@ from services.memory.adapters.files.folders import PostgresFolders
 from services.memory.adapters.files.ingestion import PostgresIngestion
 from services.memory.adapters.files.parser import ChildParser
 from services.memory.adapters.files.uploads import PostgresUploads
+from services.memory.adapters.identities import PostgresIdentities
 from services.memory.adapters.jobs import PostgresJobs
 from services.memory.adapters.lists import SqlLists
 from services.memory.archival.archive import Archival
@@ -72,6 +73,7 @@ from services.memory.jobs.sampling import Sampler
 from services.memory.ports import AgentStore, BlockStore, CallStore, Embedder, Lists, Rankings
 from services.memory.ports_copies import CopyStore
 from services.memory.ports_history import HistoryStore
+from services.memory.ports_identities import IdentityStore
 from services.memory.servicer.agents import AgentMemoryServicer
 from services.memory.servicer.archives import ArchiveServicer
 from services.memory.servicer.blocks import BlockServicer
@@ -99,6 +101,7 @@ class Stores:
     lists: Lists
     copies: CopyStore
     history: HistoryStore
+    identities: IdentityStore
     rankings: Rankings
     samples: SampleStore
     jobs: JobStore
@@ -129,6 +132,7 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
         lists=SqlLists(engine),
         copies=PostgresCopies(pool),
         history=PostgresHistory(pool),
+        identities=PostgresIdentities(pool),
         rankings=PostgresRankings(pool),
         samples=PostgresSamples(pool),
         jobs=PostgresJobs(pool),
@@ -174,7 +178,10 @@ def build(
     return make_server(
         listen,
         servicers=[
-            (add_BlockServiceServicer_to_server, BlockServicer(stores.blocks, stores.lists, conflicts, history)),
+            (
+                add_BlockServiceServicer_to_server,
+                BlockServicer(stores.blocks, stores.lists, conflicts, history, stores.identities),
+            ),
             (
                 add_AgentMemoryServiceServicer_to_server,
                 AgentMemoryServicer(stores.agents, tools, stores.copies, versions, stores.agent_files),

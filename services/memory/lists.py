@@ -26,9 +26,12 @@ class BlockList:
     is_template: bool | None = None
     template_name: str | None = None
     project_id: str | None = None
+    deployment_id: str | None = None
     more_agents_than: int | None = None
     fewer_agents_than: int | None = None
     agent_counts: tuple[int, ...] = ()
+    identity_ids: tuple[UUID, ...] = ()
+    identity_id: UUID | None = None
 
     @property
     def counts_agents(self) -> bool:

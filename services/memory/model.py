@@ -188,13 +188,14 @@ class Archive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveDraft:
-    """An archive to create, with its id minted. embedding: a handle, or empty."""
+    """An archive to create, with its id minted. embedding: a handle, or empty. dimensions: of its vectors, or 0."""
 
     id: UUID
     name: str
     description: str | None = None
     embedding: str = ""
     metadata: JsonObject = field(default_factory=dict)
+    dimensions: int = 0
 
 
 class ArchiveChanges(TypedDict, total=False):
@@ -253,13 +254,14 @@ class AgentMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageDraft:
-    """A passage to create, with its id minted."""
+    """A passage to create, with its id minted. embedding: its vector where the caller has it, else empty."""
 
     id: UUID
     text: str
     tags: tuple[str, ...] = ()
     metadata: JsonObject = field(default_factory=dict)
     created_at: datetime | None = None
+    embedding: tuple[float, ...] = ()
 
 
 class PassageChanges(TypedDict, total=False):

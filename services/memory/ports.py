@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
 
-from services.common.paging import Page, PageOf
+from services.common.paging import Page, PageOf, TagPage
 from services.memory.archival.passages import PassageFilter
 from services.memory.archival.search import Part, Ranked, Scope
 from services.memory.lists import BlockList, VersionPage
@@ -150,6 +150,9 @@ class AgentStore(Protocol):
     async def purge(self, organization_id: UUID, agent_id: UUID, *, erase_blocks: bool) -> None:
         """See AgentMemoryService.PurgeAgent."""
 
+    async def purge_organization(self, organization_id: UUID) -> bool:
+        """Erases rows of the tenant in all tables; False while there are some left. May be repeated."""
+
 
 class CallStore(Protocol):
     """Results of tool calls by their key."""
@@ -196,8 +199,11 @@ class Lists(Protocol):
     async def blocks(self, organization_id: UUID, wanted: BlockList, page: Page) -> PageOf[Block]:
         """Raises NotFound (BLOCK_NOT_FOUND) for a cursor that does not exist."""
 
-    async def count_blocks(self, organization_id: UUID) -> int:
-        """Hidden ones too."""
+    async def count_blocks(self, organization_id: UUID, identity_ids: Sequence[UUID] = ()) -> int:
+        """Hidden ones too; those about one of `identity_ids`, all without any."""
+
+    async def block_tags(self, organization_id: UUID, wanted: TagPage) -> Sequence[str]:
+        """Each once, in the order of the page."""
 
     async def versions(self, organization_id: UUID, block_id: UUID, page: VersionPage) -> PageOf[BlockVersion]:
         """Raises NotFound (BLOCK_NOT_FOUND)."""

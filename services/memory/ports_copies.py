@@ -64,6 +64,14 @@ class CopyStore(Protocol):
         (BLOCK_VERSION_NOT_FOUND).
         """
 
+    async def adopt(
+        self, organization_id: UUID, agent_id: UUID, conversation_id: UUID, block_ids: Sequence[UUID]
+    ) -> list[Block]:
+        """Makes blocks that are there the conversation's copies of their labels; where it has one, that stays.
+
+        Raises NotFound (BLOCK_NOT_FOUND).
+        """
+
     async def purge_conversation(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID) -> None:
         """Erases the conversation's copies."""
 

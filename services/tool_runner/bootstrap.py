@@ -1,29 +1,91 @@
 """Puts the tool runner together. Tests do it with this, too."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import asyncpg
+
+from loci.tool.v1 import environment_service_pb2 as environment_pb
 from loci.tool.v1 import execution_service_pb2 as execution_pb
+from loci.tool.v1 import mcp_service_pb2 as mcp_pb
 from loci.tool.v1 import tool_service_pb2 as tool_pb
+from loci.tool.v1.environment_service_pb2_grpc import add_EnvironmentServiceServicer_to_server
 from loci.tool.v1.execution_service_pb2_grpc import add_ExecutionServiceServicer_to_server
+from loci.tool.v1.mcp_service_pb2_grpc import add_McpServiceServicer_to_server
 from loci.tool.v1.tool_service_pb2_grpc import add_ToolServiceServicer_to_server
 from services.common.context import Verifier
+from services.common.sealing import Sealer
 from services.common.server import Server, make_server
+from services.tool_runner.adapters.files import PostgresFiles
+from services.tool_runner.adapters.outputs import PostgresOutputs
+from services.tool_runner.adapters.receipt_lists import PostgresReceiptLists, PostgresRetention
+from services.tool_runner.adapters.receipts import PostgresReceipts
+from services.tool_runner.calls.execution import Executor, Parts
+from services.tool_runner.calls.preparing import Preparation
+from services.tool_runner.calls.sandboxed import Layers, NoLayers, Sandboxes, SandboxRunner
+from services.tool_runner.calls.sweeping import Sweeper
 from services.tool_runner.catalogue import Catalogue
-from services.tool_runner.execution import Executor, Parts, Sandboxes
+from services.tool_runner.egress.egress import Egress, EgressSettings
+from services.tool_runner.environments.admin import EnvironmentAdmin
+from services.tool_runner.environments.calls import TenantEnvironments
+from services.tool_runner.environments.packages import Packages
+from services.tool_runner.environments.store import EnvironmentStore
+from services.tool_runner.environments.vault import Vault
+from services.tool_runner.files.inputs import Inputs
+from services.tool_runner.files.keeping import Files
 from services.tool_runner.job import Limits
-from services.tool_runner.limited import Limited
-from services.tool_runner.ports import Lists, ReceiptStore, ToolStore
-from services.tool_runner.servicer import ExecutionServicer, ToolServicer
+from services.tool_runner.mcp.room import McpRoom
+from services.tool_runner.model import ToolType
+from services.tool_runner.ports import Lists, ReceiptStore, Runner, ToolStore
+from services.tool_runner.ports_calls import FileStore, OutputStore, ReceiptLists, Retention
+from services.tool_runner.schemas.limited import Limited
+from services.tool_runner.search.filling import Filler
+from services.tool_runner.search.ports import Embedder, Finder
+from services.tool_runner.search.searching import ToolSearch
+from services.tool_runner.servicer.environments import EnvironmentServicer
+from services.tool_runner.servicer.executions import ExecutionServicer
+from services.tool_runner.servicer.mcp import McpServicer
+from services.tool_runner.servicer.tools import ToolServicer
 
 AUDIENCE = "tool_runner"
 
 
+_SOURCE_TYPES = (ToolType.CUSTOM, ToolType.EXTERNAL_LANGCHAIN, ToolType.EXTERNAL_COMPOSIO)
+
+# Who runs types of tools that are not source, given who runs those that are.
+MakeRunners = Callable[[Runner], Mapping[ToolType, Runner]]
+
+
+@dataclass(frozen=True, slots=True)
+class CallStores:
+    """Where calls are kept."""
+
+    receipts: ReceiptStore
+    outputs: OutputStore
+    files: FileStore
+    lists: ReceiptLists
+    retention: Retention
+
+
 @dataclass(frozen=True, slots=True)
 class ToolRunner:
-    """The server, bound and not started, and what is to be closed after it stopped."""
+    """The server, bound and not started, what runs beside it, and what is to be closed after it stopped."""
 
     server: Server
     executor: Executor
+    sweeper: Sweeper
+    search: ToolSearch
+
+
+def postgres_calls(pool: asyncpg.Pool) -> CallStores:
+    """On one pool."""
+    return CallStores(
+        PostgresReceipts(pool),
+        PostgresOutputs(pool),
+        PostgresFiles(pool),
+        PostgresReceiptLists(pool),
+        PostgresRetention(pool),
+    )
 
 
 def build(
@@ -32,33 +94,63 @@ def build(
     verifier: Verifier,
     tools: ToolStore,
     lists: Lists,
-    receipts: ReceiptStore,
+    calls: CallStores,
+    environments: EnvironmentStore,
+    sealer: Sealer,
     sandboxes: Sandboxes,
+    sandbox_type: str = "local",
+    finder: Finder,
+    embedder: Embedder | None = None,
+    embedding: str = "loci/hash",
+    egress: Egress | None = None,
+    layers: Layers | None = None,
+    runners: MakeRunners = lambda sandboxed: {},
+    mcp: McpRoom | None = None,
+    sessions: bool = False,
     limits: Limits | None = None,
     at_once: int = 8,
+    receipt_days: int = 0,
 ) -> ToolRunner:
-    """The service, bound to `listen`. Raises SettingsError."""
-    limited = Limited()
-    parts = Parts(
-        tools=tools,
-        receipts=receipts,
-        sandboxes=sandboxes,
-        limited=limited,
-        limits=limits or Limits(),
-        at_once=at_once,
+    """The service, bound to `listen`. Without an embedder tools are found by words. Raises SettingsError."""
+    limited, vault, layers = Limited(), Vault(sealer), layers or NoLayers()
+    sandboxed = SandboxRunner(sandboxes, egress or Egress(EgressSettings()), layers, sessions=sessions)
+    preparation = Preparation(
+        tools,
+        TenantEnvironments(environments, vault, sandbox_type),
+        Inputs(calls.files),
+        limited,
+        limits or Limits(),
+        {
+            **dict.fromkeys(_SOURCE_TYPES, sandboxed),
+            **({ToolType.EXTERNAL_MCP: mcp.runner} if mcp else {}),
+            **runners(sandboxed),
+        },
     )
-    executor = Executor(parts)
+    executor = Executor(Parts(preparation=preparation, receipts=calls.receipts, outputs=calls.outputs, at_once=at_once))
+    catalogue = Catalogue(tools, limited)
+    filler = Filler(finder, embedder, embedding) if embedder is not None else None
+    search = ToolSearch(finder, embedder, filler, embedding)
     server = make_server(
         listen,
         servicers=[
-            (add_ToolServiceServicer_to_server, ToolServicer(Catalogue(tools, limited), lists)),
-            (add_ExecutionServiceServicer_to_server, ExecutionServicer(executor)),
+            (add_ToolServiceServicer_to_server, ToolServicer(catalogue, lists, search)),
+            (
+                add_ExecutionServiceServicer_to_server,
+                ExecutionServicer(executor, calls.lists, Files(calls.files), catalogue),
+            ),
+            (
+                add_EnvironmentServiceServicer_to_server,
+                EnvironmentServicer(EnvironmentAdmin(environments, vault, Packages(layers))),
+            ),
+            *([(add_McpServiceServicer_to_server, McpServicer(mcp, executor, catalogue))] if mcp else []),
         ],
         service_names=[
             tool_pb.DESCRIPTOR.services_by_name["ToolService"].full_name,
             execution_pb.DESCRIPTOR.services_by_name["ExecutionService"].full_name,
+            environment_pb.DESCRIPTOR.services_by_name["EnvironmentService"].full_name,
+            *([mcp_pb.DESCRIPTOR.services_by_name["McpService"].full_name] if mcp else []),
         ],
         audience=AUDIENCE,
         verifier=verifier,
     )
-    return ToolRunner(server, executor)
+    return ToolRunner(server, executor, Sweeper(calls.retention, receipt_days), search)

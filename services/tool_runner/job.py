@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 MIB = 1024 * 1024
 
@@ -20,6 +21,21 @@ class ExitReason(StrEnum):
     BAD_RESULT = "bad_result"  # what it returned is not JSON
 
 
+class Language(StrEnum):
+    """What a worker runs. NODE takes JavaScript and TypeScript, whose types it strips."""
+
+    PYTHON = "python"
+    NODE = "node"
+
+
+class Mode(StrEnum):
+    """What is done with the source."""
+
+    CALL = "call"  # its function is called with the arguments; the result is what it returns
+    SCRIPT = "script"  # it is run as a program; the result is the value of its last expression, null without one
+    PROCESS = "process"  # `argv` is run, and spoken to on its stdin and stdout
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one call may use. Sizes in bytes, times in seconds."""
@@ -32,17 +48,56 @@ class Limits:
     capture: int = 64 * 1024  # kept of stdout, and of stderr
     flood: int = 16 * MIB  # printed, before the tool is stopped
     result: int = MIB  # of the result's JSON
+    files: int = 64  # produced files that are kept
+    file_bytes: int = 16 * MIB  # of all of them together
+
+
+@dataclass(frozen=True)
+class File:
+    """A file given to a call or made by one. `name` is a relative path, `/` between folders."""
+
+    name: str
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Packages that a call finds installed: the tar `archive`, unpacked at /opt/loci/layer. `key` is its content."""
+
+    key: str
+    archive: Path
 
 
 @dataclass(frozen=True)
 class Job:
-    """One call. Arguments and environment travel as data; neither becomes part of the source."""
+    """One call. Arguments, environment and state travel as data; none of them becomes part of the source."""
 
     source: str
     function: str
     arguments: Mapping[str, Any]
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     limits: Limits = field(default_factory=Limits)
+    language: Language = Language.PYTHON
+    mode: Mode = Mode.CALL
+    argv: tuple[str, ...] = ()
+    inputs: tuple[File, ...] = ()  # read-only, below /inputs
+    agent_state: str = ""  # JSON text; given as the parameter `agent_state`
+    client: bool = False  # whether `client`, the Letta SDK's, is put into the tool's module
+    layer: Layer | None = None
+    # Calls of one session may share a worker and its work directory; processes never survive. Never of two tenants.
+    session: str = ""
+    tenant: str = ""  # opaque; places that are bound to tenants go by it
+    # What the schema calls the arguments, in its order: JavaScript takes them by position. Empty: as they came.
+    parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Output:
+    """A piece of what a call printed; `sequence` rises by one with each, from 1."""
+
+    sequence: int
+    stream: Literal["stdout", "stderr"]
+    text: str
 
 
 @dataclass(frozen=True)
@@ -64,6 +119,9 @@ class Result:
     stdout: str = ""
     stderr: str = ""
     truncated: bool = False  # more was printed than was kept
+    files: tuple[File, ...] = ()  # what it left in its work directory
+    files_dropped: int = 0  # how many were over a limit, or no regular files
+    block_edits: tuple[tuple[str, str], ...] = ()  # (label, value) of blocks it changed in `agent_state`
 
 
 class SandboxUnavailable(Exception):

@@ -23,10 +23,10 @@ class ToolFilter:
     search: str | None = None
 
 
-def checked_size(size: int) -> int:
+def checked_size(size: int, what: str) -> int:
     """The page's size; 0 means the default. Raises Refused (PAGE_SIZE_INVALID)."""
     if not 0 <= size <= MOST:
-        raise Refused("PAGE_SIZE_INVALID", f"a page has 1 to {MOST} tools, not {size}")
+        raise Refused("PAGE_SIZE_INVALID", f"a page has 1 to {MOST} {what}, not {size}")
     return size or DEFAULT_SIZE
 
 

@@ -1,5 +1,6 @@
 """What the tool runner deals in, as plain values. Nothing here knows SQL or protobuf."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
@@ -58,6 +59,10 @@ class Tool:
     pip_requirements: str = ""
     npm_requirements: str = ""
     project_id: str | None = None
+    network: str = ""
+    takes_agent_state: bool = False
+    mcp_server_id: UUID | None = None
+    mcp_tool_name: str = ""
     created_by_id: UUID | None = None
     last_updated_by_id: UUID | None = None
     created_at: datetime | None = None
@@ -82,6 +87,7 @@ class ToolChanges(TypedDict, total=False):
     pip_requirements: str
     npm_requirements: str
     project_id: str | None
+    network: str
 
 
 class State(IntEnum):
@@ -108,6 +114,16 @@ class Outcome(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file to be kept. `created_by_id` is the user for whom it is."""
+
+    id: UUID
+    name: str
+    content: bytes = field(repr=False)
+    created_by_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """How a call ended, and what is told of it. `result` is JSON text, "" unless it succeeded."""
 
@@ -117,6 +133,9 @@ class Ending:
     result: str = ""
     stdout: str = ""
     stderr: str = ""
+    output_order: tuple[tuple[int, int], ...] = ()  # (stream, characters): 1 stdout, 2 stderr
+    block_edits: tuple[tuple[str, str], ...] = ()
+    files: tuple[NewFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +148,11 @@ class Call:
     agent_id: UUID | None = None
     seconds: float | None = None
     environment: dict[str, str] = field(default_factory=dict, repr=False)
+    run_id: UUID | None = None
+    step_id: UUID | None = None
+    agent_state: str = field(default="", repr=False)  # JSON text
+    client_token: str = field(default="", repr=False)
+    file_ids: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,5 +175,28 @@ class Receipt:
     sandbox: str = ""
     image: str = ""
     output_hash: str = ""
+    output_order: tuple[tuple[int, int], ...] = ()
+    block_edits: tuple[tuple[str, str], ...] = ()
+    tool_name: str = ""
+    agent_id: UUID | None = None
+    run_id: UUID | None = None
+    step_id: UUID | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    settings: str = ""  # fingerprint of the sandbox settings that held
+    files: tuple["KeptFile", ...] = ()
+    reserved_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptFile:
+    """A file given to calls, or made by one, without its content. `size` in bytes, `sha256` hexadecimal."""
+
+    id: UUID
+    name: str
+    size: int
+    sha256: str
+    call_key: str | None = None
+    agent_id: UUID | None = None
+    created_at: datetime | None = None

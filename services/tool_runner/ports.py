@@ -1,17 +1,76 @@
 """What the tool runner needs from outside: where tools run, and where things are kept."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
 from services.common.paging import Page, PageOf
-from services.tool_runner.job import Job, Result
+from services.tool_runner.job import File, Job, Limits, Mode, Output, Result
 from services.tool_runner.lists import ToolFilter
-from services.tool_runner.model import Ending, Receipt, Tool
+from services.tool_runner.model import Call, Ending, Receipt, Tool
 
 # A call: the tenant and the key that the caller minted.
 CallId = tuple[UUID, str]
+
+
+class Connection(Protocol):
+    """A connection that tool code opened to the proxy in its sandbox, as a stream of bytes."""
+
+    async def read(self) -> bytes:
+        """What came; b"" at its end."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Give it; waits while the tool does not read. Raises ConnectionError when it is gone."""
+        ...
+
+    async def close(self) -> None:
+        """End it. Idempotent."""
+        ...
+
+
+class Tunnel(Protocol):
+    """Where the connections of one call end: `egress.proxy` judges them, and speaks to the world for it."""
+
+    # Text of certificates (PEM) that the tool is to trust beside the usual ones; "" where nothing is looked into.
+    authority: str
+
+    async def serve(self, connection: Connection) -> None:
+        """Serve it to its end; whatever the other side does is not raised."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Where what comes out of a call while it runs goes. No tunnel: nothing can be reached."""
+
+    on_output: Callable[[Output], None] | None = None
+    tunnel: Tunnel | None = None
+
+
+NO_ENDS = Ends()
+
+
+class Process(Protocol):
+    """A program that runs in a sandbox, spoken to on its stdin and stdout; what it writes to stderr is kept apart."""
+
+    async def read(self) -> bytes:
+        """What it wrote; b"" once it has ended."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """To its stdin. Raises ConnectionError when it is gone."""
+        ...
+
+    @property
+    def errors(self) -> str:
+        """The last 4,000 characters it wrote to stderr."""
+        ...
+
+    async def close(self) -> None:
+        """Kill it and its sandbox. Idempotent."""
+        ...
 
 
 class Sandbox(Protocol):
@@ -23,12 +82,79 @@ class Sandbox(Protocol):
     name: str
     image: str  # "" where there is none
 
-    async def run(self, job: Job) -> Result:
+    async def run(self, job: Job, ends: Ends = NO_ENDS) -> Result:
         """Run one call to its end; raises SandboxUnavailable only where the tool's code did not begin."""
+        ...
+
+    async def open(self, job: Job, ends: Ends = NO_ENDS) -> Process:
+        """Start a job of mode PROCESS, which runs until it is closed or ends by itself; raises SandboxUnavailable."""
+        ...
+
+    async def end_session(self, session: str) -> None:
+        """Let go of the worker that a session holds, if any."""
         ...
 
     async def close(self) -> None:
         """Stop what is kept warm. Idempotent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What ran a call, for its receipt."""
+
+    name: str
+    image: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One call, checked and ready. `arguments` fit the tool's schema; `environment` is merged, secrets are in it."""
+
+    organization_id: UUID
+    tool: Tool
+    call: Call
+    arguments: Mapping[str, Any]
+    environment: Mapping[str, str] = field(repr=False)
+    limits: Limits
+    inputs: tuple[File, ...] = ()
+    mode: Mode = Mode.CALL  # SCRIPT: the tool's source is a program
+
+
+class Runner(Protocol):
+    """Runs calls of some types of tools: in a sandbox, at an MCP server, or itself (built-in ones)."""
+
+    async def place(self, tool: Tool) -> Place:
+        """Where it would run; raises SandboxUnavailable. Nothing of the tool has begun."""
+        ...
+
+    async def run(self, work: Work, on_output: Callable[[Output], None]) -> Result:
+        """Run it to its end. Raises SandboxUnavailable only where it did not begin; cancelling ends it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEnvironment:
+    """What the tenant's settings give to a call. `variables` are opened: secrets, to be masked in what is told of it.
+
+    Requirements, of every call of the tenant beside the tool's own: JSON arrays as `Tool` has them, "" for none.
+    `fingerprint`: of the sandbox settings that hold, the variables apart; 64 hexadecimal digits.
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    pip_requirements: str = ""
+    npm_requirements: str = ""
+    fingerprint: str = ""
+
+
+class Environments(Protocol):
+    """The variables of calls: of sandbox settings, tool, agent, in that order; later ones win."""
+
+    async def of_call(self, organization_id: UUID, tool_id: UUID, agent_id: UUID | None) -> CallEnvironment:
+        """What holds now, in one statement.
+
+        Raises Unavailable, and FailedPrecondition (CREDENTIALS_UNREADABLE) where values were sealed with another key.
+        """
         ...
 
 
@@ -42,6 +168,10 @@ class Reservation:
     arguments_hash: str
     owner_id: UUID
     limits: Mapping[str, Any]
+    tool_name: str = ""
+    run_id: UUID | None = None
+    step_id: UUID | None = None
+    settings: str = ""  # CallEnvironment.fingerprint
 
 
 class ToolStore(Protocol):
@@ -83,6 +213,10 @@ class Lists(Protocol):
         """One page; raises NotFound for a cursor that names no tool, Refused for a bad token."""
         ...
 
+    async def count(self, organization_id: UUID, wanted: ToolFilter) -> int:
+        """How many the filter lets through."""
+        ...
+
     async def close(self) -> None:
         """Close what it holds."""
         ...
@@ -100,7 +234,7 @@ class ReceiptStore(Protocol):
         ...
 
     async def take_over(self, call: CallId, found: Receipt, owner_id: UUID) -> bool:
-        """Reserve it again for another owner, if it is still as it was found."""
+        """Reserve it again for another owner, if it is still as it was found. What it printed before is gone."""
         ...
 
     async def start(self, call: CallId, owner_id: UUID, sandbox: str, image: str) -> bool:
@@ -112,7 +246,7 @@ class ReceiptStore(Protocol):
         ...
 
     async def end(self, call: CallId, owner_id: UUID, ending: Ending) -> Receipt | None:
-        """Write how it ended; None where it is no longer this owner's."""
+        """Write how it ended, with the files it made; None where it is no longer this owner's."""
         ...
 
     async def request_cancel(self, call: CallId) -> None:
@@ -124,7 +258,7 @@ class ReceiptStore(Protocol):
         ...
 
     async def purge(self, organization_id: UUID, agent_id: UUID) -> int:
-        """Erase an agent's receipts; how many there were."""
+        """Erase an agent's receipts, and the files and output of its calls; how many receipts there were."""
         ...
 
     async def beat(self, owner_id: UUID) -> None:

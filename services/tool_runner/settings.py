@@ -1,17 +1,49 @@
 """The settings of the tool runner, read from the environment by `__main__.py` alone."""
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from services.common.context import Verifier
 from services.common.database_settings import DatabaseSettings
 from services.common.keys import verifier_from
-from services.common.settings import Env
+from services.common.sealing import Sealer, sealer_from
+from services.common.settings import Env, SettingsError
+from services.tool_runner.egress.egress import EgressSettings
+from services.tool_runner.egress.policy import parse_hosts
+from services.tool_runner.egress.proxy import Limits as NetworkLimits
+from services.tool_runner.egress.targets import places_of
 from services.tool_runner.job import MIB, Limits
+from services.tool_runner.layers.installing import NO_INDEX, LayerSettings
+from services.tool_runner.layers.store import default_folder
+from services.tool_runner.mcp.client import Times
+from services.tool_runner.mcp.room import McpSettings
 from services.tool_runner.sandboxes.choose import LOCAL_IMAGE, Kind, SandboxSettings
 from services.tool_runner.sandboxes.docker import DockerSettings
+from services.tool_runner.sandboxes.e2b import E2bSettings
+from services.tool_runner.sandboxes.kubernetes.cluster import ClusterSettings
+from services.tool_runner.sandboxes.kubernetes.source import KubernetesSettings
+from services.tool_runner.sandboxes.modal import ModalSettings
+from services.tool_runner.sandboxes.others import OtherSettings
+from services.tool_runner.web.engines import ENGINES
+from services.tool_runner.web.searching import SearchSettings
 
-_KINDS: tuple[Kind, ...] = ("auto", "docker", "bubblewrap")
+RECEIPT_DAYS = 30
+_URL = re.compile(r"https?://[^/?#@\s]+(/[^?#\s]*)?")
+_INDEX = re.compile(r"https?://([^/?#@\s]+@)?[^/?#@\s]+(/[^?#\s]*)?")
+# Where parts of Loci and what they use are, as far as this service knows: no tool reaches them.
+_PARTS = (
+    "LOCI_LISTEN",
+    "LOCI_AGENT_ADDR",
+    "LOCI_MEMORY_ADDR",
+    "LOCI_LLM_GATEWAY_ADDR",
+    "LOCI_DATABASE_URL",
+    "LOCI_DATABASE_DIRECT_URL",
+    "DOCKER_HOST",
+)
+_KINDS: tuple[Kind, ...] = ("auto", "docker", "bubblewrap", "kubernetes", "e2b", "modal")
 # All that the launcher's environment holds: how to reach the engine, and how to start Python there.
 _LAUNCHER_VARIABLES = (
     "DOCKER_HOST",
@@ -26,14 +58,30 @@ _LAUNCHER_VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """listen: the address to serve on; at_once: how many calls run at the same time, the others wait."""
+    """listen: the address to serve on; at_once: how many calls run at the same time, the others wait.
+
+    sessions: whether calls of a run may share a worker. receipt_days: how long receipts are kept; 0: for ever.
+
+    llm_gateway_address: who embeds texts, by `embedding`; empty: tools are found by words alone.
+    """
 
     listen: str
     database: DatabaseSettings
     verifier: Verifier
+    sealer: Sealer
     sandbox: SandboxSettings
+    other_sandboxes: OtherSettings
     limits: Limits
     at_once: int
+    sessions: bool
+    receipt_days: int
+    mcp: McpSettings
+    search: SearchSettings
+    allow_private_urls: bool
+    egress: EgressSettings
+    layers: LayerSettings
+    llm_gateway_address: str
+    embedding: str
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -45,7 +93,9 @@ class Settings:
             ),
             database=read_database(env),
             verifier=verifier_from(env),
+            sealer=sealer_from(env),
             sandbox=_sandbox(env),
+            other_sandboxes=_other_sandboxes(env),
             limits=Limits(
                 seconds=env.seconds("LOCI_TOOL_TIMEOUT", default=default.seconds, example="180"),
                 memory=MIB
@@ -54,6 +104,15 @@ class Settings:
                 ),
             ),
             at_once=env.integer("LOCI_TOOL_CONCURRENCY", default=8, least=1, most=256, example="8"),
+            sessions=env.flag("LOCI_TOOL_SESSIONS"),
+            receipt_days=env.integer("LOCI_RECEIPT_DAYS", default=RECEIPT_DAYS, least=0, most=36_500, example="30"),
+            mcp=_mcp(env),
+            search=_search(env),
+            allow_private_urls=env.flag("LOCI_ALLOW_PRIVATE_URLS"),
+            egress=_egress(env),
+            layers=_layers(env),
+            llm_gateway_address=env.text("LOCI_LLM_GATEWAY_ADDR", default=""),
+            embedding=env.text("LOCI_DEFAULT_EMBEDDING", default="loci/hash"),
         )
 
 
@@ -62,14 +121,143 @@ def read_database(env: Env) -> DatabaseSettings:
     return DatabaseSettings.read(env, "tool_runner")
 
 
+def _mcp(env: Env) -> McpSettings:
+    usual = Times()
+    return McpSettings(
+        # The second is the reference's.
+        stdio=env.flag("LOCI_MCP_STDIO", default=not env.flag("MCP_DISABLE_STDIO", default=True)),
+        allow_private=env.flag("LOCI_ALLOW_PRIVATE_URLS"),
+        times=Times(
+            connect=env.seconds("LOCI_MCP_CONNECT_SECONDS", default=usual.connect),
+            list=env.seconds("LOCI_MCP_LIST_SECONDS", default=usual.list),
+            execute=env.seconds("LOCI_MCP_EXECUTE_SECONDS", default=usual.execute),
+            idle=env.seconds("LOCI_MCP_IDLE_SECONDS", default=usual.idle),
+        ),
+    )
+
+
+def _search(env: Env) -> SearchSettings:
+    names = ("", *(engine.name for engine in ENGINES))
+    return SearchSettings(
+        engine=env.choice("LOCI_WEB_SEARCH", names, default=""),
+        keys={engine.key: env.text(engine.key, default="") for engine in ENGINES if engine.key},
+        addresses={engine.address_setting: env.text(engine.address_setting, default="") for engine in ENGINES},
+    )
+
+
+def _egress(env: Env) -> EgressSettings:
+    try:
+        hosts = parse_hosts(env.text("LOCI_TOOL_NETWORK", default=""))
+    except ValueError as error:
+        raise SettingsError(f"LOCI_TOOL_NETWORK: {error}") from None
+    gateway_url = env.text("LOCI_GATEWAY_URL", default="", expected="a URL", example="http://gateway:8283")
+    if gateway_url and not _URL.fullmatch(gateway_url):
+        raise SettingsError("LOCI_GATEWAY_URL is not a URL like http://gateway:8283")
+    parts = [gateway_url, *(env.text(name, default="") for name in _PARTS)]
+    mebibytes = env.integer("LOCI_TOOL_NETWORK_MIB", default=256, least=1, most=1_048_576, example="256")
+    return EgressSettings(
+        hosts=hosts,
+        allow_private=env.flag("LOCI_ALLOW_PRIVATE_URLS"),
+        gateway_url=gateway_url,
+        own=tuple(place for part in parts for place in places_of(part)),
+        limits=NetworkLimits(bytes_per_call=MIB * mebibytes),
+    )
+
+
+def _layers(env: Env) -> LayerSettings:
+    default = LayerSettings(default_folder(env.text("LOCI_HOME", default="")))
+    folder = env.text("LOCI_LAYER_DIR", default=str(default.folder), expected="a folder", example="/var/cache/layers")
+    index = env.text("LOCI_PIP_INDEX_URL", default=default.pip_index_url)
+    registry = env.text("LOCI_NPM_REGISTRY", default=default.npm_registry)
+    links = tuple(env.text("LOCI_PIP_FIND_LINKS", default="").split())
+    for name, url in (("LOCI_PIP_INDEX_URL", index), ("LOCI_NPM_REGISTRY", registry)):
+        if not _INDEX.fullmatch(url) and (name, url) != ("LOCI_PIP_INDEX_URL", NO_INDEX):
+            raise SettingsError(f"{name} is not a URL like https://packages.example.com/simple")
+    for link in links:
+        if not _INDEX.fullmatch(link) and not os.path.isdir(link):
+            raise SettingsError(f"LOCI_PIP_FIND_LINKS: {link} is neither a URL nor a folder")
+    mebibytes = env.integer("LOCI_LAYER_MIB", default=default.most_bytes // MIB, least=1, most=1536, example="512")
+    return LayerSettings(
+        folder=Path(folder),
+        pip_index_url=index,
+        pip_find_links=links,
+        npm_registry=registry,
+        from_source=env.flag("LOCI_PIP_FROM_SOURCE"),
+        most_bytes=MIB * mebibytes,
+        seconds=env.seconds("LOCI_LAYER_TIMEOUT", default=default.seconds, example="300"),
+        most=env.integer("LOCI_LAYERS", default=default.most, least=1, most=10_000, example="50"),
+    )
+
+
 def _sandbox(env: Env) -> SandboxSettings:
     kind = env.choice("LOCI_SANDBOX", _KINDS, default="auto")
     docker = DockerSettings(
         image=env.text("LOCI_SANDBOX_IMAGE", default=LOCAL_IMAGE, expected="the name of an image"),
-        warm=env.integer("LOCI_SANDBOX_WARM", default=1, most=64, example="1"),
+        warm=_warm(env),
+        runtime=env.text("LOCI_SANDBOX_RUNTIME", default="", expected="a runtime of the engine", example="runsc"),
         environment=_launcher_environment(env),
     )
     return SandboxSettings(kind=next(known for known in _KINDS if known == kind), docker=docker)
+
+
+def _warm(env: Env) -> int:
+    return env.integer("LOCI_SANDBOX_WARM", default=1, most=64, example="1")
+
+
+def _other_sandboxes(env: Env) -> OtherSettings:
+    match env.text("LOCI_SANDBOX", default="auto"):
+        case "kubernetes":
+            return OtherSettings(kubernetes=_kubernetes(env))
+        case "e2b":
+            return OtherSettings(e2b=_e2b(env), warm=_warm(env))
+        case "modal":
+            return OtherSettings(modal=_modal(env), warm=_warm(env))
+    return OtherSettings()
+
+
+def _kubernetes(env: Env) -> KubernetesSettings:
+    host, port = env.text("KUBERNETES_SERVICE_HOST", default=""), env.text("KUBERNETES_SERVICE_PORT", default="443")
+    inside = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    server = env.text("LOCI_KUBERNETES_URL", default=inside if host else "")
+    if not server:
+        raise SettingsError(
+            "LOCI_SANDBOX is kubernetes, but this is no pod: set LOCI_KUBERNETES_URL, as https://host:6443"
+        )
+    account = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+    cluster = ClusterSettings(
+        server=server,
+        namespace=env.text("LOCI_SANDBOX_NAMESPACE", default="loci-sandboxes"),
+        token=env.path("LOCI_KUBERNETES_TOKEN", default=account / "token"),
+        authority=env.path("LOCI_KUBERNETES_CA", default=account / "ca.crt"),
+    )
+    return KubernetesSettings(
+        cluster=cluster,
+        tls=env.path("LOCI_SANDBOX_TLS", example="/run/loci/sandbox-tls"),
+        patience=env.seconds("LOCI_SANDBOX_PATIENCE", default=60.0),
+        shared_kernel=env.flag("LOCI_SANDBOX_SHARED_KERNEL"),
+    )
+
+
+def _e2b(env: Env) -> E2bSettings:
+    usual = E2bSettings("")
+    return E2bSettings(
+        api_key=env.text("E2B_API_KEY", expected="a key of E2B", example="e2b_..."),
+        template=env.text("LOCI_E2B_TEMPLATE", default=usual.template),
+        domain=env.text("E2B_DOMAIN", default=usual.domain),
+        api_url=env.text("E2B_API_URL", default=""),
+        sandbox_url=env.text("E2B_SANDBOX_URL", default=""),
+    )
+
+
+def _modal(env: Env) -> ModalSettings:
+    usual = ModalSettings("", "")
+    return ModalSettings(
+        token_id=env.text("MODAL_TOKEN_ID", expected="the id of a token of Modal", example="ak-..."),
+        token_secret=env.text("MODAL_TOKEN_SECRET", expected="the secret of that token", example="as-..."),
+        app=env.text("LOCI_MODAL_APP", default=usual.app),
+        image=env.text("LOCI_MODAL_IMAGE", default=usual.image),
+        lifetime=env.integer("LOCI_MODAL_LIFETIME", default=usual.lifetime, least=60, most=86_400, example="1800"),
+    )
 
 
 def _launcher_environment(env: Env) -> Mapping[str, str]:

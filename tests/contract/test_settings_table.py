@@ -9,14 +9,18 @@ import pytest
 
 from cli.names import SERVICES
 from services.llm_gateway.provider_types import TYPES
+from services.tool_runner.web.engines import ENGINES
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = (ROOT / "docs" / "settings.md").read_text()
-_NAME = re.compile(r"(?:LOCI|OTEL|DOCKER|LETTA_SERVER|LETTA_API)_[A-Z_]*[A-Z]")
+_NAME = re.compile(
+    r"(?:LOCI|OTEL|DOCKER|LETTA_SERVER|LETTA_API|LETTA_ENCRYPTION|MCP_DISABLE|E2B|MODAL)_[A-Z0-9_]*[A-Z]"
+)
 # Read by names that are put together.
 COMPOSED = {f"LOCI_{service.upper()}_{what}" for service in SERVICES for what in ("ADDR", "DATABASE_URL")} | {
     setting for row in TYPES.values() for setting in row.settings
 }
+COMPOSED |= {name for engine in ENGINES for name in (engine.key, engine.address_setting) if name}
 
 
 def sources() -> Iterator[ast.Module]:
@@ -43,7 +47,7 @@ def rows() -> dict[str, str]:
     for line in TABLE.splitlines():
         if line.startswith("| `"):
             names, _, default, _ = (cell.strip() for cell in line.strip("|").split(" | ", 3))
-            found |= dict.fromkeys(re.findall(r"`([A-Z_]+)`", names), default)
+            found |= dict.fromkeys(re.findall(r"`([A-Z0-9_]+)`", names), default)
     return found
 
 

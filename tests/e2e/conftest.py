@@ -58,6 +58,13 @@ def short_stack(providers: Providers) -> Iterator[Stack]:
         yield started
 
 
+@pytest.fixture(scope="session")
+def open_stack(providers: Providers) -> Iterator[Stack]:
+    """A Loci that may speak to this machine, for what calls every method and every route."""
+    with running(providers.environment() | {"LOCI_ALLOW_PRIVATE_URLS": "1"}) as started:
+        yield started
+
+
 @pytest.fixture(scope="module")
 def own_stack(providers: Providers) -> Iterator[Stack]:
     """A Loci of the module's own, to kill and restart."""

@@ -38,7 +38,7 @@ def roll_dice(num_sides: int = 6) -> str:
 
 def need_engine() -> None:
     """Skips where images cannot be built."""
-    for command in ("docker", "apt-get", "dpkg-deb"):
+    for command in ("docker", "apt-get", "dpkg-deb", "npm"):
         if shutil.which(command) is None:
             pytest.skip(f"{command} is not installed")
     if subprocess.run(["docker", "version"], capture_output=True, check=False).returncode:

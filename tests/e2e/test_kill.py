@@ -8,8 +8,9 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from letta_client import Letta
+from letta_client import ConflictError, Letta
 
+from tests.e2e.device import connected
 from tests.e2e.stack import Stack
 from tests.e2e.test_walk import create, types
 from tests.fakes.openai_server import OpenAIServer
@@ -163,3 +164,55 @@ def test_everything_killed_while_idle(own_stack: Stack) -> None:
     reply = client.agents.messages.create(agent_id, input="What is my name?")
     assert "Grace" in reply.messages[-1].content
     client.agents.delete(agent_id)
+
+
+def test_agent_killed_while_scheduled_messages_come(own_stack: Stack) -> None:
+    client = own_stack.client(max_retries=5)
+    agent_id, wanted = create(client, "loci/demo"), [f"Number {number}" for number in range(10)]
+    for number, content in enumerate(wanted):
+        at = (time.time() + 1.0 + number * 0.15) * 1_000
+        message = {"role": "user", "content": content}
+        client.agents.schedule.create(agent_id, messages=[message], schedule={"scheduled_at": at})
+    for _ in range(3):
+        time.sleep(0.5)
+        own_stack.kill("agent")
+    own_stack.wait_healthy()
+
+    def said() -> list[str]:
+        return sorted(content for kind, content in contents(client, agent_id) if kind == "user_message")
+
+    deadline = time.monotonic() + 60
+    while len(said()) < len(wanted) or any(run.status != "completed" for run in client.runs.list(agent_id=agent_id)):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert said() == sorted(wanted)
+    planned = client.agents.schedule.list(agent_id).scheduled_messages
+    assert all(each.next_scheduled_time is None and each.last_run_id for each in planned)
+    client.agents.delete(agent_id)
+
+
+def test_agent_killed_while_a_device_is_sent_messages(own_stack: Stack) -> None:
+    client = own_stack.client(max_retries=5)
+    with connected(own_stack.url, "survivor") as device:
+        own_stack.kill("agent")
+
+        def sent(content: str) -> bool:
+            message: Any = {"role": "user", "content": content, "client_message_id": content}
+            try:
+                return bool(client.environments.send_message(device.connection_id, messages=[message]).success)
+            except ConflictError:
+                # It is connected again in a moment.
+                return False
+
+        wanted = [f"Number {number}" for number in range(5)]
+        for content in wanted:
+            deadline = time.monotonic() + 20
+            while not sent(content):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        heard = []
+        for _ in wanted:
+            frame = device.hear(20)
+            heard.append(frame["payload"]["messages"][0]["content"])
+            device.say(type="ack", id=frame["id"])
+        assert heard == wanted

@@ -47,13 +47,7 @@ def generation_request(request: ModelRequest) -> chat_service_pb2.GenerationRequ
         raise InvalidArgument(f"The agent's model_settings cannot be used: {wrong}.", reason="LLM_BAD_REQUEST")
     wire = chat_service_pb2.GenerationRequest(
         handle=request.settings.model,
-        messages=[
-            chat_pb2.ChatMessage(
-                role=chat_pb2.CHAT_ROLE_SYSTEM,
-                parts=[chat_pb2.ChatPart(text=chat_pb2.TextPart(text=request.prompt))],
-            ),
-            *map(_message, request.history),
-        ],
+        messages=[*_prompt(request.prompt), *map(_message, request.history)],
         tools=map(_tool, request.tools),
         step_id=to_public("step", request.step_id),
         agent_id=to_public("agent", request.agent_id),
@@ -73,6 +67,12 @@ def generation_request(request: ModelRequest) -> chat_service_pb2.GenerationRequ
     if settings:
         wire.settings_json = orjson.dumps(settings).decode()
     return wire
+
+
+def _prompt(text: str) -> list[chat_pb2.ChatMessage]:
+    """No message for an empty one: some providers refuse that."""
+    part = chat_pb2.ChatPart(text=chat_pb2.TextPart(text=text))
+    return [chat_pb2.ChatMessage(role=chat_pb2.CHAT_ROLE_SYSTEM, parts=[part])] if text else []
 
 
 def _run_id() -> str:

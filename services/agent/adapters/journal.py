@@ -9,6 +9,7 @@ from uuid import UUID
 import asyncpg
 
 from services.agent.adapters import sql
+from services.agent.adapters.chains import refuse_closed, refuse_long
 from services.agent.adapters.conversations import WINDOW_MESSAGES, Successor, promote, release, window
 from services.agent.adapters.line import LINE_SCHEMA_VERSION, input_to_line
 from services.agent.adapters.rows import (
@@ -120,8 +121,9 @@ class PostgresJournal:
 
         Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND), ResourceExhausted (CONVERSATION_LINE_FULL), Aborted
         (CONVERSATION_BUSY, APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID),
-        AlreadyExists (RUN_ID_TAKEN).
+        AlreadyExists (RUN_ID_TAKEN), FailedPrecondition (RUN_CHAIN_INVALID).
         """
+        refuse_long(request.ancestors)
         if request.is_retry and request.request_hash is not None:
             run_id = await self._pool.fetchval(sql.FIND_BY_HASH, request.organization_id, request.request_hash)
             if run_id is not None:
@@ -143,6 +145,14 @@ class PostgresJournal:
             # It was withdrawn meanwhile, or its agent was erased.
             raise Aborted("the request that this one repeats is gone; send it again", reason="RETRY_LOST") from None
         return await self._attach(request.organization_id, run_id)
+
+    async def accept_within(self, connection: Any, request: TurnRequest) -> Accepted:
+        """The same in the caller's transaction, for a background run that repeats no other request.
+
+        Raises Repeated besides.
+        """
+        refuse_long(request.ancestors)
+        return await self._accept(connection, request)
 
     async def _attach(self, organization_id: UUID, run_id: UUID) -> Accepted:
         await self._pool.execute(sql.MOVE_HOME, organization_id, run_id, self.worker_id)
@@ -218,6 +228,8 @@ class PostgresJournal:
         stuck = await connection.fetchval(sql.RUN_STATUS, request.organization_id, active) != "running"
         if on_busy == "reject" and not stuck:
             raise _busy(active)
+        if request.ancestors and not request.background:
+            await refuse_closed(connection, request.organization_id, request.ancestors, active)
         if waiting >= LONGEST_LINE and not stuck:
             raise ResourceExhausted(
                 f"{LONGEST_LINE} requests wait for this conversation already; try again later.",

@@ -53,8 +53,8 @@ class GrpcMemory:
         request = agent_memory_service_pb2.ApplyToolRequest(
             call_key=call.key,
             agent_id=to_public("agent", site.agent_id),
-            run_id=to_public("run", site.run_id),
-            step_id=to_public("step", site.step_id),
+            run_id=to_public("run", site.run_id) if site.run_id else "",
+            step_id=to_public("step", site.step_id) if site.step_id else "",
             tool_name=call.name,
             arguments_json=call.arguments,
             embedding=site.settings.embedding,

@@ -9,11 +9,13 @@ from loci.llm.v1 import chat_service_pb2, chat_service_pb2_grpc
 from services.agent.adapters.chat_wire import generation_request, part_of, reply_of
 from services.agent.admin.ports_admin import ModelCatalogue
 from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply
+from services.common.channel import call_idempotent
 from services.common.context import current, shared
 from services.common.errors import LociError, from_rpc
 
 # A count only corrects an estimate.
 COUNT_SECONDS = 5.0
+RENDER_SECONDS = 20.0
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +54,12 @@ class GrpcModels:
             if failure.reason in ("PEER_UNAVAILABLE", "CANCELLED"):
                 raise PeerLost(failure.message) from error
             raise failure from error
+
+    async def render(self, request: ModelRequest) -> str:
+        """See ports_model_calls.Renderer."""
+        wanted = chat_service_pb2.PreviewGenerationRequest(request=generation_request(request), stream=request.stream)
+        body: str = (await call_idempotent(self._chat.PreviewGeneration, wanted, timeout=RENDER_SECONDS)).body_json
+        return body
 
     async def count(self, request: ModelRequest) -> int | None:
         """See ports.Models.count."""

@@ -24,7 +24,7 @@ _AGENT = f"""
     WHERE c.organization_id = $1 AND c.id = $2 AND c.agent_id = $4 AND c.deleted_at IS NULL
 """
 
-_MESSAGE_COLUMNS = "id, role, content, name, otid, sender_id, run_id, step_id, fact, seq, created_at"
+MESSAGE_COLUMNS = "id, role, content, name, otid, sender_id, run_id, step_id, fact, seq, created_at"
 
 # The newest messages of a conversation from the beginning of its window on, newest first, and last the summary of what
 # was before: each segment is read backwards by its key, so that neither the age of the conversation nor the length of
@@ -46,18 +46,18 @@ _WINDOW = """
     UNION ALL
     (SELECT {columns} FROM agent.messages m WHERE m.organization_id = $1 AND m.id = h.summary_id)
 """
-_WINDOW_COLUMNS = ", ".join(f"m.{name}" for name in _MESSAGE_COLUMNS.split(", "))
+_WINDOW_COLUMNS = ", ".join(f"m.{name}" for name in MESSAGE_COLUMNS.split(", "))
 
-_MESSAGES = """jsonb_to_recordset($%d::jsonb) AS m(
+MESSAGES_GIVEN = """jsonb_to_recordset($%d::jsonb) AS m(
         place int, id uuid, role text, content jsonb, name text, otid text, sender_id text, search text,
         search_more jsonb, step_id uuid, fact int, created_at timestamptz)"""
 
-_INSERT_MESSAGES = """
+INSERT_MESSAGES = """
     INSERT INTO agent.messages (organization_id, log_id, seq, id, agent_id, conversation_id, run_id, step_id, fact, role,
                                 content, name, otid, sender_id, search, search_more, created_at)
 """
 
-_MESSAGE_VALUES = """m.role, m.content, m.name, m.otid, m.sender_id,
+MESSAGE_VALUES = """m.role, m.content, m.name, m.otid, m.sender_id,
            to_tsvector('english', m.search) || to_tsvector('simple', m.search),
            (SELECT array_agg(to_tsvector('english', t) || to_tsvector('simple', t))
             FROM jsonb_array_elements_text(m.search_more) t), m.created_at"""
@@ -91,14 +91,21 @@ WITH old AS (
     INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
     SELECT $1, $3, 1, 'user_spoke', $14, 1, 0, its_agent.body FROM head, its_agent
 ), said AS (
-    {_INSERT_MESSAGES}
-    SELECT $1, head.log_id, head.first_seq + m.place, m.id, $4, $2, $3, NULL, 1, {_MESSAGE_VALUES}
-    FROM head, {_MESSAGES % 12}
+    {INSERT_MESSAGES}
+    SELECT $1, head.log_id, head.first_seq + m.place, m.id, $4, $2, $3, NULL, 1, {MESSAGE_VALUES}
+    FROM head, {MESSAGES_GIVEN % 12}
 )
 SELECT old.active_run_id, old.pending_message_id, its_agent.agent_id, its_agent.body, h.log_id, h.first_seq,
        h.prompt_versions, h.estimated_tokens, h.reported_tokens,
        (SELECT json_agg(w) FROM ({_WINDOW.format(columns=_WINDOW_COLUMNS, most="$17")}) w) AS shown
 FROM old LEFT JOIN its_agent ON true LEFT JOIN head h ON true
+"""
+
+# What a run would begin with. $1 organization, $2 conversation, $3 options, $4 agent
+PEEK = f"""
+SELECT its_agent.body, h.next_seq, h.prompt_versions, h.estimated_tokens, h.reported_tokens
+FROM ({_AGENT % ("$3", "$3")}) its_agent
+JOIN agent.conversation_heads h ON h.organization_id = $1 AND h.conversation_id = $2
 """
 
 # Who has the turn of a conversation, and who waits for what. $1 organization, $2 conversation
@@ -154,9 +161,9 @@ WITH fact AS (
     INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
     VALUES ($1, $2, 1, 'user_spoke', $8, $3, 0, $4::jsonb)
 )
-{_INSERT_MESSAGES}
-SELECT $1, $6, $7 + m.place, m.id, $9, $10, $2, NULL, 1, {_MESSAGE_VALUES}
-FROM {_MESSAGES % 5}
+{INSERT_MESSAGES}
+SELECT $1, $6, $7 + m.place, m.id, $9, $10, $2, NULL, 1, {MESSAGE_VALUES}
+FROM {MESSAGES_GIVEN % 5}
 """
 
 # $1 organization, $2 conversation, $3 most
@@ -195,9 +202,9 @@ WITH run AS (
     SELECT $1, $2, run.before + f.place, f.kind, f.schema_version, $3, f.sequence, f.body
     FROM run, jsonb_to_recordset($6::jsonb) AS f(place int, kind text, schema_version int, sequence bigint, body jsonb)
 ), said AS (
-    {_INSERT_MESSAGES}
-    SELECT $1, head.log_id, head.first_seq + m.place, m.id, $5, $4, $2, m.step_id, run.before + m.fact, {_MESSAGE_VALUES}
-    FROM run, head, {_MESSAGES % 7}
+    {INSERT_MESSAGES}
+    SELECT $1, head.log_id, head.first_seq + m.place, m.id, $5, $4, $2, m.step_id, run.before + m.fact, {MESSAGE_VALUES}
+    FROM run, head, {MESSAGES_GIVEN % 7}
 ), prompt AS (
     INSERT INTO agent.compiled_prompts (organization_id, agent_id, hash, text)
     SELECT $1, $5, $10, $11 FROM run WHERE $11::text IS NOT NULL ON CONFLICT DO NOTHING
@@ -234,10 +241,17 @@ WITH head AS (
     UPDATE agent.runs SET status = 'cancelled', stop_reason = 'cancelled'
     WHERE organization_id = $1 AND id = ANY($4::uuid[]) AND conversation_id = $2 AND stop_reason = 'requires_approval'
 )
-{_INSERT_MESSAGES}
+{INSERT_MESSAGES}
 SELECT $1, head.log_id, head.seq, m.id, c.agent_id, $2, $3, m.step_id,
-       (SELECT facts FROM agent.runs WHERE organization_id = $1 AND id = $3), {_MESSAGE_VALUES}
-FROM head JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $2, {_MESSAGES % 5}
+       (SELECT facts FROM agent.runs WHERE organization_id = $1 AND id = $3), {MESSAGE_VALUES}
+FROM head JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $2, {MESSAGES_GIVEN % 5}
+"""
+
+# What was said elsewhere, without a run. $1 organization, $2 log, $3 seq of the first, $4 agent, $5 conversation,
+# $6 messages
+IMPORT_MESSAGES = f"""
+{INSERT_MESSAGES}
+SELECT $1, $2, $3::bigint + m.place, m.id, $4, $5, NULL, NULL, NULL, {MESSAGE_VALUES} FROM {MESSAGES_GIVEN % 6}
 """
 
 # Calls that waited at an earlier place, which the conversation was made to end at. $1 organization, $2 conversation,

@@ -1,7 +1,10 @@
 """The port Tools over gRPC to the tool runner."""
 
 import asyncio
+import base64
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 import grpc
@@ -16,8 +19,9 @@ from loci.tool.v1 import (
 )
 from services.agent.calls.pictures import pictured
 from services.agent.messages import Call, Return
-from services.agent.ports import CallSite, ToolInfo
+from services.agent.ports import CallSite, Executed, ToolInfo
 from services.common.channel import call_idempotent
+from services.common.context import RUN_ROLE, RUN_TOKEN_PREFIX, Signer, current
 from services.common.errors import NotFound
 from services.common.ids import from_public, to_public
 
@@ -25,6 +29,12 @@ PATIENCE_SECONDS = 30.0
 # An execution has its own time limit; this one only bounds a runner that never answers.
 EXECUTION_SECONDS = 600.0
 CANCEL_SECONDS = 2.0
+# Types of tools whose code may call Loci, and the one built-in tool.
+_CALLERS = frozenset({"custom", "external_langchain", "external_composio"})
+_CALLING_TOOL = "run_code_with_tools"
+# How much longer than the longest execution a tool's token is good for.
+_SPARE_SECONDS = 300.0
+_LONGEST_TOKEN_SECONDS = 3_900.0
 
 
 class GrpcTools:
@@ -34,10 +44,11 @@ class GrpcTools:
     are asked for at each turn, so that a user's change holds at once on every replica.
     """
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, signer: Signer) -> None:
         self._catalogue = tool_service_pb2_grpc.ToolServiceStub(channel)
         self._execution = execution_service_pb2_grpc.ExecutionServiceStub(channel)
         self._shipped: dict[UUID, ToolInfo] = {}
+        self._signer = signer
 
     async def describe(self, tool_ids: Sequence[UUID]) -> tuple[ToolInfo, ...]:
         """See ports.Tools.describe."""
@@ -54,27 +65,20 @@ class GrpcTools:
                     self._shipped[tool.id] = tool
         return tuple(found[tool_id] for tool_id in tool_ids if tool_id in found)
 
-    async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> Return:
+    async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> Executed:
         """See ports.Tools.execute. The same key attaches to the same execution, so a lost call is made again."""
         request = execution_service_pb2.ExecuteToolRequest(
             call_key=call.key,
             tool_id=to_public("tool", tool.id),
             arguments_json=call.arguments,
             agent_id=to_public("agent", site.agent_id),
+            run_id=to_public("run", site.run_id) if site.run_id else "",
+            step_id=to_public("step", site.step_id) if site.step_id else "",
+            agent_state_json=agent_state,
+            client_token=self._client_token(tool, site),
         )
         response = await call_idempotent(self._execution.ExecuteTool, request, timeout=EXECUTION_SECONDS)
-        receipt = response.receipt
-        succeeded = receipt.outcome == execution_service_pb2.OUTCOME_SUCCESS
-        text, images = (pictured(receipt.result_json) if succeeded else None) or (receipt.tool_return, ())
-        return Return(
-            call.id,
-            call.name,
-            text,
-            not succeeded,
-            tuple(receipt.stdout.splitlines()),
-            tuple(receipt.stderr.splitlines()),
-            images,
-        )
+        return _executed(call, response.receipt)
 
     async def cancel(self, call_key: str) -> None:
         """See ports.Tools.cancel."""
@@ -84,6 +88,17 @@ class GrpcTools:
         except NotFound:
             # A memory tool, or a call that was never begun.
             return
+
+    def _client_token(self, tool: ToolInfo, site: CallSite) -> str:
+        """What the tool may call Loci with: for this tenant and within this run, whose chain a nested run continues."""
+        if tool.tool_type not in _CALLERS and tool.name != _CALLING_TOOL:
+            return ""
+        context = replace(current(), role=RUN_ROLE, audience=("gateway",), deadline=site.deadline)
+        longest = min(EXECUTION_SECONDS + _SPARE_SECONDS, _LONGEST_TOKEN_SECONDS)
+        if site.deadline is not None:
+            longest = min(longest, max(1.0, site.deadline - time.time()))
+        token = self._signer.signed(context, lifetime=longest).token
+        return RUN_TOKEN_PREFIX + base64.urlsafe_b64encode(token).rstrip(b"=").decode()
 
 
 def _info(tool: tool_pb2.Tool) -> ToolInfo:
@@ -96,4 +111,22 @@ def _info(tool: tool_pb2.Tool) -> ToolInfo:
         parameters=schema.get("parameters") or {"type": "object", "properties": {}},
         parallel=tool.enable_parallel_execution,
         return_char_limit=tool.return_char_limit,
+        takes_agent_state=tool.takes_agent_state,
+    )
+
+
+def _executed(call: Call, receipt: execution_service_pb2.Receipt) -> Executed:
+    succeeded = receipt.outcome == execution_service_pb2.OUTCOME_SUCCESS
+    pictures = pictured(receipt.result_json) if succeeded else None
+    text, images = pictures or (receipt.tool_return, ())
+    if pictures and receipt.files:
+        # The last line names them.
+        text = f"{text}\n{receipt.tool_return.splitlines()[-1]}".lstrip("\n")
+    stdout, stderr = tuple(receipt.stdout.splitlines()), tuple(receipt.stderr.splitlines())
+    return Executed(
+        Return(call.id, call.name, text, not succeeded, stdout, stderr, images),
+        edits=tuple((edit.label, edit.value) for edit in receipt.block_edits),
+        is_cut=pictures is None,
+        result=receipt.result_json,
+        settings=receipt.sandbox_config_fingerprint,
     )

@@ -4,7 +4,7 @@ Parts are created first and the agent's row last: it is the commit point. A rese
 the parts and gone with the commit, has the parts swept when no agent follows.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -31,6 +31,7 @@ from services.agent.admin.ports_admin import (
     ModelCatalogue,
     ToolCatalogue,
 )
+from services.agent.admin.ports_identities import IdentityStore
 from services.agent.refusals import Refused
 from services.common.context import CallContext
 from services.common.errors import (
@@ -40,7 +41,7 @@ from services.common.errors import (
     InvalidArgument,
     NotFound,
 )
-from services.common.paging import PageOf
+from services.common.paging import PageOf, TagPage
 
 # Changes of one agent that meet are made one after the other, at most this many times over.
 _ATTEMPTS = 10
@@ -58,9 +59,12 @@ class Administration:
         tools: ToolCatalogue,
         models: ModelCatalogue,
         defaults: Defaults,
+        identities: IdentityStore,
     ) -> None:
         self._store = store
+        self._identities = identities
         self._memories = memories
+        self._tools = tools
         self._catalogues = Catalogues(tools, models)
         self._defaults = defaults
 
@@ -73,6 +77,10 @@ class Administration:
             return await self.existing(caller.organization_id, new.agent_id)
         try:
             settings, tools = await self._resolve(caller.organization_id, draft, new)
+            if new.identity_ids:
+                await self._identities.check(caller.organization_id, new.identity_ids)
+            if new.secrets:
+                await self._tools.set_secrets(new.agent_id, new.secrets)
             blocks = await self._create_blocks(new)
             for folder_id in new.folder_ids:
                 await self._memories.attach_folder(new.agent_id, folder_id, settings.file_limits)
@@ -80,23 +88,40 @@ class Administration:
             if new.folder_ids:
                 # The blocks and some of the folders may be attached.
                 await self._memories.purge(new.agent_id, erase_blocks=True)
+            if new.secrets:
+                await self._tools.purge_secrets(new.agent_id)
             await self._store.release(caller.organization_id, new.agent_id)
             raise
-        agent = await self._store.insert(caller.organization_id, new.agent_id, caller.user_id, settings, new.messages)
+        agent = await self._store.insert(
+            caller.organization_id, new.agent_id, caller.user_id, settings, new.messages, new.identity_ids
+        )
         if agent is None:
             return await self.existing(caller.organization_id, new.agent_id)
-        if new.folder_ids:
-            return await self._describe_one(agent)
+        if new.folder_ids or new.identity_ids:
+            return await self.get(caller.organization_id, new.agent_id)
         return Described(agent, blocks, [tool.tool for tool in tools])
 
     async def get(self, organization_id: UUID, agent_id: UUID) -> Described:
         """Raises NotFound (AGENT_NOT_FOUND)."""
         return await self._describe_one(await self._store.get(organization_id, agent_id))
 
-    async def update(self, caller: CallContext, agent_id: UUID, draft: AgentDraft, names: Sequence[str]) -> Described:
-        """Changes the settings that are named. Raises Refused, LociError."""
+    async def update(
+        self,
+        caller: CallContext,
+        agent_id: UUID,
+        draft: AgentDraft,
+        names: Sequence[str],
+        secrets: Mapping[str, str] | None = None,
+        identity_ids: Sequence[UUID] | None = None,
+    ) -> Described:
+        """Changes the settings that are named, and makes `secrets` and `identity_ids` all there are.
+
+        Raises Refused, LociError.
+        """
         mask, draft = agents.check_mask(names), check(draft)
         organization_id = caller.organization_id
+        if identity_ids is not None:
+            await self._identities.check(organization_id, identity_ids)
         tools = await self._catalogues.tools(draft.tool_ids, ()) if "tool_ids" in mask else ()
         if "embedding" in mask:
             await self._catalogues.check_embedding(organization_id, draft.embedding)
@@ -109,7 +134,20 @@ class Administration:
             after = agents.change(before, draft, mask, window=window, defaults=self._defaults)
             return after if "tool_rules" in mask else with_their_approvals(after, before, tools)
 
-        return await self.change(caller, agent_id, changed)
+        if secrets is not None:
+            await self._store.get(organization_id, agent_id)
+            await self._tools.set_secrets(agent_id, secrets)
+        try:
+            described = await self.change(caller, agent_id, changed)
+        except NotFound:
+            if secrets is not None:
+                # Deleted meanwhile, and its secrets erased perhaps before these came.
+                await self._tools.purge_secrets(agent_id)
+            raise
+        if identity_ids is None:
+            return described
+        await self._identities.set_of_agent(organization_id, agent_id, identity_ids)
+        return await self.get(organization_id, agent_id)
 
     async def attach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> Described:
         """Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND)."""
@@ -159,6 +197,14 @@ class Administration:
         page = await self._store.list(organization_id, wanted)
         described = await self._describe(page.items) if relations else map(Described, page.items)
         return PageOf(tuple(described), page.next_token)
+
+    async def count(self, organization_id: UUID, wanted: AgentList) -> int:
+        """How many the list would have on all its pages."""
+        return await self._store.count(organization_id, wanted)
+
+    async def tags(self, organization_id: UUID, wanted: TagPage) -> Sequence[str]:
+        """Tags of the tenant's agents."""
+        return await self._store.tags(organization_id, wanted)
 
     async def _describe(self, found: Sequence[Agent]) -> Sequence[Described]:
         tool_ids = agents.unique(tool_id for agent in found for tool_id in agent.settings.tool_ids)

@@ -13,8 +13,11 @@ from uuid import UUID
 
 from services.agent.admin.base_tools import LETTA_V1_AGENT
 from services.agent.admin.drafts import AgentDraft, check_tools, invalid
+from services.agent.admin.groups import Group
+from services.agent.admin.identities import Identity
 from services.agent.admin.instructions import INSTRUCTIONS
 from services.agent.admin.names import random_name
+from services.agent.facts import Settings
 from services.agent.messages import Message
 from services.agent.policy import POLICIES
 from services.agent.refusals import Refused
@@ -62,6 +65,11 @@ class AgentSettings:
     timezone: str = "UTC"
     hidden: bool = False
     project_id: str | None = None
+    enable_sleeptime: bool = False
+    template_id: str | None = None
+    base_template_id: str | None = None
+    deployment_id: str | None = None
+    entity_id: str | None = None
 
     @property
     def file_limits(self) -> tuple[int, int]:
@@ -88,7 +96,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """An agent as stored. `window`: the messages in its default conversation's window, oldest first."""
+    """An agent as stored. `window`: the messages in its default conversation's window, oldest first.
+
+    identities: whom it serves, in the order of attachment, without their agents and blocks.
+    """
 
     id: UUID
     version: int
@@ -100,6 +111,8 @@ class Agent:
     window: tuple[UUID, ...] = ()
     last_run: LastRun | None = None
     waiting: Waiting | None = None
+    identities: tuple[Identity, ...] = ()
+    managed_group: Group | None = None
 
 
 SETTABLE = tuple(each.name for each in fields(AgentSettings))
@@ -146,6 +159,24 @@ def with_tools(settings: AgentSettings, tool_ids: Iterable[UUID]) -> AgentSettin
     return replace(settings, tool_ids=tool_ids)
 
 
+def settings_of(agent: Agent) -> Settings:
+    """What is done for an agent outside of a run goes by; a run keeps those it began with."""
+    settings = agent.settings
+    return Settings(
+        agent_version=agent.version,
+        model=settings.model,
+        embedding=settings.embedding,
+        system=settings.system,
+        context_window_limit=settings.context_window_limit,
+        agent_type=settings.agent_type,
+        tool_ids=settings.tool_ids,
+        tool_rules=settings.tool_rules,
+        timezone=settings.timezone,
+        max_files_open=settings.max_files_open,
+        per_file_view_window_char_limit=settings.per_file_view_window_char_limit,
+    )
+
+
 def check_mask(names: Iterable[str]) -> frozenset[str]:
     """Names of settings that an update changes. Raises Refused (UPDATE_MASK_INVALID)."""
     mask = frozenset(names)
@@ -183,6 +214,11 @@ def _values(draft: AgentDraft, agent_type: str, defaults: Defaults) -> dict[str,
         "timezone": draft.timezone or "UTC",
         "hidden": bool(draft.hidden) or HIDING_TAG in draft.tags,
         "project_id": draft.project_id,
+        "enable_sleeptime": bool(draft.enable_sleeptime),
+        "template_id": draft.template_id,
+        "base_template_id": draft.base_template_id,
+        "deployment_id": draft.deployment_id,
+        "entity_id": draft.entity_id,
     }
 
 

@@ -1,7 +1,7 @@
 """An agent as it is asked for, and as it is told of: with its parts from other services."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +15,7 @@ class NewAgent:
     """A request for an agent. `blocks` are drafts as the memory service takes them, with ids.
 
     include_base_tool_rules: None for what is usual for the agent type. messages: what it begins with, without a run.
+    secrets: for its tools, by name.
     """
 
     agent_id: UUID
@@ -22,10 +23,12 @@ class NewAgent:
     blocks: Sequence[Any] = ()
     block_ids: tuple[UUID, ...] = ()
     folder_ids: tuple[UUID, ...] = ()
+    identity_ids: tuple[UUID, ...] = ()
     tool_names: tuple[str, ...] = ()
     include_base_tools: bool = True
     include_base_tool_rules: bool | None = None
     messages: tuple[Message, ...] = ()
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

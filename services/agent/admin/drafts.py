@@ -54,6 +54,11 @@ class AgentDraft:
     timezone: str | None = None
     hidden: bool | None = None
     project_id: str | None = None
+    enable_sleeptime: bool | None = None
+    template_id: str | None = None
+    base_template_id: str | None = None
+    deployment_id: str | None = None
+    entity_id: str | None = None
 
 
 def check(draft: AgentDraft) -> AgentDraft:

@@ -20,7 +20,7 @@ LONGEST_PAUSE = 300.0
 # An agent whose run still has to stop is looked at again so soon.
 _WHILE_RUNNING = 1.0
 _MOST = 16
-AUDIENCE = ("memory", "tool_runner")
+AUDIENCE = ("memory", "llm_gateway", "tool_runner")
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +86,7 @@ def handlers(memories: AgentMemories, tools: ToolCatalogue, eraser: Eraser) -> M
         # A create that was repeated after its agent was there reserves it once more.
         if not await eraser.exists(order.organization_id, order.subject_id):
             await memories.purge(order.subject_id, erase_blocks=True)
+            await tools.purge_secrets(order.subject_id)
         return True
 
     # A run that still goes on may yet write there.
@@ -101,10 +102,16 @@ def handlers(memories: AgentMemories, tools: ToolCatalogue, eraser: Eraser) -> M
         await tools.purge_receipts(order.subject_id)
         return True
 
+    # At once: runs that still go on have no right to them.
+    async def purge_secrets(order: Order) -> bool:
+        await tools.purge_secrets(order.subject_id)
+        return True
+
     async def erase(order: Order) -> bool:
         return await eraser.erase(order.organization_id, order.subject_id)
 
-    return {each.__name__: each for each in (purge_orphan, purge_memory, purge_receipts, erase)}
+    kinds = (purge_orphan, purge_memory, purge_receipts, purge_secrets, erase)
+    return {each.__name__: each for each in kinds}
 
 
 def pause(attempts: int) -> float:

@@ -7,14 +7,17 @@ other services are handed through as they came (`Any`): this service adds nothin
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from services.agent.admin.agents import Agent, AgentSettings
 from services.agent.messages import Message
-from services.common.paging import Page, PageOf
+from services.common.paging import Page, PageOf, TagPage
 
 # Agents ----------------------------------------------------------------------------------------------------------
+
+
+AgentOrder = Literal["created_at", "updated_at", "last_run_completion"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +25,20 @@ class AgentList:
     """Which agents to list; see loci.agent.v1.ListAgentsRequest."""
 
     page: Page
-    by_update: bool = False
+    order_by: AgentOrder = "created_at"
     name: str | None = None
     query_text: str | None = None
     tags: tuple[str, ...] = ()
     match_all_tags: bool = False
     show_hidden: bool = False
+    identity_id: UUID | None = None
+    identifier_keys: tuple[str, ...] = ()
+    template_id: str | None = None
+    base_template_id: str | None = None
+    deployment_id: str | None = None
+    project_id: str | None = None
+    created_by_id: UUID | None = None
+    last_stop_reason: str | None = None
 
 
 class AgentStore(Protocol):
@@ -48,10 +59,11 @@ class AgentStore(Protocol):
         user_id: UUID,
         settings: AgentSettings,
         messages: Sequence[Message] = (),
+        identity_ids: Sequence[UUID] = (),
     ) -> Agent | None:
         """Stores a reserved agent with its default conversation, which begins with `messages`.
 
-        None when the reservation is gone.
+        It serves those of `identity_ids` that are there. None when the reservation is gone.
         """
         ...
 
@@ -61,6 +73,14 @@ class AgentStore(Protocol):
 
     async def list(self, organization_id: UUID, wanted: AgentList) -> PageOf[Agent]:
         """One page. Raises NotFound (AGENT_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+        ...
+
+    async def count(self, organization_id: UUID, wanted: AgentList) -> int:
+        """How many the list would have on all its pages."""
+        ...
+
+    async def tags(self, organization_id: UUID, wanted: TagPage) -> Sequence[str]:
+        """Tags of the tenant's agents, each once, in the order of the page."""
         ...
 
     async def update(
@@ -121,7 +141,7 @@ class CatalogueTool:
 
 
 class ToolCatalogue(Protocol):
-    """Tools and receipts, in the tool runner."""
+    """Tools, receipts and secrets, in the tool runner."""
 
     async def find(self, tool_ids: Sequence[UUID] = (), names: Sequence[str] = ()) -> tuple[CatalogueTool, ...]:
         """Those that exist, each once; no call when nothing is asked for."""
@@ -129,6 +149,14 @@ class ToolCatalogue(Protocol):
 
     async def purge_receipts(self, agent_id: UUID) -> None:
         """Erases the receipts of an agent. May be repeated."""
+        ...
+
+    async def set_secrets(self, agent_id: UUID, secrets: Mapping[str, str]) -> None:
+        """Makes these all of an agent's. May be repeated. Raises InvalidArgument (ENVIRONMENT_INVALID)."""
+        ...
+
+    async def purge_secrets(self, agent_id: UUID) -> None:
+        """Erases the secrets of an agent. May be repeated."""
         ...
 
 

@@ -81,6 +81,7 @@ class StepView:
     feedback: str | None = None
     tags: tuple[str, ...] = ()
     project_id: str | None = None
+    tid: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,10 @@ class Steps(Protocol):
 
     async def set_feedback(self, organization_id: UUID, step_id: UUID, feedback: Feedback) -> StepView:
         """The step with it. Raises also Refused (FEEDBACK_INVALID)."""
+        ...
+
+    async def set_transaction(self, organization_id: UUID, step_id: UUID, transaction: str) -> StepView:
+        """The step with the caller's own transaction."""
         ...
 
     async def trace(self, organization_id: UUID, step_id: UUID) -> StepTrace:

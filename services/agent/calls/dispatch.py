@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Protocol
 
+from services.agent.calls.block_edits import with_edits
 from services.agent.messages import Call, Return
-from services.agent.ports import CallSite, Memory, Recall, ToolInfo, Tools
+from services.agent.ports import AgentStates, CallSite, Executed, Memory, Recall, ToolInfo, Tools
 from services.agent.window.sizes import storable_return
 from services.common.errors import Cancelled, DeadlineExceeded, LociError, Unavailable
 
@@ -34,6 +35,9 @@ class Runners(Protocol):
 
     @property
     def recall(self) -> Recall: ...
+
+    @property
+    def states(self) -> AgentStates: ...
 
 
 async def run_calls(
@@ -74,17 +78,23 @@ async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runne
     if tool is None:
         # It was there when the call was made.
         return _refusal(call, f"Tool not found: {call.name}.")
+    return (await execute(call, site, tool, runners)).returned
+
+
+async def execute(call: Call, site: CallSite, tool: ToolInfo, runners: Runners) -> Executed:
+    """What came of a call, by whoever runs tools of its type; what goes wrong is said in the return, never raised."""
     try:
-        returned = await _runner(tool, runners)(call, site)
+        executed = await _executed(call, site, tool, runners)
     except (Unavailable, DeadlineExceeded, Cancelled) as error:
-        return unanswered(call, error)
+        return Executed(unanswered(call, error))
     except LociError as error:
-        return _refusal(call, f"{call.name} could not be run: {error.message}")
+        return Executed(_refusal(call, f"{call.name} could not be run: {error.message}"))
     # The supervisor of calls: whatever the model made go wrong, its run must not be taken up and fail again.
     except Exception:  # noqa: BLE001
         _log.exception("call %s failed", call.key)
-        return _refusal(call, f"{call.name} failed. {_UNKNOWN}")
-    return replace(returned, text=storable_return(_cut(returned.text, tool.return_char_limit)))
+        return Executed(_refusal(call, f"{call.name} failed. {_UNKNOWN}"))
+    returned = executed.returned
+    return replace(executed, returned=replace(returned, text=storable_return(returned.text)))
 
 
 def unanswered(call: Call, error: LociError) -> Return:
@@ -92,12 +102,22 @@ def unanswered(call: Call, error: LociError) -> Return:
     return _refusal(call, f"{call.name} did not answer: {error.message.rstrip('.')}. {_UNKNOWN}")
 
 
-def _runner(tool: ToolInfo, runners: Runners) -> Callable[[Call, CallSite], Awaitable[Return]]:
+async def _executed(call: Call, site: CallSite, tool: ToolInfo, runners: Runners) -> Executed:
     if tool.tool_type in MEMORY_TYPES:
-        if tool.name in RECALL_TOOLS:
-            return runners.recall.search
-        return _speak if tool.name in SPEAKING_TOOLS else runners.memory.apply
-    return lambda call, site: runners.tools.execute(tool, call, site)
+        return _cut(Executed(await _at_home(call, site, runners)), tool)
+    if not tool.takes_agent_state:
+        return _cut(await runners.tools.execute(tool, call, site), tool)
+    state = await runners.states.of(site)
+    executed = _cut(await runners.tools.execute(tool, call, site, agent_state=state), tool)
+    return await with_edits(executed, call, site, runners.memory)
+
+
+async def _at_home(call: Call, site: CallSite, runners: Runners) -> Return:
+    if call.name in RECALL_TOOLS:
+        return await runners.recall.search(call, site)
+    if call.name in SPEAKING_TOOLS:
+        return await _speak(call, site)
+    return await runners.memory.apply(call, site)
 
 
 async def _speak(call: Call, site: CallSite) -> Return:
@@ -109,7 +129,9 @@ def _refusal(call: Call, sentence: str) -> Return:
     return Return(call.id, call.name, sentence, is_error=True)
 
 
-def _cut(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]}... [cut: {len(text) - limit} of {len(text)} characters are not shown]"
+def _cut(executed: Executed, tool: ToolInfo) -> Executed:
+    text, limit = executed.returned.text, tool.return_char_limit
+    if executed.is_cut or len(text) <= limit:
+        return executed
+    shown = f"{text[:limit]}... [cut: {len(text) - limit} of {len(text)} characters are not shown]"
+    return replace(executed, returned=replace(executed.returned, text=shown))

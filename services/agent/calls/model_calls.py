@@ -142,8 +142,7 @@ class ModelCalls:
         if (hopeless := _hopeless(ready, surely)) is not None:
             yield ModelFailed(action.step, first, hopeless)
             return
-        clamped = with_clamped_returns(turn.history, turn.settings.context_window_limit)
-        history = as_written(sendable(clamped))
+        history = written(turn)
         # Old returns are cut without a summary; what would be left out is worth one.
         if not turn.compactions and not fits(with_short_returns(history), window=ready.window, fixed=ready.fixed):
             yield ContextOverflowed(action.step, first)
@@ -151,6 +150,11 @@ class ModelCalls:
         async with aclosing(self._attempts(turn, action, ready, history)) as happenings:
             async for happened in happenings:
                 yield happened
+
+    async def first(self, turn: Turn, step: UUID) -> ModelRequest:
+        """What a call would send first. Raises LociError."""
+        ready = await self.ready(turn, step)
+        return next(await self._requests(turn, ready, written(turn)))
 
     async def ready(self, turn: Turn, step: UUID) -> Ready:
         """The prompt and the tools of a call. Raises LociError."""
@@ -292,6 +296,11 @@ class ModelCalls:
         if self._measured.first_token_at is None:
             self._measured.first_token_at = datetime.now(UTC)
         self._measured.metrics.setdefault("ttft_ns", time.monotonic_ns() - began)
+
+
+def written(turn: Turn) -> Sequence[Message]:
+    """The history of a turn in the form in which it can be sent."""
+    return as_written(sendable(with_clamped_returns(turn.history, turn.settings.context_window_limit)))
 
 
 def discard(future: "asyncio.Future[Any]") -> None:

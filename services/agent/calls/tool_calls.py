@@ -34,6 +34,7 @@ class ToolCalls:
         self._runners = runners
         self._around = around
         self._measured = measured
+        self._deadline = time.time() + owned.seconds_left
         # Of the calls that run: what becomes of each, and the returns that are there, by place.
         self._plan = Plan(())
         self._returned: dict[int, Return] = {}
@@ -97,6 +98,7 @@ class ToolCalls:
             step or step_id(turn.run_id, 0),
             turn.settings,
             self._seen(turn) if any(call.name in dispatch.RECALL_TOOLS for call in action.calls) else (),
+            self._deadline,
         )
 
     def _seen(self, turn: Turn) -> tuple[UUID, ...]:

@@ -19,8 +19,8 @@ _ROLES = (
 )
 
 
-def first_messages(sent: Sequence[message_pb2.InputMessage]) -> tuple[Message, ...]:
-    """The messages as they will be stored; none are as good as any.
+def first_messages(sent: Sequence[message_pb2.InputMessage], *, field: str = "initial_messages") -> tuple[Message, ...]:
+    """The messages as they will be stored; none are as good as any. `field`: what errors call them.
 
     Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID).
     """
@@ -28,17 +28,17 @@ def first_messages(sent: Sequence[message_pb2.InputMessage]) -> tuple[Message, .
         return ()
     for number, message in enumerate(sent):
         if message.role not in _ROLES or message.answers:
-            sentence = f"initial_messages[{number}] must be of the role user, system or assistant, without answers"
+            sentence = f"{field}[{number}] must be of the role user, system or assistant, without answers"
             raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
     stored = messages_from_proto(sent, uuid7(), datetime.now(UTC))
-    return tuple(_first(message, number, sent[number].role) for number, message in enumerate(stored))
+    return tuple(_first(message, f"{field}[{number}]", sent[number].role) for number, message in enumerate(stored))
 
 
-def _first(message: Message, number: int, role: message_pb2.MessageRole.ValueType) -> Message:
+def _first(message: Message, name: str, role: message_pb2.MessageRole.ValueType) -> Message:
     """Without a run: no request brought it."""
     if role != _ASSISTANT:
         return replace(message, run_id=None)
     if not all(isinstance(part, Text) for part in message.parts):
-        sentence = f"initial_messages[{number}] is of the role assistant and must be text"
+        sentence = f"{name} is of the role assistant and must be text"
         raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
     return replace(message, run_id=None, role="assistant")

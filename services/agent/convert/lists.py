@@ -1,11 +1,14 @@
 """What a list asks for <- protobuf."""
 
 from typing import Any
-from uuid import UUID
 
+from loci.agent.v1 import agent_service_pb2
 from services.agent.admin.lists import checked_size
-from services.common.ids import from_public
-from services.common.paging import Page
+from services.agent.convert.fields import optional_id
+from services.agent.storable import storable
+from services.common.paging import Page, TagPage
+
+_TAGS_PER_PAGE = 50
 
 
 def page(request: Any, prefix: str, default: int) -> Page:
@@ -16,11 +19,18 @@ def page(request: Any, prefix: str, default: int) -> Page:
     return Page(
         size=checked_size(request.page_size, default),
         token=request.page_token,
-        after=_cursor(request, "after", prefix),
-        before=_cursor(request, "before", prefix),
+        after=optional_id(request, "after", prefix),
+        before=optional_id(request, "before", prefix),
         ascending=not request.descending if hasattr(request, "descending") else request.ascending,
     )
 
 
-def _cursor(request: Any, name: str, prefix: str) -> UUID | None:
-    return from_public(prefix, getattr(request, name)) if request.HasField(name) else None
+def tag_page(request: agent_service_pb2.ListAgentTagsRequest) -> TagPage:
+    """The page of tags that a request asks for. Raises Refused (PAGE_SIZE_INVALID)."""
+    return TagPage(
+        checked_size(request.page_size, _TAGS_PER_PAGE),
+        after=storable(request.after) if request.HasField("after") else None,
+        before=storable(request.before) if request.HasField("before") else None,
+        ascending=not request.descending,
+        query_text=storable(request.query_text),
+    )

@@ -111,7 +111,7 @@ def _put(shown: message_pb2.Message, role: str, parts: Sequence[Part]) -> None:
         case Text() if role == "summary":
             _put_summary(shown.summary_message, first.text)
         case Text() | Image() if role == "user":
-            shown.user_message.content.extend(map(_content, parts))
+            shown.user_message.content.extend(map(content_to_proto, parts))
         case Text() | Image() if role == "system":
             shown.system_message.content = _joined(parts)
         case Text() | Image():
@@ -143,7 +143,8 @@ def _joined(parts: Iterable[Part]) -> str:
     return "".join(part.text for part in parts if isinstance(part, Text | Reasoning))
 
 
-def _content(part: Part) -> message_pb2.ContentPart:
+def content_to_proto(part: Part) -> message_pb2.ContentPart:
+    """Text or a picture."""
     if not isinstance(part, Image):
         return message_pb2.ContentPart(text=_joined((part,)))
     if part.url:
@@ -160,13 +161,17 @@ def _answer(part: Part) -> message_pb2.Answer:
     if isinstance(part, Return):
         return message_pb2.Answer(tool_return=_return(part))
     assert isinstance(part, Decision)
-    decision = message_pb2.Decision(
+    return message_pb2.Answer(decision=decision_to_proto(part))
+
+
+def decision_to_proto(part: Decision) -> message_pb2.Decision:
+    """An answer to a call that waited for approval."""
+    return message_pb2.Decision(
         tool_call_id=part.call_id,
         approve=part.approve,
         reason=part.reason or None,
         request_id=f"message-{part.request_id}" if part.request_id else "",
     )
-    return message_pb2.Answer(decision=decision)
 
 
 def _put_summary(shown: message_pb2.SummaryMessage, text: str) -> None:
@@ -177,7 +182,7 @@ def _put_summary(shown: message_pb2.SummaryMessage, text: str) -> None:
 
 
 def _return(returned: Return) -> message_pb2.ToolReturn:
-    pictures = [_content(image) for image in returned.images]
+    pictures = [content_to_proto(image) for image in returned.images]
     return message_pb2.ToolReturn(
         tool_call_id=returned.call_id,
         status="error" if returned.is_error else "success",

@@ -12,10 +12,12 @@ from services.agent.admin.spans import asked_at, nanoseconds, step_ns
 from services.agent.convert.agents import stop_reason
 from services.agent.convert.lists import page
 from services.agent.convert.messages import timestamp
+from services.agent.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 
 _STEPS_PER_PAGE = 50
+LONGEST_TRANSACTION = 200
 _FEEDBACK = {run_pb2.STEP_FEEDBACK_POSITIVE: "positive", run_pb2.STEP_FEEDBACK_NEGATIVE: "negative"}
 _FEEDBACK_NUMBERS = {word: number for number, word in _FEEDBACK.items()}
 
@@ -39,6 +41,15 @@ def step_list(request: step_service_pb2.ListStepsRequest) -> StepList:
 def feedback_of(request: step_service_pb2.SetStepFeedbackRequest) -> Feedback:
     """What a person says of a step."""
     return Feedback(request.HasField("feedback"), _FEEDBACK.get(request.feedback), tuple(request.add_tags))
+
+
+def transaction_of(request: step_service_pb2.SetStepTransactionRequest) -> str:
+    """Raises InvalidArgument (STEP_TRANSACTION_INVALID)."""
+    text = storable(request.transaction_id)
+    if not 1 <= len(text) <= LONGEST_TRANSACTION:
+        sentence = f"a transaction id has 1 to {LONGEST_TRANSACTION} characters, not {len(text)}"
+        raise InvalidArgument(sentence, reason="STEP_TRANSACTION_INVALID")
+    return text
 
 
 def step_to_proto(step: StepView) -> run_pb2.Step:
@@ -67,6 +78,7 @@ def step_to_proto(step: StepView) -> run_pb2.Step:
         feedback=_FEEDBACK_NUMBERS.get(step.feedback or "", run_pb2.STEP_FEEDBACK_UNSPECIFIED),
         tags=step.tags,
         project_id=step.project_id or "",
+        tid=step.tid,
     )
 
 

@@ -1,6 +1,7 @@
 """Events of a turn -> protobuf, and requests for a turn <- protobuf."""
 
 import hashlib
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, assert_never
@@ -16,7 +17,7 @@ from services.agent.convert.options import compaction_from_proto, options_from_p
 from services.agent.events import Abandoned, Compacting, Delta, Ended, Event, RunView, Shown
 from services.agent.facts import Failure, Options, Usage
 from services.common.context import CallContext
-from services.common.errors import InvalidArgument
+from services.common.errors import DeadlineExceeded, InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
 
 _ON_BUSY: dict[int, OnBusy] = {
@@ -45,7 +46,7 @@ def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *,
         run_id=run_id,
         messages=messages_from_proto(wire.messages, run_id, datetime.now(UTC)),
         options=options_from_proto(wire),
-        seconds=min(seconds, longest_seconds),
+        seconds=_within_chain(min(seconds, longest_seconds), context),
         keys=_keys(wire.messages, wire.retry.idempotency_key, conversation_id, background=wire.background),
         request_hash=wire.retry.request_hash or None,
         is_retry=wire.retry.is_retry,
@@ -69,12 +70,20 @@ def compaction_request(
         run_id=from_public("run", wire.run_id) if wire.run_id else uuid7(),
         messages=(),
         options=Options(compact=compaction_from_proto(wire.compaction_settings_json)),
-        seconds=longest_seconds,
+        seconds=_within_chain(longest_seconds, context),
         keys=_keys((), wire.retry.idempotency_key, conversation_id),
         request_hash=wire.retry.request_hash or None,
         is_retry=wire.retry.is_retry,
         ancestors=ancestors_of(context),
     )
+
+
+def _within_chain(seconds: float, context: CallContext) -> float:
+    """At most what is left for the runs that wait. Raises DeadlineExceeded."""
+    left = seconds if context.deadline is None else context.deadline - time.time()
+    if left <= 0:
+        raise DeadlineExceeded("the time of the run that waits for this one is over")
+    return min(seconds, left)
 
 
 def ancestors_of(context: CallContext) -> tuple[UUID, ...]:

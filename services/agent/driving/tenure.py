@@ -7,7 +7,7 @@ The beat is a task that does nothing else, so that no amount of work delays it; 
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -56,6 +56,8 @@ class Tenure:
         self._act = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._answering = False
+        # Told of each device for which there is something at another replica.
+        self.pushed: Callable[[UUID], None] = lambda device_id: None
         worker.succeed = self._succeed
         notifier.heard = self._hear
 
@@ -138,10 +140,13 @@ class Tenure:
             self._answering = False
 
     def _hear(self, notice: Notice, subject_id: UUID) -> None:
-        if notice == "queued":
-            self._claim_queued(subject_id)
-        else:
-            self._worker.hear(notice, subject_id)
+        match notice:
+            case "queued":
+                self._claim_queued(subject_id)
+            case "pushed":
+                self.pushed(subject_id)
+            case _:
+                self._worker.hear(notice, subject_id)
 
     def _claim_queued(self, organization_id: UUID) -> None:
         if self._worker.load < self._capacity:

@@ -12,17 +12,16 @@ from services.agent import loop
 from services.agent.adapters.faults import passes
 from services.agent.adapters.journal import Accepted, PostgresJournal, TurnRequest
 from services.agent.calls.model_calls import Surroundings, discard
+from services.agent.calls.surroundings import surroundings
 from services.agent.effects import Ports, RunEffects
 from services.agent.events import Ended
 from services.agent.facts import Failure
 from services.agent.ports import Fenced, MemoryView, Owned
-from services.agent.prompt import asked
 from services.agent.streams.broadcast import Subscription
 from services.agent.streams.ports_streams import Notice
 from services.agent.streams.stage import Stage
 from services.agent.turn import CANCELLED, OVERDUE
 from services.common.context import CallContext, Signer, use_context
-from services.common.errors import LociError
 from services.common.telemetry import span
 
 AUDIENCE = ("memory", "llm_gateway", "tool_runner")
@@ -191,27 +190,9 @@ class Worker:
     def _drive(self, owned: Owned, view: "asyncio.Future[MemoryView] | None" = None, *, stream: bool = True) -> None:
         context = self._context(owned.organization_id, owned.user_id, owned.run_id, owned.ancestors)
         with use_context(context, signer=self._signer):
-            around = self._surroundings(owned, view)
+            around = surroundings(owned, self._ports.memory, self._ports.tools, view)
             task = asyncio.create_task(self._run(owned, around, stream=stream), name=f"run {owned.run_id}")
         self._driven[owned.run_id] = task
-
-    def _surroundings(self, owned: Owned, view: "asyncio.Future[MemoryView] | None") -> Surroundings:
-        memory, settings = self._ports.memory, owned.turn.settings
-        if view is None:
-            view = asyncio.ensure_future(memory.view(owned.agent_id, owned.conversation_id))
-        tools = asyncio.ensure_future(self._ports.tools.describe(settings.tool_ids))
-        recalled = None
-        if settings.recall_passages and (query := asked(owned.turn)):
-            recalled = asyncio.ensure_future(self._recall(owned.agent_id, query, settings.recall_passages))
-        return Surroundings(view, tools, recalled, owned.prompt, owned.counted)
-
-    async def _recall(self, agent_id: UUID, query: str, most: int) -> tuple[str, ...]:
-        try:
-            return await self._ports.memory.recall(agent_id, query, most)
-        except LociError as error:
-            # It helps when it is there; the turn goes on without it.
-            _log.warning("no passages were recalled: %s", error.message)
-            return ()
 
     async def _run(self, owned: Owned, around: Surroundings, *, stream: bool) -> None:
         effects = RunEffects(owned, self._ports, around, stream=stream)

@@ -7,7 +7,10 @@ from loci.agent.v1 import agent_service_pb2 as wire
 from loci.agent.v1 import agent_service_pb2_grpc
 from services.agent.admin.administration import Administration
 from services.agent.admin.agent_folders import AgentFolders
-from services.agent.convert.agents import agent_list, agent_to_proto, draft, mask, new_agent
+from services.agent.admin.tool_runs import ToolRuns
+from services.agent.convert.agents import agent_list, agent_to_proto, draft, identity_ids, mask, new_agent, secrets
+from services.agent.convert.lists import tag_page
+from services.agent.convert.tool_runs import direct_key, executed_to_proto
 from services.agent.servicer.refusals import refusals
 from services.common.context import current
 from services.common.ids import from_public
@@ -16,9 +19,16 @@ from services.common.ids import from_public
 class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     """loci.agent.v1.AgentService. `deleted` is called when there is something to clear away."""
 
-    def __init__(self, administration: Administration, folders: AgentFolders, deleted: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        administration: Administration,
+        folders: AgentFolders,
+        tool_runs: ToolRuns,
+        deleted: Callable[[], None],
+    ) -> None:
         self._administration = administration
         self._folders = folders
+        self._tool_runs = tool_runs
         self._deleted = deleted
 
     async def CreateAgent(self, request: wire.CreateAgentRequest, context: Any) -> wire.CreateAgentResponse:
@@ -41,11 +51,25 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
             )
         return wire.ListAgentsResponse(agents=map(agent_to_proto, page.items), next_page_token=page.next_token)
 
+    async def CountAgents(self, request: wire.CountAgentsRequest, context: Any) -> wire.CountAgentsResponse:
+        """How many."""
+        with refusals():
+            wanted = agent_list(request.filter)
+        return wire.CountAgentsResponse(count=await self._administration.count(current().organization_id, wanted))
+
+    async def ListAgentTags(self, request: wire.ListAgentTagsRequest, context: Any) -> wire.ListAgentTagsResponse:
+        """One page of names."""
+        with refusals():
+            wanted = tag_page(request)
+        return wire.ListAgentTagsResponse(tags=await self._administration.tags(current().organization_id, wanted))
+
     async def UpdateAgent(self, request: wire.UpdateAgentRequest, context: Any) -> wire.UpdateAgentResponse:
         """Changes the fields of the mask."""
         agent_id = from_public("agent", request.agent_id)
         with refusals():
-            described = await self._administration.update(current(), agent_id, draft(request.agent), mask(request))
+            described = await self._administration.update(
+                current(), agent_id, draft(request.agent), mask(request), secrets(request), identity_ids(request)
+            )
         return wire.UpdateAgentResponse(agent=agent_to_proto(described))
 
     async def DeleteAgent(self, request: wire.DeleteAgentRequest, context: Any) -> wire.DeleteAgentResponse:
@@ -92,3 +116,9 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         """Begins the default conversation anew."""
         described = await self._administration.reset_messages(current(), from_public("agent", request.agent_id))
         return wire.ResetMessagesResponse(agent=agent_to_proto(described))
+
+    async def RunAgentTool(self, request: wire.RunAgentToolRequest, context: Any) -> wire.RunAgentToolResponse:
+        """As a call of the agent's model is run, without a turn."""
+        agent_id, key = from_public("agent", request.agent_id), direct_key(request.call_key)
+        executed = await self._tool_runs.run(current(), agent_id, request.tool_name, request.arguments_json, key)
+        return executed_to_proto(executed)

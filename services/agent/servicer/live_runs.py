@@ -82,6 +82,11 @@ class RunServicer(RunReads):
         if request.run_ids:
             asked = [from_public("run", run_id) for run_id in request.run_ids]
             found = [await self._runs.get(organization_id, run_id) for run_id in asked]
+            for run in found:
+                # Who may reach this agent alone must not stop another's.
+                if run.agent_id != agent_id:
+                    sentence = f"Run run-{run.id} is not one of agent-{agent_id}"
+                    raise NotFound(sentence, reason="RUN_NOT_FOUND")
             runs = [(run.id, run.conversation_id) for run in found]
         else:
             conversation_id = from_public("conv", request.conversation_id) if request.conversation_id else None

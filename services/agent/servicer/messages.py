@@ -14,12 +14,14 @@ from loci.agent.v1 import message_service_pb2_grpc
 from services.agent.adapters.admin.callbacks import check_callback
 from services.agent.adapters.journal import TurnRequest
 from services.agent.admin.ports_admin import CompiledPrompts, History, ModelCatalogue
+from services.agent.admin.ports_messages import StoredMessages
 from services.agent.convert.turns import attached, compaction_request, event_to_proto, turn_request
 from services.agent.driving.worker import Worker
 from services.agent.events import Delta
 from services.agent.recall.searching import Search
 from services.agent.servicer.messages_list import MessageLists
 from services.agent.servicer.messages_search import MessageSearches
+from services.agent.servicer.messages_stored import MessagesStored
 from services.agent.streams.reading import Reader
 from services.common.context import current
 from services.common.errors import Aborted
@@ -29,7 +31,7 @@ from services.common.ids import to_public
 WITHDRAW_SECONDS = 10.0
 
 
-class MessageServicer(MessageLists, MessageSearches, message_service_pb2_grpc.MessageServiceServicer):
+class MessageServicer(MessageLists, MessagesStored, MessageSearches, message_service_pb2_grpc.MessageServiceServicer):
     """loci.agent.v1.MessageService; `longest_seconds` bounds every run.
 
     allow_private_urls: callbacks may go to addresses that are not public.
@@ -38,6 +40,7 @@ class MessageServicer(MessageLists, MessageSearches, message_service_pb2_grpc.Me
     def __init__(
         self,
         history: History,
+        stored: StoredMessages,
         prompts: CompiledPrompts,
         models: ModelCatalogue,
         search: Search,
@@ -48,6 +51,7 @@ class MessageServicer(MessageLists, MessageSearches, message_service_pb2_grpc.Me
         allow_private_urls: bool = False,
     ) -> None:
         MessageLists.__init__(self, history, prompts)
+        MessagesStored.__init__(self, stored, history, prompts)
         MessageSearches.__init__(self, search)
         self._models = models
         self._worker = worker

@@ -7,7 +7,14 @@ from loci.agent.v1 import step_service_pb2_grpc
 from services.agent.admin.ports_runs import Steps
 from services.agent.convert.lists import page
 from services.agent.convert.messages import messages_to_proto
-from services.agent.convert.steps import feedback_of, step_list, step_metrics_to_proto, step_to_proto, trace_to_proto
+from services.agent.convert.steps import (
+    feedback_of,
+    step_list,
+    step_metrics_to_proto,
+    step_to_proto,
+    trace_to_proto,
+    transaction_of,
+)
 from services.agent.servicer.refusals import refusals
 from services.common.context import current
 from services.common.ids import from_public
@@ -49,6 +56,14 @@ class StepServicer(step_service_pb2_grpc.StepServiceServicer):
         with refusals():
             step = await self._steps.set_feedback(current().organization_id, step_id, feedback_of(request))
         return wire.SetStepFeedbackResponse(step=step_to_proto(step))
+
+    async def SetStepTransaction(
+        self, request: wire.SetStepTransactionRequest, context: Any
+    ) -> wire.SetStepTransactionResponse:
+        """The caller's own name for what it paid for."""
+        step_id, transaction = from_public("step", request.step_id), transaction_of(request)
+        step = await self._steps.set_transaction(current().organization_id, step_id, transaction)
+        return wire.SetStepTransactionResponse(step=step_to_proto(step))
 
     async def GetStepMetrics(self, request: wire.GetStepMetricsRequest, context: Any) -> wire.GetStepMetricsResponse:
         """How long it took."""

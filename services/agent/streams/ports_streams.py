@@ -10,8 +10,9 @@ from uuid import UUID
 from services.agent.streams.stored_stream import Frame
 
 # Told apart by their first letter. shown: a run has shown more; watched: somebody reads it elsewhere; cancelled: it is
-# to stop; the id is the run's. queued: a run waits for whoever has room; the id is the organization's.
-Notice = Literal["shown", "watched", "cancelled", "queued"]
+# to stop; the id is the run's. queued: a run waits for whoever has room; the id is the organization's. pushed:
+# something waits for a device, or it has connected anew; the id is the device's.
+Notice = Literal["shown", "watched", "cancelled", "queued", "pushed"]
 
 
 @dataclass(frozen=True, slots=True)

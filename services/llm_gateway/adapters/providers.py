@@ -8,6 +8,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import Unavailable
+from services.common.purging import purge_rows
 from services.llm_gateway.configuration.ports import MOST_PROVIDERS, Mark, StoredProvider
 from services.llm_gateway.errors import ProviderInvalid, ProviderNameTaken
 from services.llm_gateway.models.listed_json import from_json, to_json
@@ -94,6 +95,11 @@ class PostgresProviderStore:
         """See ProviderStore.delete."""
         async with _there():
             await self._pool.execute(_DELETE, organization_id, provider_id)
+
+    async def purge_organization(self, organization_id: UUID) -> bool:
+        """See ProviderStore.purge_organization."""
+        async with _there():
+            return await purge_rows(self._pool, "llm_gateway", organization_id)
 
     async def synced(self, provider: StoredProvider) -> None:
         """See ProviderStore.synced."""

@@ -121,6 +121,12 @@ class ProviderAdmin:
         await self._store.delete(organization_id, provider_id)
         await self._tenants.read(organization_id)
 
+    async def purge_organization(self, organization_id: UUID) -> bool:
+        """See `ProviderStore.purge_organization`; the keys are forgotten here, too."""
+        done = await self._store.purge_organization(organization_id)
+        await self._tenants.read(organization_id)
+        return done
+
     async def check(self, organization_id: UUID, provider_id: UUID) -> int:
         """How many models a stored one lists. Raises ProviderNotFound, and what the endpoint answers."""
         one = (await self.get(organization_id, provider_id)).usable()

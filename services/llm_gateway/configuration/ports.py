@@ -73,6 +73,10 @@ class ProviderStore(Protocol):
         """Deletes one, if it is there."""
         ...
 
+    async def purge_organization(self, organization_id: UUID) -> bool:
+        """Erases rows of the tenant in all tables of the service; False while there are some left. May be repeated."""
+        ...
+
     async def synced(self, provider: StoredProvider) -> None:
         """Stores what its endpoint listed, or why it did not, unless the row has another version by now."""
         ...

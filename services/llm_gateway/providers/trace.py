@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from services.llm_gateway.chat import ChatRequest
 from services.llm_gateway.errors import LlmError
 
 MOST_BYTES = 256 * 1024
@@ -18,6 +19,14 @@ METADATA_KEY = "provider_trace"
 _CUT = "...cut"
 _LONGEST_STRING = 64 * 1024
 _SHORTEST_STRING = 64
+
+
+class Rendered(Exception):
+    """The body that a provider would be sent, where nobody asked to send it: what ends a call with `preview`."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__()
+        self.body = body
 
 
 class Trace:
@@ -41,9 +50,14 @@ class Trace:
 
 
 @contextmanager
-def traced(wanted: bool, request: bytes) -> Iterator[Trace | None]:
-    """The trace of a call, None where it is not wanted; an LlmError that leaves the block takes it along."""
-    trace = Trace(request) if wanted else None
+def traced(request: ChatRequest, body: bytes) -> Iterator[Trace | None]:
+    """The trace of a call, None where it is not wanted; an LlmError that leaves the block takes it along.
+
+    Raises Rendered where the body is all that is wanted: every provider comes by here before it sends one.
+    """
+    if request.preview:
+        raise Rendered(body)
+    trace = Trace(body) if request.trace else None
     try:
         yield trace
     except LlmError as error:

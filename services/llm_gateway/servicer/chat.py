@@ -53,6 +53,13 @@ class ChatServicer(chat_grpc.ChatServiceServicer):
                 sequence += 1
                 yield event_message(event, sequence)
 
+    async def PreviewGeneration(
+        self, request: chat_pb.PreviewGenerationRequest, context: Any
+    ) -> chat_pb.PreviewGenerationResponse:
+        asked, account = _request(request.request), _account(request.request)
+        body = await self._calls.preview(asked, account, stream=request.stream)
+        return chat_pb.PreviewGenerationResponse(body_json=body.decode())
+
     async def CountTokens(self, request: chat_pb.CountTokensRequest, context: Any) -> chat_pb.CountTokensResponse:
         asked, account = _request(request.request), _account(request.request)
         counted = await self._calls.count_tokens(asked, account, time_remaining())

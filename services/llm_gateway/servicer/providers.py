@@ -7,6 +7,7 @@ from loci.llm.v1 import provider_service_pb2 as provider_pb
 from loci.llm.v1 import provider_service_pb2_grpc as provider_grpc
 from services.common.context import current
 from services.common.ids import from_public
+from services.common.purging import organization_to_purge
 from services.llm_gateway.configuration.admin import ProviderAdmin
 from services.llm_gateway.convert.providers import change_of, draft_of, provider_message
 from services.llm_gateway.errors import ProviderInvalid
@@ -72,6 +73,12 @@ class ProviderServicer(provider_grpc.ProviderServiceServicer):
     ) -> provider_pb.RefreshProviderResponse:
         refreshed = await self._admin.refresh(current().organization_id, _id(request.id))
         return provider_pb.RefreshProviderResponse(provider=provider_message(refreshed))
+
+    async def PurgeOrganization(
+        self, request: provider_pb.PurgeOrganizationRequest, context: Any
+    ) -> provider_pb.PurgeOrganizationResponse:
+        done = await self._admin.purge_organization(organization_to_purge())
+        return provider_pb.PurgeOrganizationResponse(done=done)
 
 
 def _id(text: str) -> UUID:

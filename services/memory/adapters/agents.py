@@ -7,6 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.purging import purge_rows
 from services.memory.adapters import rows
 from services.memory.adapters.archival.archives import erase_archive
 from services.memory.adapters.blocks import attach_blocks, create_blocks
@@ -175,6 +176,9 @@ class PostgresAgents:
                 await erase_archive(connection, organization_id, row["archive_id"])
             for statement in (*((_ERASE_BLOCKS,) if erase_blocks else ()), _ERASE_COPIES, *_FORGET):
                 await connection.execute(statement, organization_id, agent_id)
+
+    async def purge_organization(self, organization_id: UUID) -> bool:
+        return await purge_rows(self._pool, "memory", organization_id)
 
 
 def _archive_of_json(value: dict[str, Any]) -> Archive:

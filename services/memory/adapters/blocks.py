@@ -63,7 +63,8 @@ JOIN memory.blocks b ON b.organization_id = $1 AND b.id = wanted.id
 ON CONFLICT (organization_id, agent_id, block_id) DO NOTHING
 RETURNING block_id
 """
-_MISSING = """
+# Those of some ids that no block has.
+MISSING = """
 SELECT wanted.id FROM unnest($2::uuid[]) AS wanted (id)
 WHERE NOT EXISTS (SELECT FROM memory.blocks b WHERE b.organization_id = $1 AND b.id = wanted.id)
 """
@@ -191,7 +192,7 @@ async def attach_blocks(
             reason="BLOCK_VERSION_CONFLICT",
         ) from None
     if len(done) < len(block_ids):
-        missing = await connection.fetch(_MISSING, organization_id, block_ids)
+        missing = await connection.fetch(MISSING, organization_id, block_ids)
         if missing:
             raise no_such_block(missing[0]["id"])
 

@@ -41,6 +41,14 @@ INSERT INTO memory.conversation_blocks (organization_id, conversation_id, label,
 SELECT $1, $3, made.label, made.id, $2 FROM unnest($4::uuid[], $5::text[]) AS made (id, label)
 ON CONFLICT (organization_id, conversation_id, label) DO NOTHING
 """
+# Kept from being erased meanwhile.
+_FREE = f"""
+SELECT {BLOCK_COLUMNS} FROM memory.blocks b
+WHERE b.organization_id = $1 AND b.id = ANY($2)
+    AND NOT EXISTS (
+        SELECT FROM memory.agent_blocks k WHERE k.organization_id = $1 AND k.block_id = b.id)
+FOR KEY SHARE OF b
+"""
 _COPIES = f"""
 SELECT {BLOCK_COLUMNS}
 FROM memory.conversation_blocks c
@@ -155,6 +163,21 @@ class PostgresCopies:
                         f"Block with label {label!r} not found for agent agent-{agent_id}", reason="BLOCK_NOT_FOUND"
                     )
         return [copies[label] for label in labels]
+
+    async def adopt(
+        self, organization_id: UUID, agent_id: UUID, conversation_id: UUID, block_ids: Sequence[UUID]
+    ) -> list[Block]:
+        async with self._pool.acquire() as connection, connection.transaction():
+            found = await connection.fetch(_FREE, organization_id, list(block_ids))
+            blocks = {block.id: block for block in map(rows.block, found)}
+            for block_id in block_ids:
+                if block_id not in blocks:
+                    raise NotFound(f"Block block-{block_id} not found", reason="BLOCK_NOT_FOUND")
+            labels = [blocks[block_id].label for block_id in block_ids]
+            own = (organization_id, agent_id, conversation_id)
+            await connection.execute(_OWN, *own, block_ids, labels)
+            copies = await _copies(connection, own, labels)
+        return [copies[label] for label in dict.fromkeys(labels)]
 
     async def purge_conversation(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID) -> None:
         async with self._pool.acquire() as connection, connection.transaction():

@@ -1,16 +1,17 @@
 """Pages of blocks and versions, with SQLAlchemy: filters and cursors both ways."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, select
+from sqlalchemy import ColumnElement, FromClause, Select, and_, collate, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common.paging import Page, PageOf
+from services.common.paging import Page, PageOf, TagPage
 from services.memory.adapters import rows
 from services.memory.adapters.block_history import version_of_row
 from services.memory.adapters.blocks import no_such_block
 from services.memory.adapters.pages import page_of, with_values
-from services.memory.adapters.schema import agent_blocks, block_history, blocks
+from services.memory.adapters.schema import agent_blocks, block_history, block_identities, blocks
 from services.memory.lists import BlockList, VersionPage
 from services.memory.model import Block, BlockVersion
 
@@ -36,10 +37,17 @@ class SqlLists:
             found = await page_of(connection, query, blocks, organization_id, page, "BLOCK")
         return PageOf(tuple(rows.block(row._asdict()) for row in found.items), found.next_token)
 
-    async def count_blocks(self, organization_id: UUID) -> int:
+    async def count_blocks(self, organization_id: UUID, identity_ids: Sequence[UUID] = ()) -> int:
         query = select(func.count()).select_from(blocks).where(blocks.c.organization_id == organization_id)
+        if identity_ids:
+            query = query.where(_about(identity_ids))
         async with self._engine.connect() as connection:
             return (await connection.execute(query)).scalar_one()
+
+    async def block_tags(self, organization_id: UUID, wanted: TagPage) -> Sequence[str]:
+        tags = select(func.unnest(blocks.c.tags).label("tag")).where(blocks.c.organization_id == organization_id)
+        async with self._engine.connect() as connection:
+            return wanted.in_order((await connection.scalars(_tags(tags.subquery(), wanted))).all())
 
     async def versions(self, organization_id: UUID, block_id: UUID, page: VersionPage) -> PageOf[BlockVersion]:
         number = block_history.c.version
@@ -64,6 +72,19 @@ class SqlLists:
         return PageOf(items[::-1] if page.backwards else items, token)
 
 
+def _tags(every: FromClause, wanted: TagPage) -> Select[str]:
+    """The page in a column `tag`, each tag once, in the order of the scan."""
+    name = collate(every.c.tag, "C")
+    query = select(name.label("tag")).distinct()
+    if wanted.low is not None:
+        query = query.where(name > wanted.low)
+    if wanted.high is not None:
+        query = query.where(name < wanted.high)
+    if wanted.query_text:
+        query = query.where(every.c.tag.icontains(wanted.query_text, autoescape=True))
+    return query.order_by(name if wanted.scan_ascending else name.desc()).limit(wanted.size)
+
+
 def _block_filters(wanted: BlockList) -> list[ColumnElement[bool]]:
     filters = []
     if wanted.label is not None:
@@ -78,6 +99,7 @@ def _block_filters(wanted: BlockList) -> list[ColumnElement[bool]]:
     for exact, value in (
         (blocks.c.template_name, wanted.template_name),
         (blocks.c.project_id, wanted.project_id),
+        (blocks.c.deployment_id, wanted.deployment_id),
     ):
         if value is not None:
             filters.append(exact == value)
@@ -90,6 +112,10 @@ def _block_filters(wanted: BlockList) -> list[ColumnElement[bool]]:
         filters.append(blocks.c.hidden.is_(False))
     if wanted.is_template is not None:
         filters.append(blocks.c.is_template.is_(wanted.is_template))
+    if wanted.identity_ids:
+        filters.append(_about(wanted.identity_ids))
+    if wanted.identity_id is not None:
+        filters.append(_about([wanted.identity_id]))
     return filters
 
 
@@ -109,6 +135,14 @@ def _count_filters(wanted: BlockList) -> list[ColumnElement[bool]]:
     if wanted.agent_counts:
         filters.append(agents.in_(wanted.agent_counts))
     return filters
+
+
+def _about(identity_ids: Sequence[UUID]) -> ColumnElement[bool]:
+    """Whether a block is about one of these identities."""
+    its_links = and_(
+        block_identities.c.organization_id == blocks.c.organization_id, block_identities.c.block_id == blocks.c.id
+    )
+    return exists().where(its_links, block_identities.c.identity_id.in_(identity_ids)).correlate(blocks)
 
 
 async def _exists(connection: AsyncConnection, organization_id: UUID, block_id: UUID) -> bool:

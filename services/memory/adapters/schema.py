@@ -109,6 +109,23 @@ agent_blocks = Table(
     Index("agent_blocks_by_block", "organization_id", "block_id", "attached_at"),
 )
 
+block_identities = Table(
+    "block_identities",
+    metadata,
+    id_column("organization_id"),
+    id_column("block_id"),
+    id_column("identity_id"),
+    time("attached_at"),
+    PrimaryKeyConstraint("organization_id", "block_id", "identity_id"),
+    ForeignKeyConstraint(
+        ["organization_id", "block_id"],
+        ["memory.blocks.organization_id", "memory.blocks.id"],
+        name="block_identities_block_fkey",
+        ondelete="CASCADE",
+    ),
+    Index("block_identities_by_identity", "organization_id", "identity_id", "attached_at"),
+)
+
 conversation_blocks = Table(
     "conversation_blocks",
     metadata,

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from services.memory.archival.passages import MOST_DIMENSIONS
 from services.memory.core.blocks import json_without_nul, without_nul
 from services.memory.model import ArchiveChanges, ArchiveDraft, Refused
 
@@ -11,6 +12,10 @@ LONGEST_DESCRIPTION = 10_000
 
 def checked_draft(draft: ArchiveDraft) -> ArchiveDraft:
     """The draft as it will be stored. Raises Refused (ARCHIVE_INVALID)."""
+    if draft.dimensions and not draft.embedding:
+        raise Refused("ARCHIVE_INVALID", "an archive without an embedding model has no vectors, and so no dimensions")
+    if not 0 <= draft.dimensions <= MOST_DIMENSIONS:
+        raise Refused("ARCHIVE_INVALID", f"vectors have 1 to {MOST_DIMENSIONS} dimensions, not {draft.dimensions}")
     return replace(
         draft,
         name=_name(draft.name),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
@@ -9,17 +10,38 @@ from services.common import words
 from services.common.errors import Aborted
 from services.common.ids import uuid7
 from services.memory.archival.embedding import embed_all, unit, unusable
-from services.memory.archival.passages import checked_changes, checked_drafts, to_embed
+from services.memory.archival.passages import (
+    MOST_DIMENSIONS,
+    checked_changes,
+    checked_drafts,
+    given_vectors,
+    to_embed,
+)
 from services.memory.archival.places import InArchive, OfAgent, Place
 from services.memory.archival.ports import ArchiveChanged, ArchiveStore, Embedded, NewPassages, PassageStore
-from services.memory.model import Archive, CallRecord, Passage, PassageChanges, PassageDraft
+from services.memory.model import (
+    Archive,
+    CallRecord,
+    EmbeddingModel,
+    Passage,
+    PassageChanges,
+    PassageDraft,
+    Refused,
+)
 from services.memory.ports import Embedder
 
 T = TypeVar("T")
 
 _ATTEMPTS = 5
 _SECONDS = 60.0
-_MOST_DIMENSIONS = 16_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Vectors of one length, each at length 1, or None where it has no direction."""
+
+    dimensions: int
+    vectors: Sequence[Sequence[float] | None]
 
 
 class Insertion:
@@ -41,11 +63,14 @@ class Insertion:
     ) -> list[Passage]:
         """Stores passages in an archive, or in the agent's default one; if there is none, it is made for `embedding`.
 
+        Vectors that the drafts bring are of the archive's own model; without them, the texts are embedded.
+
         Raises Refused; NotFound (ARCHIVE_NOT_FOUND); CallRepeated when there is a result under the record's key; the
         LociError of the embedder. Then nothing is stored.
         """
         drafts = checked_drafts(drafts)
-        texts = _Texts(self._embedding, self._passages, [draft.text for draft in drafts])
+        given = await asyncio.to_thread(_given, drafts) if drafts[0].embedding else _given(drafts)
+        texts = _Texts(self._embedding, self._passages, [draft.text for draft in drafts], given)
 
         async def once() -> list[Passage]:
             archive = await self._archive(organization_id, target)
@@ -84,12 +109,15 @@ class Insertion:
 
 
 class _Texts:
-    """Texts with their words; they are embedded once for each model that turns out to be needed."""
+    """Texts with their words; they are embedded once for each model that turns out to be needed, unless they were."""
 
-    def __init__(self, embedder: Embedder, store: PassageStore, texts: Sequence[str]) -> None:
+    def __init__(
+        self, embedder: Embedder, store: PassageStore, texts: Sequence[str], given: _Given | None = None
+    ) -> None:
         self._embedder = embedder
         self._store = store
         self._texts = texts
+        self._given = given
         self._search_words: list[list[str]] | None = None
         self._embedded: Embedded | None = None
 
@@ -97,6 +125,8 @@ class _Texts:
         """For this archive; None: for one to be made with the handle `embedding`."""
         if archive is not None:
             embedding = (archive.embedding if archive.model is None else archive.model.handle) or ""
+        if self._given is not None:
+            _fits(self._given, embedding, None if archive is None else archive.model)
         if self._embedded is None or (self._embedded.embedding or "") != embedding:
             self._embedded = await self._made(embedding)
         model = self._embedded.model
@@ -113,13 +143,31 @@ class _Texts:
         if not embedding:
             nothing = [None] * len(self._texts)
             return Embedded(embedding=None, model=None, search_words=self._search_words, vectors=nothing)
+        made = self._given or await self._asked(embedding)
+        model = await self._store.embedding_model(embedding, made.dimensions)
+        return Embedded(embedding=embedding, model=model, search_words=self._search_words, vectors=made.vectors)
+
+    async def _asked(self, embedding: str) -> _Given:
         found = await embed_all(self._embedder, embedding, [to_embed(text) for text in self._texts], _SECONDS)
         dimensions = len(found[0])
-        if not 1 <= dimensions <= _MOST_DIMENSIONS:
-            raise unusable(embedding, f"vectors of {dimensions} dimensions; there may be 1 to {_MOST_DIMENSIONS}")
-        vectors = await asyncio.to_thread(_units, embedding, found)
-        model = await self._store.embedding_model(embedding, dimensions)
-        return Embedded(embedding=embedding, model=model, search_words=self._search_words, vectors=vectors)
+        if not 1 <= dimensions <= MOST_DIMENSIONS:
+            raise unusable(embedding, f"vectors of {dimensions} dimensions; there may be 1 to {MOST_DIMENSIONS}")
+        return _Given(dimensions, await asyncio.to_thread(_units, embedding, found))
+
+
+def _given(drafts: Sequence[PassageDraft]) -> _Given | None:
+    vectors = given_vectors(drafts)
+    return None if vectors is None else _Given(len(drafts[0].embedding), vectors)
+
+
+def _fits(given: _Given, embedding: str, model: EmbeddingModel | None) -> None:
+    if not embedding:
+        raise Refused("PASSAGE_INVALID", "the archive has no embedding model, so its passages have no vectors")
+    if model is not None and model.dimensions != given.dimensions:
+        raise Refused(
+            "PASSAGE_INVALID",
+            f"vectors of {given.dimensions} dimensions do not go into an archive whose have {model.dimensions}",
+        )
 
 
 async def _settled(once: Callable[[], Awaitable[T]]) -> T:

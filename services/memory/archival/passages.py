@@ -14,6 +14,7 @@ LONGEST_TEXT = 1_000_000
 LONGEST_QUERY = 10_000
 MOST_DRAFTS = 1_000
 MOST_RESULTS = 1_000
+MOST_DIMENSIONS = 16_000
 # Embedding models read about 8,000 tokens; this many UTF-8 bytes are fewer in every language.
 _EMBEDDED_BYTES = 20_000
 
@@ -55,6 +56,24 @@ def checked_drafts(drafts: Sequence[PassageDraft]) -> list[PassageDraft]:
     if len({draft.id for draft in drafts}) < len(drafts):
         raise Refused("PASSAGE_INVALID", "two of the passages have the same id")
     return [_checked(draft) for draft in drafts]
+
+
+def given_vectors(drafts: Sequence[PassageDraft]) -> list[list[float] | None] | None:
+    """The vectors that drafts bring, at length 1 (None for one without any direction); None where they bring none.
+
+    Raises Refused (PASSAGE_INVALID): all of one length or none at all, and finite numbers alone.
+    """
+    lengths = {len(draft.embedding) for draft in drafts}
+    if lengths == {0}:
+        return None
+    if len(lengths) > 1:
+        raise Refused("PASSAGE_INVALID", "all passages of a request bring a vector of one length, or none does")
+    if max(lengths) > MOST_DIMENSIONS:
+        raise Refused("PASSAGE_INVALID", f"vectors have 1 to {MOST_DIMENSIONS} dimensions, not {max(lengths)}")
+    try:
+        return [unit_vector(draft.embedding) for draft in drafts]
+    except ValueError as error:
+        raise Refused("PASSAGE_INVALID", f"a vector cannot be stored: {error}") from None
 
 
 def _checked(draft: PassageDraft) -> PassageDraft:

@@ -129,5 +129,8 @@ class ArchivalLists(Protocol):
     async def passages(self, organization_id: UUID, wanted: PassageList, page: Page) -> PageOf[Passage]:
         """Raises NotFound (PASSAGE_NOT_FOUND for a cursor that does not exist, ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND)."""
 
+    async def storage(self, organization_id: UUID) -> tuple[int, int]:
+        """How many vectors there are, and the bytes of their values."""
+
     async def archives(self, organization_id: UUID, wanted: ArchiveList, page: Page) -> PageOf[Archive]:
         """Raises NotFound (ARCHIVE_NOT_FOUND) for a cursor that does not exist."""

@@ -20,6 +20,7 @@ def archive_draft(draft: archive_service_pb.ArchiveDraft) -> ArchiveDraft:
         description=fields.text(draft, "description"),
         embedding=without_nul(draft.embedding),
         metadata=fields.json_object(draft.metadata_json, "ARCHIVE_INVALID"),
+        dimensions=draft.dimensions,
     )
 
 

@@ -6,6 +6,7 @@ from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_service_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public, uuid7
+from services.common.paging import TagPage
 from services.memory.convert import fields, ids
 from services.memory.core.blocks import without_nul
 from services.memory.core.history import Which
@@ -18,6 +19,8 @@ from services.memory.model import (
     BlockVersion,
 )
 from services.memory.ports import BlockById, BlockByLabel, BlockKey
+
+_TAGS_PER_PAGE = 50
 
 
 def block_key(key: block_service_pb.BlockKey) -> BlockKey:
@@ -67,6 +70,17 @@ def block_changes(draft: block_service_pb.BlockDraft, mask: Sequence[str]) -> Bl
     return changes
 
 
+def tag_page(request: block_service_pb.ListBlockTagsRequest) -> TagPage:
+    """Raises Refused (PAGE_SIZE_INVALID)."""
+    return TagPage(
+        checked_size(request.page_size, _TAGS_PER_PAGE),
+        after=fields.text(request, "after"),
+        before=fields.text(request, "before"),
+        ascending=not request.descending,
+        query_text=without_nul(request.query_text),
+    )
+
+
 def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
     """The filters of a list of blocks."""
     return BlockList(
@@ -81,9 +95,12 @@ def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
         is_template=request.is_template if request.HasField("is_template") else None,
         template_name=fields.text(request, "template_name"),
         project_id=fields.text(request, "project_id"),
+        deployment_id=fields.text(request, "deployment_id"),
         more_agents_than=request.more_agents_than if request.HasField("more_agents_than") else None,
         fewer_agents_than=request.fewer_agents_than if request.HasField("fewer_agents_than") else None,
         agent_counts=tuple(request.agent_counts),
+        identity_ids=ids.identity_ids(request.identity_ids),
+        identity_id=ids.identity_id(request.identity_id) if request.HasField("identity_id") else None,
     )
 
 

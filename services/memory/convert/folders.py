@@ -50,6 +50,7 @@ def incoming(header: folder_service_pb2.UploadHeader) -> Incoming:
         media_type=header.media_type,
         on_duplicate=OnDuplicate(header.on_duplicate or OnDuplicate.SUFFIX),
         is_retry=header.is_retry,
+        is_text=header.is_text,
     )
 
 

@@ -1,5 +1,6 @@
 """Public ids to UUIDs and back. Every reader raises InvalidArgument (INVALID_ID)."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from services.common.ids import from_public, to_public
@@ -23,6 +24,16 @@ def archive_id(text: str) -> UUID:
 def passage_id(text: str) -> UUID:
     """Of `passage-<uuid>`."""
     return from_public("passage", text)
+
+
+def identity_id(text: str) -> UUID:
+    """Of `identity-<uuid>`."""
+    return from_public("identity", text)
+
+
+def identity_ids(texts: Iterable[str]) -> tuple[UUID, ...]:
+    """Of `identity-<uuid>` each."""
+    return tuple(map(identity_id, texts))
 
 
 def conversation_id(text: str) -> UUID | None:

@@ -47,6 +47,7 @@ def passage_draft(draft: passage_service_pb.PassageDraft) -> PassageDraft:
         tags=tuple(draft.tags),
         metadata=fields.json_object(draft.metadata_json, "PASSAGE_INVALID"),
         created_at=fields.moment(draft, "created_at"),
+        embedding=tuple(draft.embedding),
     )
 
 

@@ -154,7 +154,8 @@ _BY_MEDIA_TYPE = {kind.media_type: kind for kind in reversed(BY_EXTENSION.values
     "application/x-sh": BY_EXTENSION["sh"],
     "application/csv": BY_EXTENSION["csv"],
 }
-_UNKNOWN = Kind(Format.TEXT, Cutting.PROSE, "text/plain")
+PLAIN_TEXT = "text/plain"
+_UNKNOWN = Kind(Format.TEXT, Cutting.PROSE, PLAIN_TEXT)
 _SNIFFED_BYTES = 8_192
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # Texts that nobody reads as they are.
@@ -184,6 +185,8 @@ def sniffed_kind(name: str, head: bytes) -> Kind:
 
 
 def of_media_type(name: str, media_type: str) -> Kind:
-    """The kind that a stored file was found to be."""
+    """The kind that a stored file was found to be. A document that is kept as plain text was brought as its text."""
     known = kind_of(name, media_type)
+    if known is not None and known.format is not Format.TEXT and media_type == PLAIN_TEXT:
+        return Kind(Format.TEXT, known.cutting, PLAIN_TEXT)
     return known if known is not None else _UNKNOWN

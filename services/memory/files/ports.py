@@ -166,8 +166,13 @@ class FileStore(Protocol):
     async def find(self, organization_id: UUID, folder_id: UUID, name: str) -> File | None:
         """By its own name. Raises NotFound (FOLDER_NOT_FOUND)."""
 
-    async def list(self, organization_id: UUID, folder_id: UUID, page: Page) -> PageOf[File]:
-        """Raises NotFound (FOLDER_NOT_FOUND); NotFound (FILE_NOT_FOUND) for a cursor that does not exist."""
+    async def list(
+        self, organization_id: UUID, folder_id: UUID, page: Page, *, unfinished: bool = False
+    ) -> PageOf[File]:
+        """`unfinished`: only those that are still worked on.
+
+        Raises NotFound (FOLDER_NOT_FOUND); NotFound (FILE_NOT_FOUND) for a cursor that does not exist.
+        """
 
     async def content(self, organization_id: UUID, file_id: UUID, most_bytes: int) -> str | None:
         """The whole text; None where it is larger, as UTF-8."""

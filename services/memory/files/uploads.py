@@ -7,7 +7,7 @@ from uuid import UUID
 
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound
 from services.common.ids import uuid7
-from services.memory.files.kinds import kind_of, sniffed_kind
+from services.memory.files.kinds import PLAIN_TEXT, Format, kind_of, sniffed_kind
 from services.memory.files.model import File, OnDuplicate
 from services.memory.files.names import checked_file_name
 from services.memory.files.ports import FileStore, Upload, UploadStore
@@ -27,6 +27,7 @@ class Incoming:
     media_type: str
     on_duplicate: OnDuplicate
     is_retry: bool = False
+    is_text: bool = False
 
 
 class Uploads:
@@ -77,7 +78,7 @@ class Uploads:
         media_type, size, parts, digest = "", 0, 0, hashlib.sha256()
         async for part in _parts(data):
             if not parts:
-                media_type = _media_type(name, incoming.media_type, part)
+                media_type = _media_type(name, incoming, part)
             size += len(part)
             if size > self._most_bytes:
                 raise self._too_large(name)
@@ -89,7 +90,7 @@ class Uploads:
             upload_id=upload_id,
             folder_id=incoming.folder_id,
             name=name,
-            media_type=media_type or _media_type(name, incoming.media_type, b""),
+            media_type=media_type or _media_type(name, incoming, b""),
             size=size,
             sha256=digest.digest(),
             is_retry=incoming.is_retry,
@@ -108,9 +109,12 @@ def name_taken(name: str) -> AlreadyExists:
     return AlreadyExists(f"the folder has a file named {name!r}", reason="FILE_NAME_TAKEN")
 
 
-def _media_type(name: str, told: str, head: bytes) -> str:
+def _media_type(name: str, incoming: Incoming, head: bytes) -> str:
     """Raises Refused (FILE_TYPE_UNSUPPORTED)."""
+    told = incoming.media_type
     known = kind_of(name, told)
+    if incoming.is_text:
+        return known.media_type if known is not None and known.format is Format.TEXT else PLAIN_TEXT
     if known is not None:
         return known.media_type
     sniffed = sniffed_kind(name, head)

@@ -7,6 +7,7 @@ from loci.memory.v1 import agent_memory_service_pb2_grpc as agent_grpc
 from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.purging import organization_to_purge
 from services.memory.convert import agents, blocks, ids
 from services.memory.core.blocks import checked_draft, without_nul
 from services.memory.core.versions import Versions
@@ -79,15 +80,20 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         self, request: agent_pb.IsolateBlocksRequest, context: Any
     ) -> agent_pb.IsolateBlocksResponse:
         caller = current()
+        agent_id = ids.agent_id(request.agent_id)
+        conversation_id = ids.needed_conversation_id(request.conversation_id)
         copies = await self._copies.isolate(
             caller.organization_id,
             caller.user_id,
-            ids.agent_id(request.agent_id),
-            ids.needed_conversation_id(request.conversation_id),
+            agent_id,
+            conversation_id,
             list(dict.fromkeys(without_nul(label) for label in request.labels)),
             ids.conversation_id(request.source_conversation_id),
             agents.versions(request.versions),
         )
+        if request.block_ids:
+            block_ids = [ids.block_id(each) for each in request.block_ids]
+            copies += await self._copies.adopt(caller.organization_id, agent_id, conversation_id, block_ids)
         return agent_pb.IsolateBlocksResponse(blocks=[blocks.block_message(block) for block in copies])
 
     async def PurgeConversation(
@@ -135,3 +141,9 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         run_ids = [from_public("run", text) for text in request.run_ids]
         found = await self._copies.edits(current().organization_id, run_ids)
         return agent_pb.ListBlockEditsResponse(edits=map(agents.edit_message, found))
+
+    async def PurgeOrganization(
+        self, request: agent_pb.PurgeOrganizationRequest, context: Any
+    ) -> agent_pb.PurgeOrganizationResponse:
+        done = await self._store.purge_organization(organization_to_purge())
+        return agent_pb.PurgeOrganizationResponse(done=done)

@@ -34,7 +34,7 @@ class ArchiveServicer(EmbeddingChangeServicer):
         caller = current()
         with refusals():
             draft = checked_draft(archives.archive_draft(request.archive))
-        if draft.embedding:
+        if draft.embedding and not draft.dimensions:
             await self._embedder.check(draft.embedding, _CHECK_SECONDS)
         archive = await self._archives.create(caller.organization_id, caller.user_id, draft)
         return archive_pb.CreateArchiveResponse(archive=archives.archive_message(archive))

@@ -5,24 +5,36 @@ from typing import Any
 from loci.memory.v1 import block_service_pb2 as block_pb
 from loci.memory.v1 import block_service_pb2_grpc as block_grpc
 from services.common.context import current
+from services.common.errors import InvalidArgument
+from services.common.ids import to_public
 from services.memory.convert import blocks, fields, ids
 from services.memory.core.blocks import checked_draft
 from services.memory.core.edits import Conflicts, update_block
 from services.memory.core.history import BlockHistory
 from services.memory.ports import BlockStore, Lists
+from services.memory.ports_identities import IdentityStore
 from services.memory.servicer.refusals import refusals
 
 _BLOCKS_PER_PAGE = 50
+_MOST_IDENTITIES = 1_000
 
 
 class BlockServicer(block_grpc.BlockServiceServicer):
     """loci.memory.v1.BlockService."""
 
-    def __init__(self, store: BlockStore, lists: Lists, conflicts: Conflicts, history: BlockHistory) -> None:
+    def __init__(
+        self,
+        store: BlockStore,
+        lists: Lists,
+        conflicts: Conflicts,
+        history: BlockHistory,
+        identities: IdentityStore,
+    ) -> None:
         self._store = store
         self._lists = lists
         self._conflicts = conflicts
         self._history = history
+        self._identities = identities
 
     async def GetBlock(self, request: block_pb.GetBlockRequest, context: Any) -> block_pb.GetBlockResponse:
         block = await self._store.get(current().organization_id, blocks.block_key(request.key))
@@ -37,7 +49,16 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         )
 
     async def CountBlocks(self, request: block_pb.CountBlocksRequest, context: Any) -> block_pb.CountBlocksResponse:
-        return block_pb.CountBlocksResponse(blocks=await self._lists.count_blocks(current().organization_id))
+        identity_ids = ids.identity_ids(request.identity_ids)
+        count = await self._lists.count_blocks(current().organization_id, identity_ids)
+        return block_pb.CountBlocksResponse(blocks=count)
+
+    async def ListBlockTags(
+        self, request: block_pb.ListBlockTagsRequest, context: Any
+    ) -> block_pb.ListBlockTagsResponse:
+        with refusals():
+            wanted = blocks.tag_page(request)
+        return block_pb.ListBlockTagsResponse(tags=await self._lists.block_tags(current().organization_id, wanted))
 
     async def CreateBlock(self, request: block_pb.CreateBlockRequest, context: Any) -> block_pb.CreateBlockResponse:
         caller = current()
@@ -126,3 +147,52 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         expected = blocks.expected_version(request)
         block = await self._history.redo(caller.organization_id, caller.user_id, key, expected)
         return block_pb.RedoBlockResponse(block=blocks.block_message(block))
+
+    async def AttachIdentity(
+        self, request: block_pb.AttachIdentityRequest, context: Any
+    ) -> block_pb.AttachIdentityResponse:
+        block_id, identity_id = ids.block_id(request.block_id), ids.identity_id(request.identity_id)
+        await self._identities.attach(current().organization_id, block_id, identity_id)
+        return block_pb.AttachIdentityResponse()
+
+    async def DetachIdentity(
+        self, request: block_pb.DetachIdentityRequest, context: Any
+    ) -> block_pb.DetachIdentityResponse:
+        block_id, identity_id = ids.block_id(request.block_id), ids.identity_id(request.identity_id)
+        await self._identities.detach(current().organization_id, block_id, identity_id)
+        return block_pb.DetachIdentityResponse()
+
+    async def SetIdentityBlocks(
+        self, request: block_pb.SetIdentityBlocksRequest, context: Any
+    ) -> block_pb.SetIdentityBlocksResponse:
+        identity_id, block_ids = (
+            ids.identity_id(request.identity_id),
+            [ids.block_id(each) for each in request.block_ids],
+        )
+        await self._identities.set_blocks(current().organization_id, identity_id, block_ids)
+        return block_pb.SetIdentityBlocksResponse()
+
+    async def BatchGetIdentityBlocks(
+        self, request: block_pb.BatchGetIdentityBlocksRequest, context: Any
+    ) -> block_pb.BatchGetIdentityBlocksResponse:
+        identity_ids = ids.identity_ids(request.identity_ids)
+        if len(identity_ids) > _MOST_IDENTITIES:
+            raise InvalidArgument(
+                f"ask for at most {_MOST_IDENTITIES} identities, not {len(identity_ids)}", reason="PAGE_SIZE_INVALID"
+            )
+        found = await self._identities.blocks_of(current().organization_id, identity_ids)
+        return block_pb.BatchGetIdentityBlocksResponse(
+            identities=[
+                block_pb.IdentityBlocks(
+                    identity_id=to_public("identity", identity_id),
+                    block_ids=[to_public("block", block_id) for block_id in block_ids],
+                )
+                for identity_id, block_ids in found.items()
+            ]
+        )
+
+    async def PurgeIdentity(
+        self, request: block_pb.PurgeIdentityRequest, context: Any
+    ) -> block_pb.PurgeIdentityResponse:
+        await self._identities.purge(current().organization_id, ids.identity_id(request.identity_id))
+        return block_pb.PurgeIdentityResponse()

@@ -114,8 +114,10 @@ class FolderServicer(AgentFileServicer):
         return folder_pb.UploadFileResponse(file=folders.file_message(file))
 
     async def GetFile(self, request: folder_pb.GetFileRequest, context: Any) -> folder_pb.GetFileResponse:
-        organization_id, (folder_id, file_id) = current().organization_id, _key(request)
-        await self._parts.folders.get(organization_id, folder_id)
+        organization_id, file_id = current().organization_id, from_public("file", request.file_id)
+        folder_id = from_public("source", request.folder_id) if request.folder_id else None
+        if folder_id is not None:
+            await self._parts.folders.get(organization_id, folder_id)
         file = await self._parts.files.get(organization_id, file_id, folder_id)
         content = await self._content(organization_id, file) if request.include_content else None
         if request.include_content and content is None and file.has_text:
@@ -128,7 +130,7 @@ class FolderServicer(AgentFileServicer):
         with refusals():
             page = fields.page(request, "file", _PER_PAGE)
             folder_id = from_public("source", request.folder_id)
-            found = await self._parts.files.list(organization_id, folder_id, page)
+            found = await self._parts.files.list(organization_id, folder_id, page, unfinished=request.unfinished)
         if request.include_content:
             return await self._with_contents(organization_id, found)
         return folder_pb.ListFilesResponse(
@@ -167,9 +169,7 @@ class FolderServicer(AgentFileServicer):
         return await self._parts.files.content(organization_id, file.id, _MOST_BYTES) if file.has_text else None
 
 
-def _key(
-    request: folder_pb.GetFileRequest | folder_pb.DeleteFileRequest | folder_pb.RetryFileRequest,
-) -> tuple[UUID, UUID]:
+def _key(request: folder_pb.DeleteFileRequest | folder_pb.RetryFileRequest) -> tuple[UUID, UUID]:
     return from_public("source", request.folder_id), from_public("file", request.file_id)
 
 

@@ -33,6 +33,12 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
             next_page_token=found.next_token,
         )
 
+    async def GetVectorStorage(
+        self, request: passage_pb.GetVectorStorageRequest, context: Any
+    ) -> passage_pb.GetVectorStorageResponse:
+        vectors, size = await self._lists.storage(current().organization_id)
+        return passage_pb.GetVectorStorageResponse(vectors=vectors, bytes=size)
+
     async def SearchPassages(
         self, request: passage_pb.SearchPassagesRequest, context: Any
     ) -> passage_pb.SearchPassagesResponse:

@@ -17,12 +17,18 @@ class LateLists:
         self._lists: Lists | None = None
 
     async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> PageOf[Tool]:
+        return await self._made().tools(organization_id, wanted, page)
+
+    async def count(self, organization_id: UUID, wanted: ToolFilter) -> int:
+        return await self._made().count(organization_id, wanted)
+
+    def _made(self) -> Lists:
         if self._lists is None:
             from services.common.engine import make_engine  # noqa: PLC0415
             from services.tool_runner.adapters.lists import SqlLists  # noqa: PLC0415
 
             self._lists = SqlLists(make_engine(self._url, size=2, pgbouncer=self._pgbouncer))
-        return await self._lists.tools(organization_id, wanted, page)
+        return self._lists
 
     async def close(self) -> None:
         if self._lists is not None:

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, or_, select, tuple_
+from sqlalchemy import ColumnElement, func, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.paging import Moment, Page, PageOf, cut, moment_token
@@ -13,6 +13,8 @@ from services.tool_runner.adapters.tools import no_such_tool
 from services.tool_runner.lists import ToolFilter, moment_of
 from services.tool_runner.model import Tool
 
+# The words are for searches alone.
+_COLUMNS = [column for column in tools.c if column.name != "words"]
 _PLACE = tuple_(tools.c.created_at, tools.c.id)
 
 
@@ -23,7 +25,7 @@ class SqlLists:
         self._engine = engine
 
     async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> PageOf[Tool]:
-        query = select(tools).where(tools.c.organization_id == organization_id, *_filters(wanted))
+        query = select(*_COLUMNS).where(tools.c.organization_id == organization_id, *_filters(wanted))
         async with self._engine.connect() as connection:
             query = query.where(*await _bounds(connection, organization_id, page))
             order = (tools.c.created_at, tools.c.id)
@@ -31,6 +33,11 @@ class SqlLists:
             found = (await connection.execute(query.limit(page.size + 1))).all()
         one = cut(found, page, lambda row: moment_token(Moment(row.created_at, row.id)))
         return PageOf(tuple(rows.tool(row._asdict()) for row in one.items), one.next_token)
+
+    async def count(self, organization_id: UUID, wanted: ToolFilter) -> int:
+        query = select(func.count()).where(tools.c.organization_id == organization_id, *_filters(wanted))
+        async with self._engine.connect() as connection:
+            return (await connection.execute(query)).scalar_one()
 
     async def close(self) -> None:
         await self._engine.dispose()

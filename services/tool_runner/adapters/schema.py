@@ -4,6 +4,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Computed,
     DateTime,
     Index,
     Integer,
@@ -16,9 +17,15 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR
 
 metadata = MetaData(schema="tool_runner")
+
+_WORDS = r"""
+setweight(to_tsvector('english'::regconfig, translate(name, '_-', '  ') || ' '
+    || regexp_replace(translate(name, '_-', '  '), '([a-z0-9])([A-Z])', '\1 \2', 'g')), 'A')
+|| setweight(to_tsvector('english'::regconfig, description), 'B')
+"""
 
 tools = Table(
     "tools",
@@ -41,6 +48,11 @@ tools = Table(
     Column("pip_requirements", Text, nullable=False, server_default=text("''")),
     Column("npm_requirements", Text, nullable=False, server_default=text("''")),
     Column("project_id", Text),
+    Column("network", Text, nullable=False, server_default=text("''")),
+    Column("takes_agent_state", Boolean, nullable=False, server_default=text("false")),
+    Column("mcp_server_id", Uuid),
+    Column("mcp_tool_name", Text, nullable=False, server_default=text("''")),
+    Column("words", TSVECTOR, Computed(_WORDS, persisted=True)),
     Column("created_by_id", Uuid, nullable=False),
     Column("last_updated_by_id", Uuid, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
@@ -49,4 +61,11 @@ tools = Table(
     PrimaryKeyConstraint("organization_id", "id"),
     UniqueConstraint("organization_id", "name", name="tools_name_key"),
     Index("tools_by_creation", "organization_id", "created_at", "id"),
+    Index("tools_by_words", "words", postgresql_using="gin"),
+    Index(
+        "tools_by_mcp_server",
+        "organization_id",
+        "mcp_server_id",
+        postgresql_where=text("mcp_server_id IS NOT NULL"),
+    ),
 )

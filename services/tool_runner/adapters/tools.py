@@ -8,6 +8,7 @@ import asyncpg
 
 from services.common.errors import AlreadyExists, NotFound
 from services.tool_runner.adapters import rows
+from services.tool_runner.adapters.reached import Reached
 from services.tool_runner.adapters.rows import CHANGING, TOOL_COLUMNS
 from services.tool_runner.model import Tool
 
@@ -20,8 +21,8 @@ WHERE organization_id = $1 AND (id = ANY($2::uuid[]) OR name = ANY($3::text[]))
 """
 
 _INSERT = f"""
-INSERT INTO tool_runner.tools (organization_id, created_by_id, last_updated_by_id, id, tool_type, {_NAMES})
-VALUES ($1, $2, $2, $3, $4, {", ".join(f"${n}" for n in range(5, 5 + len(CHANGING)))})
+INSERT INTO tool_runner.tools (organization_id, created_by_id, last_updated_by_id, id, {_NAMES})
+VALUES ($1, $2, $2, $3, {", ".join(f"${n}" for n in range(4, 4 + len(CHANGING)))})
 ON CONFLICT DO NOTHING
 RETURNING {TOOL_COLUMNS}
 """
@@ -35,7 +36,7 @@ RETURNING {TOOL_COLUMNS}
 """
 
 # What a release changed in a built-in tool changes here; nothing is written where nothing did. A tenant's own tool
-# that already had the name of a new built-in one keeps it.
+# that already had the name of a new built-in one keeps it, and so it does what it set on a built-in one.
 _ENSURE = """
 INSERT INTO tool_runner.tools (
     organization_id, created_by_id, last_updated_by_id, id, name, description, tool_type, source_type, source_code,
@@ -49,21 +50,25 @@ WHERE NOT EXISTS (
     SELECT FROM tool_runner.tools t WHERE t.organization_id = $1 AND t.name = d.name AND t.id <> d.id)
 ON CONFLICT (organization_id, id) DO UPDATE SET
     name = excluded.name, description = excluded.description, tool_type = excluded.tool_type,
-    json_schema = excluded.json_schema, tags = excluded.tags,
-    enable_parallel_execution = excluded.enable_parallel_execution,
+    json_schema = excluded.json_schema, enable_parallel_execution = excluded.enable_parallel_execution,
     updated_at = now(), version = tools.version + 1
 WHERE (tools.json_schema, tools.tool_type, tools.enable_parallel_execution)
     IS DISTINCT FROM (excluded.json_schema, excluded.tool_type, excluded.enable_parallel_execution)
 """
 
-_DELETE = "DELETE FROM tool_runner.tools WHERE organization_id = $1 AND id = $2 RETURNING id"
+# With its environment variables.
+_DELETE = """
+WITH variables AS (
+    DELETE FROM tool_runner.variables WHERE organization_id = $1 AND scope = 'tool' AND owner_id = $2)
+DELETE FROM tool_runner.tools WHERE organization_id = $1 AND id = $2 RETURNING id
+"""
 
 
 class PostgresTools:
     """`ports.ToolStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = pool
+        self._pool = Reached(pool)
 
     async def find(self, organization_id: UUID, tool_id: UUID) -> Tool | None:
         row = await self._pool.fetchrow(_GET, organization_id, tool_id)
@@ -78,7 +83,7 @@ class PostgresTools:
         return [rows.tool(row) for row in found]
 
     async def insert(self, organization_id: UUID, user_id: UUID, tool: Tool) -> Tool:
-        row = await self._pool.fetchrow(_INSERT, organization_id, user_id, tool.id, tool.tool_type, *_values(tool))
+        row = await self._pool.fetchrow(_INSERT, organization_id, user_id, tool.id, *_values(tool))
         if row is None:
             if present := await self.find(organization_id, tool.id):
                 return present

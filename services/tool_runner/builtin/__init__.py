@@ -6,6 +6,7 @@ from services.tool_runner.builtin import (
     conversation_search,
     core_memory_append,
     core_memory_replace,
+    fetch_webpage,
     finish_rethinking_memory,
     grep_files,
     memory,
@@ -17,8 +18,11 @@ from services.tool_runner.builtin import (
     open_files,
     rethink_memory,
     rethink_user_memory,
+    run_code,
+    run_code_with_tools,
     semantic_search_files,
     send_message,
+    web_search,
 )
 from services.tool_runner.builtin.tool import BuiltinTool
 
@@ -41,4 +45,8 @@ BUILTIN_TOOLS: tuple[BuiltinTool, ...] = (
     open_files.TOOL,
     grep_files.TOOL,
     semantic_search_files.TOOL,
+    run_code.TOOL,
+    run_code_with_tools.TOOL,
+    web_search.TOOL,
+    fetch_webpage.TOOL,
 )

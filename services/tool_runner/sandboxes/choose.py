@@ -1,4 +1,4 @@
-"""Which sandbox serves: Docker where an engine answers and has the image, else bubblewrap, else none.
+"""Which sandbox serves: Docker where an engine answers and has the image, else bubblewrap, else none; or the one set.
 
 Nothing is started before the first call, or `prepare` at the start of the service. An engine that answers but
 fails to start sandboxes is passed over for a while.
@@ -7,19 +7,20 @@ fails to start sandboxes is passed over for a while.
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from services.tool_runner.job import SandboxUnavailable
 from services.tool_runner.ports import Sandbox
-from services.tool_runner.sandboxes.bubblewrap import BubblewrapSandbox
+from services.tool_runner.sandboxes.bubblewrap.source import create as create_bubblewrap
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings, Probe
 
 LOCAL_IMAGE = "loci-sandbox:latest"
 _DEFAULT_SOCKET = "/var/run/docker.sock"
 _PASSED_OVER_SECONDS = 60.0
-Kind = Literal["auto", "docker", "bubblewrap"]
+Kind = Literal["auto", "docker", "bubblewrap", "kubernetes", "e2b", "modal"]
+Maker = Callable[[], Awaitable[Sandbox]]
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,16 @@ class SandboxChoice:
         settings: SandboxSettings,
         *,
         docker: Engine | None = None,
-        bubblewrap: Callable[[], Awaitable[Sandbox]] = BubblewrapSandbox.create,
+        bubblewrap: Maker | None = None,
+        others: Mapping[Kind, Maker] | None = None,
     ) -> None:
         self._settings = settings
         self._docker: Engine = docker or DockerSandbox(settings.docker)
         self._docker_failed_at = float("-inf")
-        self._bubblewrap = bubblewrap
+        self._bubblewrap = bubblewrap or (lambda: create_bubblewrap(settings.docker.warm))
+        self._others = others or {}
         self._chosen: Sandbox | None = None
+        self._made: dict[Kind, Sandbox] = {}
         self._choosing = asyncio.Lock()
 
     async def prepare(self) -> str:
@@ -73,7 +77,7 @@ class SandboxChoice:
             return self._chosen
 
     def forget(self, sandbox: Sandbox) -> None:
-        """It failed: choose anew at the next call."""
+        """It failed: choose anew at the next call. What else runs in it goes on."""
         if sandbox is self._docker:
             self._docker_failed_at = time.monotonic()
         if self._chosen is sandbox:
@@ -81,19 +85,31 @@ class SandboxChoice:
 
     async def close(self) -> None:
         """Stop what is kept warm."""
-        await self._docker.close()
+        for sandbox in (*self._made.values(), self._docker):
+            await sandbox.close()
 
     async def _choose(self) -> Sandbox:
         match self._settings.kind:
             case "docker":
                 return await self._with_docker()
+            case kind if kind in self._others:
+                return await self._with(kind, self._others[kind])
             case "bubblewrap":
-                return await self._bubblewrap()
+                return await self._with_bubblewrap()
         if time.monotonic() - self._docker_failed_at < _PASSED_OVER_SECONDS:
-            return await self._first(self._bubblewrap, self._with_docker)
-        return await self._first(self._with_docker, self._bubblewrap)
+            return await self._first(self._with_bubblewrap, self._with_docker)
+        return await self._first(self._with_docker, self._with_bubblewrap)
 
-    async def _first(self, *makers: Callable[[], Awaitable[Sandbox]]) -> Sandbox:
+    async def _with_bubblewrap(self) -> Sandbox:
+        return await self._with("bubblewrap", self._bubblewrap)
+
+    async def _with(self, kind: Kind, make: Maker) -> Sandbox:
+        """Made once: what of it fails for one call says so, and may serve the next."""
+        if kind not in self._made:
+            self._made[kind] = await make()
+        return self._made[kind]
+
+    async def _first(self, *makers: Maker) -> Sandbox:
         """The first that can be had; where none can, what is missing of all."""
         problems = []
         for make in makers:
@@ -116,7 +132,7 @@ class SandboxChoice:
     def _tries_docker(self) -> bool:
         """Whether an engine is worth a process: looked for, not spoken to."""
         named = "DOCKER_HOST" in self._settings.docker.environment
-        return self._settings.kind != "bubblewrap" and (named or os.path.exists(_DEFAULT_SOCKET))
+        return self._settings.kind in ("auto", "docker") and (named or os.path.exists(_DEFAULT_SOCKET))
 
 
 def _missing_image(image: str) -> str:

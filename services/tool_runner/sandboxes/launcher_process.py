@@ -1,17 +1,108 @@
-"""The tool runner's end of the launcher: one process, many requests at once, answers by id."""
+"""The tool runner's end of the launcher: one process, many channels at once; see `launcher.wire`."""
 
 import asyncio
 import contextlib
 import itertools
-import json
 import sys
 from collections.abc import Mapping
 
 from services.common.processes import Child
-from services.tool_runner.sandboxes.launcher.wire import Message, encode, length
+from services.tool_runner.sandboxes.launcher.wire import (
+    CHUNK_BYTES,
+    HEADER_BYTES,
+    WINDOW_BYTES,
+    Frame,
+    Message,
+    encode,
+    encode_fields,
+    encode_window,
+    header,
+    read_json,
+)
 
 _MODULE = "services.tool_runner.sandboxes.launcher"
 _END_SECONDS = 20.0
+_DIED: Message = {"problem": "the sandbox launcher died", "out_of_memory": False, "no_layer": False}
+
+
+class Channel:
+    """One container, from `LauncherProcess.open` to `close`."""
+
+    def __init__(self, number: int, child: Child) -> None:
+        self.opened = asyncio.Event()
+        self.ended: Message | None = None
+        self.closed = asyncio.Event()
+        self._number = number
+        self._child = child
+        self._received: asyncio.Queue[bytes] = asyncio.Queue()  # at most a window of them; b"" is their end
+        self._window = WINDOW_BYTES
+        self._wider = asyncio.Event()
+        self._taken = 0
+        self._closing = False
+
+    async def read(self) -> bytes:
+        """What the container wrote; b"" once it is gone."""
+        if self._received.empty() and self.ended:
+            return b""
+        data = await self._received.get()
+        self._taken += len(data)
+        if self._taken >= CHUNK_BYTES and not self.ended:  # not for every few bytes
+            taken, self._taken = self._taken, 0
+            await self._send(encode_window(self._number, taken))
+        return data
+
+    async def write(self, data: bytes) -> None:
+        """To its stdin, as fast as it reads; raises ConnectionError when it is gone."""
+        rest = memoryview(data)
+        while rest:
+            while self._window <= 0 and not self.ended:
+                self._wider.clear()
+                await self._wider.wait()
+            if self.ended or self._closing:
+                raise ConnectionError(self.ended["problem"] if self.ended else "the sandbox is closed")
+            size = min(self._window, CHUNK_BYTES)
+            piece, rest = rest[:size], rest[size:]
+            self._window -= len(piece)
+            await self._child.send(encode(Frame.DATA, self._number, bytes(piece)))
+
+    async def close(self) -> None:
+        """Kill it; returns when nothing of it is left."""
+        if not self._closing and not self.closed.is_set():
+            self._closing = True
+            await self._send(encode(Frame.CLOSE, self._number))
+        await self.closed.wait()
+
+    def take(self, kind: Frame, body: bytes) -> None:
+        """What the launcher sent for it."""
+        match kind:
+            case Frame.OPENED:
+                self.opened.set()
+            case Frame.DATA:
+                self._received.put_nowait(body)
+            case Frame.WINDOW:
+                self._window += int.from_bytes(body, "big")
+                self._wider.set()
+            case Frame.ENDED:
+                self._end(read_json(body))
+            case Frame.CLOSED:
+                self._end(self.ended or {**_DIED, "problem": "the sandbox is closed"})
+                self.closed.set()
+
+    def lose(self) -> None:
+        """The launcher is gone, and with it the container's stdin."""
+        self._end(self.ended or _DIED)
+        self.closed.set()
+
+    def _end(self, how: Message) -> None:
+        self.ended = how
+        self._received.put_nowait(b"")
+        self._wider.set()
+        self.opened.set()
+
+    async def _send(self, frame: bytes) -> None:
+        """A launcher that died is noticed by who reads from it, not here."""
+        with contextlib.suppress(ConnectionError):
+            await self._child.send(frame)
 
 
 class LauncherProcess:
@@ -19,15 +110,16 @@ class LauncherProcess:
 
     def __init__(self, child: Child) -> None:
         self._child = child
+        self._channels: dict[int, Channel] = {}
         self._answers: dict[int, asyncio.Future[Message | None]] = {}
-        self._ids = itertools.count(1)
+        self._numbers = itertools.count(1)
         self._ended = False
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def start(cls, image: str, warm: int, environment: Mapping[str, str]) -> "LauncherProcess":
-        """Start it by exec, in a session of its own: Ctrl-C is for this process, whose end it sees."""
-        command = (sys.executable, "-m", _MODULE, image, str(warm))
+    async def start(cls, image: str, runtime: str, environment: Mapping[str, str]) -> "LauncherProcess":
+        """Start it by exec, in a session of its own: Ctrl-C is for this process, whose end it sees. Raises OSError."""
+        command = (sys.executable, "-m", _MODULE, image, runtime)
         return cls(await Child.start(*command, environment=environment, new_session=True))
 
     @property
@@ -37,26 +129,37 @@ class LauncherProcess:
 
     @property
     def busy(self) -> bool:
-        """Whether requests wait for answers."""
-        return bool(self._answers)
+        """Whether containers are open or questions wait for answers."""
+        return bool(self._channels or self._answers)
 
-    async def ask(self, request: Message) -> Message | None:
-        """Its answer; None where it died first. Cancelling cancels it there, then waits for its end."""
-        identity = next(self._ids)
-        answer: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
+    async def open(self, fields: Message) -> Channel:
+        """Start a container; returns when it runs, or has ended: then `ended` says why."""
+        number = next(self._numbers)
+        channel = Channel(number, self._child)
+        if self._ended:
+            channel.lose()
+            return channel
+        self._channels[number] = channel
+        try:
+            await self._send(encode_fields(Frame.OPEN, number, fields))
+            await channel.opened.wait()
+        except asyncio.CancelledError:
+            await channel.close()
+            raise
+        return channel
+
+    async def ask(self, question: Message) -> Message | None:
+        """Its answer; None where it died first."""
         if self._ended:
             return None
-        self._answers[identity] = answer
+        number = next(self._numbers)
+        answer: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
+        self._answers[number] = answer
         try:
-            await self._send({"id": identity, **request})
-            return await asyncio.shield(answer)
-        except asyncio.CancelledError:
-            await self._send({"op": "cancel", "target": identity})
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(answer, _END_SECONDS)
-            raise
+            await self._send(encode_fields(Frame.ASK, number, question))
+            return await answer
         finally:
-            self._answers.pop(identity, None)
+            self._answers.pop(number, None)
 
     def end_input(self) -> None:
         """Let it end: it removes its containers, then goes."""
@@ -71,23 +174,31 @@ class LauncherProcess:
         await self._child.end()
         await self._reading
 
-    async def _send(self, request: Message) -> None:
-        """A launcher that died is noticed by the reader, not here."""
+    async def _send(self, frame: bytes) -> None:
         with contextlib.suppress(ConnectionError):
-            await self._child.send(encode(request))
+            await self._child.send(frame)
 
     async def _read(self) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, ValueError):
             while True:
-                header = await self._child.reader.readexactly(4)
-                message = json.loads(await self._child.reader.readexactly(length(header)))
-                self._hand_out(message["id"], message)
+                kind, number, size = header(await self._child.reader.readexactly(HEADER_BYTES))
+                self._take(kind, number, await self._child.reader.readexactly(size))
         self._ended = True
         await self._child.end()
-        for identity in list(self._answers):
-            self._hand_out(identity, None)
+        for channel in list(self._channels.values()):
+            channel.lose()
+        self._channels.clear()
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_result(None)
 
-    def _hand_out(self, identity: int, message: Message | None) -> None:
-        answer = self._answers.get(identity)
-        if answer and not answer.done():
-            answer.set_result(message)
+    def _take(self, kind: Frame, number: int, body: bytes) -> None:
+        if kind is Frame.ANSWER:
+            answer = self._answers.get(number)
+            if answer and not answer.done():
+                answer.set_result(read_json(body))
+            return
+        if channel := self._channels.get(number):
+            channel.take(kind, body)
+            if kind is Frame.CLOSED:
+                del self._channels[number]

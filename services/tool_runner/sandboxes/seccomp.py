@@ -18,7 +18,7 @@ from typing import Any
 from services.tool_runner.sandboxes.syscalls import ALLOWED, CONDITIONAL, Numbers
 
 # A machine as `uname -m` says it: column in the tables, AUDIT_ARCH_* value, name in container profiles.
-_MACHINES = {
+MACHINES = {
     "x86_64": (0, 0xC000003E, "SCMP_ARCH_X86_64"),
     "aarch64": (1, 0xC00000B7, "SCMP_ARCH_AARCH64"),
 }
@@ -98,6 +98,6 @@ def _jump(code: int, value: int, if_true: int, if_false: int) -> bytes:
 
 
 def _machine(machine: str) -> tuple[int, int, str]:
-    if machine not in _MACHINES:
-        raise UnsupportedMachine(f"no seccomp rules for processor {machine!r}; there are for {', '.join(_MACHINES)}")
-    return _MACHINES[machine]
+    if machine not in MACHINES:
+        raise UnsupportedMachine(f"no seccomp rules for processor {machine!r}; there are for {', '.join(MACHINES)}")
+    return MACHINES[machine]

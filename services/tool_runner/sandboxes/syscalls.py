@@ -181,6 +181,10 @@ ALLOWED: Numbers = {
     "vfork": (58, None),
     "wait4": (61, 260),
     "waitid": (247, 95),
+    # less rights, never more: what the worker forbids itself before it runs a tool
+    "landlock_add_rule": (445, 445),
+    "landlock_create_ruleset": (444, 444),
+    "landlock_restrict_self": (446, 446),
     # signals
     "alarm": (37, None),
     "getitimer": (36, 102),

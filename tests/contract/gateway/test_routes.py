@@ -50,7 +50,7 @@ PART = {
     agents.agents: {"create", "retrieve", "update", "list", "delete", "recompile"},
     agents.messages: {"create", "create_async", "list", "cancel", "compact", "stream", "reset"},
     conversations.messages: {"create", "list", "compact", "stream"},
-    agents.tools: {"list", "attach", "detach", "update_approval"},
+    agents.tools: {"list", "attach", "detach", "update_approval", "run"},
     resources.tools: {"create", "retrieve", "update", "list", "delete", "upsert"},
 }
 _CALL = re.compile(r'self\._(get|post|put|patch|delete|get_api_list)\(\s*(?:path_template\(\s*)?"([^"]+)"')

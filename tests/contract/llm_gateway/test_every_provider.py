@@ -1,6 +1,7 @@
 """What every provider does alike: text, tools, parallel tools, streaming, usage, limits, leaving early."""
 
 from contextlib import aclosing
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -16,6 +17,7 @@ from services.llm_gateway.chat import (
 )
 from services.llm_gateway.errors import LlmBadRequest
 from services.llm_gateway.provider import EmbeddingModel
+from services.llm_gateway.providers.trace import Rendered
 from tests.contract.llm_gateway.conftest import World, calling
 from tests.fakes import script
 from tests.fakes.script import Reply
@@ -95,6 +97,20 @@ async def test_the_length_limit(world: World) -> None:
     world.script(Reply(text="Hello the", finish=world.spec.length))
     reply = await world.whole(world.ask("hello", max_output_tokens=3))
     assert reply.finish_reason is FinishReason.LENGTH
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_preview_is_the_body_that_is_sent(world: World, stream: bool) -> None:
+    asked = world.ask(system("Be kind."), user("hello"), tools=[DICE])
+    with pytest.raises(Rendered) as shown:
+        await world.events(replace(asked, preview=True), stream=stream)
+    body = orjson.loads(shown.value.body)
+    if world.fake is None:
+        assert body["messages"][-1]["content"] == "hello"
+        return
+    world.script(Reply(text="Hello."))
+    await world.events(asked, stream=stream)
+    assert world.sent.body == body
 
 
 async def test_leaving_early_ends_the_call(world: World) -> None:

@@ -1,14 +1,18 @@
 """Sandboxes for tests: each of them where this machine can run it."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
 from services.tool_runner.job import SandboxUnavailable
 from services.tool_runner.ports import Sandbox
-from services.tool_runner.sandboxes.bubblewrap import BubblewrapSandbox
+from services.tool_runner.sandboxes.bubblewrap import source as bubblewrap
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
+from services.tool_runner.sandboxes.kubernetes.source import KubernetesSource
+from services.tool_runner.sandboxes.pool import PooledSandbox
 from tests.contract.tool_runner.engine import IMAGE, container_engine
+from tests.contract.tool_runner.fake_cluster import Cluster, OfTenant, cluster_of, serving
 
 
 @pytest.fixture(scope="session")
@@ -26,15 +30,39 @@ async def docker_sandbox(engine_environment: dict[str, str]) -> AsyncIterator[Do
 
 
 @pytest.fixture
-async def bubblewrap_sandbox() -> BubblewrapSandbox:
+async def bubblewrap_sandbox() -> AsyncIterator[PooledSandbox]:
     try:
-        return await BubblewrapSandbox.create()
+        sandbox = await bubblewrap.create()
     except SandboxUnavailable as error:
         pytest.skip(str(error))
+    yield sandbox
+    await sandbox.close()
+
+
+@pytest.fixture(scope="session")
+def cluster(engine_environment: dict[str, str]) -> Iterator[tuple[Cluster, str, Path]]:
+    """Two sandbox hosts of a cluster, the address of its API server, and the certificate to trust."""
+    with cluster_of(engine_environment, 2, "gvisor") as hosts, serving(hosts) as (server, authority):
+        yield hosts, server, authority
+
+
+@pytest.fixture
+async def kubernetes_sandbox(cluster: tuple[Cluster, str, Path]) -> AsyncIterator[OfTenant]:
+    hosts, server, authority = cluster
+    sandbox = OfTenant(PooledSandbox(KubernetesSource(hosts.settings(server, authority)), warm=0))
+    yield sandbox
+    await sandbox.close()
 
 
 @pytest.fixture(params=["docker", "bubblewrap"])
 def sandbox(request: pytest.FixtureRequest) -> Sandbox:
     """Every sandbox in turn: what holds for one holds for all."""
+    chosen: Sandbox = request.getfixturevalue(f"{request.param}_sandbox")
+    return chosen
+
+
+@pytest.fixture(params=["docker", "bubblewrap", "kubernetes"])
+def attacked_sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    """Those that claim to hold what tool code tries."""
     chosen: Sandbox = request.getfixturevalue(f"{request.param}_sandbox")
     return chosen

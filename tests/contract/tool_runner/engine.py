@@ -87,7 +87,9 @@ def _build(environment: dict[str, str]) -> None:
             pytest.skip(f"{step[0]} failed: {(done.stderr or done.stdout)[-300:]}")
 
 
-def containers(environment: dict[str, str]) -> list[str]:
-    """Ids of every sandbox container, running or not."""
-    command = ["docker", "ps", "--all", "--quiet", "--filter", "label=loci.sandbox=1", "--filter", f"ancestor={IMAGE}"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+def containers(environment: dict[str, str], launcher: int | None = None) -> list[str]:
+    """Ids of every sandbox container, running or not; or of those that one launcher made."""
+    filters = ["--filter", "label=loci.sandbox=1", "--filter", f"ancestor={IMAGE}"]
+    command = ["docker", "ps", "--all", *filters, '--format={{.ID}} {{.Label "loci.owner"}}']
+    lines = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line.split()[0] for line in lines if launcher is None or f"/{launcher}/" in line]

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from services.tool_runner.job import Job, Limits
-from services.tool_runner.sandboxes.bubblewrap import BubblewrapSandbox
+from services.tool_runner.sandboxes.bubblewrap import source as bubblewrap
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
+from services.tool_runner.sandboxes.pool import PooledSandbox
 from tests.contract.tool_runner.engine import IMAGE, containers
 
 SLEEP = "import time\ndef tool():\n    time.sleep(600)"
@@ -74,7 +75,8 @@ async def test_docker_leaves_no_container_when_closed(
 
 
 async def test_docker_launcher_ends_when_idle(engine_environment: dict[str, str]) -> None:
-    sandbox = DockerSandbox(DockerSettings(image=IMAGE, keep_warm_seconds=0.5, environment=engine_environment))
+    settings = DockerSettings(image=IMAGE, warm=0, keep_launcher_seconds=0.5, environment=engine_environment)
+    sandbox = DockerSandbox(settings)
     assert (await sandbox.run(Job("def tool():\n    return 1", "tool", {}))).result == "1"
     launchers = _children(os.getpid(), "sandboxes.launcher")
     assert len(launchers) == 1
@@ -94,7 +96,7 @@ async def test_docker_containers_end_when_their_launcher_is_killed(
     os.kill(launcher, signal.SIGKILL)
     result = await running
     assert result.error is not None
-    assert "launcher died" in result.error.message
+    assert "ended without an answer" in result.error.message
     await _until(lambda: _running(engine_environment) == "")
     # What they leave, stopped, the next launcher removes.
     assert (await docker_sandbox.probe()).image
@@ -115,12 +117,11 @@ async def test_docker_says_what_is_missing(engine_environment: dict[str, str]) -
     await sandbox.close()
 
 
-async def test_bubblewrap_leaves_no_process_and_no_control_group(
-    bubblewrap_sandbox: BubblewrapSandbox,
-) -> None:
-    running = asyncio.create_task(bubblewrap_sandbox.run(Job(SLEEP, "tool", {})))
+async def test_bubblewrap_leaves_no_process_and_no_control_group(bubblewrap_sandbox: PooledSandbox) -> None:
+    alone = await bubblewrap.create(warm=0)
+    running = asyncio.create_task(alone.run(Job(SLEEP, "tool", {})))
     await asyncio.sleep(0.5)
-    inside = _children(os.getpid(), "worker.py")
+    inside = _children(os.getpid(), "/opt/loci/worker")
     assert inside
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -128,19 +129,19 @@ async def test_bubblewrap_leaves_no_process_and_no_control_group(
     assert _groups() == []
 
 
-async def test_bubblewrap_dies_with_the_service(bubblewrap_sandbox: BubblewrapSandbox) -> None:
+async def test_bubblewrap_dies_with_the_service(bubblewrap_sandbox: PooledSandbox) -> None:
     program = (
         "import asyncio\n"
         "from services.tool_runner.job import Job\n"
-        "from services.tool_runner.sandboxes.bubblewrap import BubblewrapSandbox\n"
+        "from services.tool_runner.sandboxes.bubblewrap import source as bubblewrap\n"
         "async def main():\n"
-        f"    await (await BubblewrapSandbox.create()).run(Job({SLEEP!r}, 'tool', {{}}))\n"
+        f"    await (await bubblewrap.create()).run(Job({SLEEP!r}, 'tool', {{}}))\n"
         "asyncio.run(main())\n"
     )
     service = await asyncio.create_subprocess_exec(sys.executable, "-c", program, cwd=_ROOT)
     try:
-        await _until(lambda: len(_children(service.pid, "worker.py")) >= 3)  # bwrap, keeper, tool
-        inside = _children(service.pid, "worker.py")
+        await _until(lambda: len(_children(service.pid, "/opt/loci/worker")) >= 3)  # bwrap, keeper, tool
+        inside = _children(service.pid, "/opt/loci/worker")
     finally:
         service.kill()
         await service.wait()
@@ -148,7 +149,7 @@ async def test_bubblewrap_dies_with_the_service(bubblewrap_sandbox: BubblewrapSa
 
 
 async def test_a_worker_without_a_job_ends_with_its_input() -> None:
-    worker = _ROOT / "services/tool_runner/sandboxes/worker.py"
+    worker = _ROOT / "services/tool_runner/sandboxes/worker"
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", str(worker)),
         stdin=asyncio.subprocess.PIPE,
@@ -156,7 +157,7 @@ async def test_a_worker_without_a_job_ends_with_its_input() -> None:
     )
     assert process.stdin
     assert process.stdout
-    assert await process.stdout.readline() == b"LOCI-WORKER 1\n"
+    assert await process.stdout.readexactly(5 + 20) == b"\x01\x00\x00\x00\x14LOCI-WORKER 2 python"
     process.stdin.close()
     async with asyncio.timeout(5):
         assert await process.wait() == 0

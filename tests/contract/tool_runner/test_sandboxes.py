@@ -81,7 +81,7 @@ async def test_an_exception_is_told_with_the_tools_own_frames(sandbox: Sandbox) 
     assert "line 3, in tool" in result.error.traceback
     assert "line 6, in helper" in result.error.traceback
     assert "decoder.py" not in result.error.traceback
-    assert "worker.py" not in result.error.traceback
+    assert "running.py" not in result.error.traceback
 
 
 @pytest.mark.parametrize(

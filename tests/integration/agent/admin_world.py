@@ -27,22 +27,29 @@ from loci.agent.v1.conversation_service_pb2_grpc import ConversationServiceStub
 from loci.agent.v1.message_service_pb2_grpc import MessageServiceStub
 from loci.agent.v1.run_service_pb2_grpc import RunServiceStub
 from loci.agent.v1.step_service_pb2_grpc import StepServiceStub
-from loci.llm.v1 import chat_pb2, chat_service_pb2, model_pb2, model_service_pb2
+from loci.llm.v1 import chat_pb2, chat_service_pb2, model_pb2, model_service_pb2, provider_service_pb2
 from loci.llm.v1.chat_service_pb2_grpc import ChatServiceServicer, add_ChatServiceServicer_to_server
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceServicer, add_ModelServiceServicer_to_server
+from loci.llm.v1.provider_service_pb2_grpc import ProviderServiceServicer, add_ProviderServiceServicer_to_server
 from loci.memory.v1 import agent_memory_service_pb2, block_pb2, block_service_pb2
 from loci.memory.v1.agent_memory_service_pb2_grpc import (
     AgentMemoryServiceServicer,
     add_AgentMemoryServiceServicer_to_server,
 )
-from loci.tool.v1 import execution_service_pb2, tool_pb2, tool_service_pb2
+from loci.tool.v1 import environment_service_pb2, execution_service_pb2, tool_pb2, tool_service_pb2
+from loci.tool.v1.environment_service_pb2_grpc import (
+    EnvironmentServiceServicer,
+    add_EnvironmentServiceServicer_to_server,
+)
 from loci.tool.v1.execution_service_pb2_grpc import (
     ExecutionServiceServicer,
     add_ExecutionServiceServicer_to_server,
 )
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceServicer, add_ToolServiceServicer_to_server
+from services.agent.adapters.peers import grpc_peers
+from services.agent.adapters.stores import open_agent_pool, postgres_stores
 from services.agent.admin.agents import Defaults
-from services.agent.bootstrap import Built, build, grpc_peers, open_agent_pool, postgres_stores
+from services.agent.bootstrap import Built, build
 from services.agent.settings import CallbackSettings, ExternalSettings
 from services.agent.streams.ports_streams import Nobody
 from services.common.channel import make_channel
@@ -58,6 +65,7 @@ OTHER_ORGANIZATION = UUID("11111111-1111-4111-8111-111111111111")
 USER = UUID("22222222-2222-4222-8222-222222222222")
 SECRET = b"whsec_test"
 AUDIENCE = ("agent", "memory", "llm_gateway", "tool_runner")
+_PURGING: tuple[Any, ...] = (agent_memory_service_pb2, environment_service_pb2, provider_service_pb2)
 BASE_TOOLS = ("memory_insert", "memory_replace", "conversation_search")
 
 
@@ -66,8 +74,10 @@ class ScriptedPeers(
     AgentMemoryServiceServicer,
     ToolServiceServicer,
     ExecutionServiceServicer,
+    EnvironmentServiceServicer,
     ModelServiceServicer,
     ChatServiceServicer,
+    ProviderServiceServicer,
 ):
     """Memory, tool runner and model gateway in one. `asked` counts RPCs; `failures` are raised, one per call."""
 
@@ -78,6 +88,9 @@ class ScriptedPeers(
     tools: dict[str, tool_pb2.Tool] = field(default_factory=dict)
     windows: dict[str, int] = field(default_factory=lambda: {"loci/demo": 32_000, "openai/large": 1_000_000})
     purged: list[tuple[str, str]] = field(default_factory=list)
+    secrets: dict[str, dict[str, str]] = field(default_factory=dict)
+    # How many PurgeOrganization are not done yet.
+    unfinished: int = 0
     # Copies of blocks by conversation and label.
     copies: dict[str, dict[str, block_pb2.Block]] = field(default_factory=dict)
     # A turn waits for this before the model answers.
@@ -179,6 +192,29 @@ class ScriptedPeers(
         self._note("PurgeReceipts")
         self.purged.append(("receipts", request.agent_id))
         return execution_service_pb2.PurgeReceiptsResponse()
+
+    async def SetEnvironment(
+        self, request: environment_service_pb2.SetEnvironmentRequest, context: Any
+    ) -> environment_service_pb2.SetEnvironmentResponse:
+        self._note("SetEnvironment")
+        self.secrets[request.owner.agent_id] = {each.key: each.value for each in request.variables}
+        return environment_service_pb2.SetEnvironmentResponse()
+
+    async def PurgeEnvironment(
+        self, request: environment_service_pb2.PurgeEnvironmentRequest, context: Any
+    ) -> environment_service_pb2.PurgeEnvironmentResponse:
+        self._note("PurgeEnvironment")
+        self.secrets.pop(request.owner.agent_id, None)
+        self.purged.append(("secrets", request.owner.agent_id))
+        return environment_service_pb2.PurgeEnvironmentResponse()
+
+    async def PurgeOrganization(self, request: Any, context: Any) -> Any:
+        """Of all three services."""
+        self._note("PurgeOrganization")
+        self.unfinished -= 1
+        [module] = (each for each in _PURGING if isinstance(request, each.PurgeOrganizationRequest))
+        self.purged.append((module.DESCRIPTOR.package, str(current().organization_id)))
+        return module.PurgeOrganizationResponse(done=self.unfinished < 0)
 
     async def GetModel(
         self, request: model_service_pb2.GetModelRequest, context: Any
@@ -320,8 +356,10 @@ async def admin_world(
             (add_AgentMemoryServiceServicer_to_server, peers),
             (add_ToolServiceServicer_to_server, peers),
             (add_ExecutionServiceServicer_to_server, peers),
+            (add_EnvironmentServiceServicer_to_server, peers),
             (add_ModelServiceServicer_to_server, peers),
             (add_ChatServiceServicer_to_server, peers),
+            (add_ProviderServiceServicer_to_server, peers),
         ],
         service_names=[],
         audience="memory",
@@ -330,7 +368,7 @@ async def admin_world(
     pool = await open_agent_pool(url, size=6)
     engine = make_engine(url, counter=counter)
     peer_channel, channel = make_channel(peer_address), make_channel(address)
-    grpc_side = grpc_peers(memory or peer_channel, peer_channel, peer_channel)
+    grpc_side = grpc_peers(memory or peer_channel, peer_channel, peer_channel, signer=signer)
     built = build(
         listen=address,
         external=ExternalSettings(f"unix://{folder}/{name}-e" if external else None, password),

@@ -1,15 +1,19 @@
 """Agents created, read, listed, changed: over gRPC, on the real Postgres."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
+from sqlalchemy.dialects import postgresql
 
 from loci.agent.v1 import agent_pb2
 from loci.agent.v1 import agent_service_pb2 as wire
+from services.agent.adapters.admin.agent_statements import MANY
 from services.agent.admin.instructions import BLOCK_DESCRIPTIONS
 from services.common.errors import (
     AlreadyExists,
@@ -170,7 +174,7 @@ async def test_parts_without_an_agent_are_swept(world: AdminWorld) -> None:
     )
     assert tuple(order) == ("purge_orphan", True)
     await world.deliver()
-    assert world.peers.purged == [("blocks", agent_id)]
+    assert world.peers.purged == [("blocks", agent_id), ("secrets", agent_id)]
     assert await world.rows("outbox") == 0
 
 
@@ -356,19 +360,39 @@ async def test_filters(world: AdminWorld) -> None:
     assert await _ids(world, query_text="_") == [one]
 
 
-async def test_a_page_is_one_statement_and_two_calls(world: AdminWorld) -> None:
+async def test_a_page_is_two_statements_and_two_calls(world: AdminWorld) -> None:
     for _ in range(20):
         agent = await world.create(blocks=[block("human", "Ada")])
         await world.say(agent.id)
     for size in (1, 20):
         asked, statements, listed = await _costs(world, world.list(page_size=size))
-        assert (asked, statements) == ({"BatchGetAgentMemory": 1, "BatchGetTools": 1}, 1)
+        assert (asked, statements) == ({"BatchGetAgentMemory": 1, "BatchGetTools": 1}, 2)
         assert len(listed.agents) == size
         assert all(len(agent.message_ids) == 3 and len(agent.blocks) == 1 for agent in listed.agents)
     asked, statements, _ = await _costs(world, world.list(omit_relations=True))
-    assert (asked, statements) == ({}, 1)
+    assert (asked, statements) == ({}, 2)
     asked, statements, _ = await _costs(world, world.get(agent.id))
     assert (asked, statements) == ({"BatchGetAgentMemory": 1, "BatchGetTools": 1}, 1)
+
+
+async def test_a_page_costs_the_same_however_many_agents_there_are(world: AdminWorld, agent_url: str) -> None:
+    connection = await asyncpg.connect(agent_url)
+    read = []
+    for more in (10, 60):
+        made = [await world.create() for _ in range(more)]
+        ids = [from_public("agent", agent.id) for agent in made[:5]]
+        read.append(await _buffers(connection, {"given_organization_id": ORGANIZATION, "given_ids": ids}))
+    await connection.close()
+    assert read[1] < 1.5 * read[0]
+
+
+async def _buffers(connection: asyncpg.Connection, values: dict[str, Any]) -> int:
+    """Pages of tables and indexes that `MANY` reads."""
+    compiled = MANY.compile(dialect=postgresql.asyncpg.dialect())  # type: ignore[no-untyped-call]
+    given = compiled.construct_params(values)
+    arguments = [given[name] for name in compiled.positiontup or ()]
+    plan = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {compiled}", *arguments)
+    return int(json.loads(plan)[0]["Plan"]["Shared Hit Blocks"])
 
 
 async def test_what_a_create_costs(world: AdminWorld) -> None:

@@ -84,7 +84,7 @@ async def test_nothing_of_it_is_left(world: AdminWorld) -> None:
         "facts": 3,
         "messages": 2,
     }
-    assert sorted(world.peers.purged) == [("memory", agent.id), ("receipts", agent.id)]
+    assert sorted(world.peers.purged) == [(what, agent.id) for what in ("memory", "receipts", "secrets")]
     assert len((await world.get(other.id)).message_ids) == 3
 
 
@@ -93,7 +93,7 @@ async def test_its_orders_are_delivered_without_being_asked(world: AdminWorld) -
     agent = await world.create(blocks=[block("human")])
     await world.delete(agent.id)
     async with asyncio.timeout(1):
-        while len(world.peers.purged) < 2:
+        while len(world.peers.purged) < 3:
             await asyncio.sleep(0.01)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -121,7 +121,7 @@ async def test_erasing_waits_for_a_run_to_stop(world: AdminWorld) -> None:
     # Its owner is gone, and nobody has taken it over yet.
     await world.pool.execute("UPDATE agent.runs SET status = 'running', worker_id = NULL WHERE id = $1", run_id)
     await world.pool.execute("UPDATE agent.outbox SET not_before = now()")
-    assert await world.built.deliveries.deliver_due() == 3
+    assert await world.built.deliveries.deliver_due() == 4
     # What a run may still write in other services is purged after it, too.
     orders = await world.pool.fetch(
         "SELECT kind, last_error, not_before > now() AS later FROM agent.outbox ORDER BY kind"
@@ -156,7 +156,7 @@ async def test_two_replicas_share_the_orders(world: AdminWorld, agent_url: str, 
         while sum(await asyncio.gather(world.built.deliveries.deliver_due(), second.built.deliveries.deliver_due())):
             pass
         purged = world.peers.purged + second.peers.purged
-        assert len(purged) == len(set(purged)) == 20
+        assert len(purged) == len(set(purged)) == 30
 
 
 async def test_an_order_that_nobody_knows_harms_no_other(world: AdminWorld) -> None:

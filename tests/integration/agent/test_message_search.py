@@ -61,7 +61,7 @@ async def service(agent_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     # One server stands for all peers.
     monkeypatch.setattr(filling, "AUDIENCE", ("llm_gateway", "memory"))
     async with admin_world(agent_url, tmp_path) as made:
-        await made.pool.execute("TRUNCATE agent.messages, agent.message_vectors, agent.vector_marks")
+        await made.pool.execute("TRUNCATE agent.messages, agent.vector_marks CASCADE")
         yield made
 
 
@@ -169,7 +169,7 @@ class _Connection:
 async def long_past(agent_url: str) -> AsyncIterator[World]:
     """An agent with many messages and vectors, beside another."""
     async with world_on(agent_url) as world:
-        await world.pool.execute("TRUNCATE agent.messages, agent.message_vectors, agent.vector_marks")
+        await world.pool.execute("TRUNCATE agent.messages, agent.vector_marks CASCADE")
         model = await world.pool.fetchval(
             "INSERT INTO agent.embedding_models (handle, dimensions) VALUES ('loci/hash', $1)"
             " ON CONFLICT (handle, dimensions) DO UPDATE SET handle = excluded.handle RETURNING id",
@@ -223,22 +223,29 @@ async def vectors_are_looked_up(long_past: World, agent_url: str) -> None:
     rankings = PostgresRankings(explaining)
     scope = await rankings.scope(ORGANIZATION, long_past.agent_id, None)
     (model,) = [one for one in await rankings.models(scope) if one.dimensions == _DIMENSIONS]
-    vector = [1.0] + [0.3] * (_DIMENSIONS - 1)
+    vector, *others = ([0.3] * place + [1.0] + [0.3] * (_DIMENSIONS - 1 - place) for place in range(8))
 
-    async def nearest(wanted: MessageFilter) -> tuple[list[Ranked], str]:
+    async def nearest(wanted: MessageFilter, to: list[float] = vector) -> tuple[list[Ranked], str]:
         explaining.plans.clear()
-        found = await rankings.by_vector(scope, model, vector, wanted, 10)
+        found = await rankings.by_vector(scope, model, to, wanted, 10)
         return found, explaining.plans[-1]
 
-    exact, plan = await nearest(MessageFilter())
-    assert "message_vectors_model" not in plan
-    assert len(exact) == 10
+    exact = []
+    for one in (vector, *others):
+        found, plan = await nearest(MessageFilter(), one)
+        assert "message_vectors_model" not in plan
+        exact.append({each.message_id for each in found})
+    assert {len(ids) for ids in exact} == {10}
     await VectorIndexing(long_past.pool, agent_url, memory_mib=64).look()
     rankings = PostgresRankings(explaining)
-    by_index, plan = await nearest(MessageFilter())
-    assert f"message_vectors_model_{model.id}" in plan
-    ids = {one.message_id for one in exact}
-    assert len(ids & {one.message_id for one in by_index}) >= 9
+    # These vectors lie on one curve and the index's graph is built by chance: of one question it has found 0 to 10 of
+    # the ten, of eight questions 59 of 80 at the worst of 13 counted runs. Passages are measured in bench/search.py.
+    alike = 0
+    for one, ids in zip((vector, *others), exact, strict=True):
+        by_index, plan = await nearest(MessageFilter(), one)
+        assert f"message_vectors_model_{model.id}" in plan
+        alike += len(ids & {each.message_id for each in by_index})
+    assert alike >= 8 * 6
     # What came since waits beside the index, and is found.
     log_id = await long_past.pool.fetchval(
         "SELECT log_id FROM agent.conversation_heads WHERE conversation_id = $1", long_past.agent_id

@@ -85,7 +85,7 @@ def agent_url(database_url: DatabaseUrl) -> str:
 async def world(agent_url: str) -> AsyncIterator[World]:
     """One agent in it, and no vectors yet."""
     async with world_on(agent_url, StatementCounter()) as made:
-        await made.pool.execute("TRUNCATE agent.messages, agent.message_vectors, agent.vector_marks")
+        await made.pool.execute("TRUNCATE agent.messages, agent.vector_marks CASCADE")
         await made.pool.execute("UPDATE agent.vector_sweep SET log_id = organization_id, next_at = now()")
         yield made
 

@@ -60,6 +60,25 @@ async def test_a_step(world: AdminWorld) -> None:
     assert (step.feedback, list(step.tags)) == (run_pb2.STEP_FEEDBACK_UNSPECIFIED, [])
 
 
+async def test_the_transaction_of_a_step(world: AdminWorld) -> None:
+    agent_id, run_id = await _run(world)
+    step_id = await _step(world, agent_id, run_id, 1)
+
+    async def noted(transaction: str, organization_id: UUID = ORGANIZATION) -> run_pb2.Step:
+        request = step_wire.SetStepTransactionRequest(step_id=step_id, transaction_id=transaction)
+        step: run_pb2.Step = (await world.call(world.steps.SetStepTransaction, request, organization_id)).step
+        return step
+
+    assert (await noted("tx-1")).tid == "tx-1"
+    assert (await noted("tx-2")).tid == "tx-2"
+    assert (await world.call(world.steps.GetStep, step_wire.GetStepRequest(step_id=step_id))).step.tid == "tx-2"
+    for wrong in ("", "t" * 201):
+        with pytest.raises(InvalidArgument, match="1 to 200"):
+            await noted(wrong)
+    with pytest.raises(NotFound):
+        await noted("tx-3", OTHER_ORGANIZATION)
+
+
 async def test_metrics_of_steps(world: AdminWorld) -> None:
     agent_id, run_id = await _run(world)
     metrics = {"llm_request_ns": 2 * SECOND, "ttft_ns": SECOND, "tool_execution_ns": SECOND}

@@ -23,7 +23,7 @@ from services.agent.effects import Ports
 from services.agent.events import Ended, Event, Shown
 from services.agent.facts import Options, Usage
 from services.agent.messages import Call, Decision, Message, Part, Return, Text
-from services.agent.ports import CallSite, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
+from services.agent.ports import CallSite, Executed, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
 from services.agent.recall.searching import Search
 from services.agent.streams.broadcast import Hub
 from services.agent.streams.reading import Reader
@@ -148,14 +148,22 @@ class ScriptedTools:
             for name in self.actions
         )
 
-    async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> Return:
+    async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> Executed:
         """Does what the script says."""
         self.sites[call.key] = site
-        return Return(call.id, call.name, await self.actions[tool.name](call))
+        return Executed(Return(call.id, call.name, await self.actions[tool.name](call)))
 
     async def cancel(self, call_key: str) -> None:
         """Remembers that it was asked."""
         self.cancelled.append(call_key)
+
+
+class NoStates:
+    """For worlds whose tools take no state."""
+
+    async def of(self, site: CallSite) -> str:
+        """Never asked."""
+        raise AssertionError(f"nobody takes the state of {site.agent_id}")
 
 
 @dataclass
@@ -245,7 +253,7 @@ class World:
         worker_id, hub, frames = uuid7(), Hub(), PostgresFrames(self.pool)
         journal = PostgresJournal(self.pool, worker_id, on_busy=on_busy)
         models, tools, memory = ScriptedModels(), ScriptedTools(), ScriptedMemory()
-        ports = Ports(journal, models, memory, tools, recall_on(self.pool))
+        ports = Ports(journal, models, memory, tools, recall_on(self.pool), NoStates())
         recorder, notices = Recorder(frames, keep=keep), PostgresNotices(self.url)
         worker = Worker(journal, ports, Stage(hub, recorder, notices), self.signer)
         tenure = Tenure(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)

@@ -151,7 +151,8 @@ async def test_health_and_reflection_need_no_context(tmp_path: Path) -> None:
 async def test_an_external_listener_authenticates_by_its_own_rule(tmp_path: Path) -> None:
     seen: list[bytes] = []
 
-    async def authenticate(metadata: Any) -> CallContext:
+    async def authenticate(metadata: Any, method: str) -> CallContext:
+        assert method.endswith("/Say")
         if ("authorization", "Bearer right") not in metadata:
             raise Unauthenticated("unknown API key", reason="API_KEY_INVALID")
         return SIGNER.signed(CALLER)
@@ -169,7 +170,7 @@ async def test_an_external_listener_authenticates_by_its_own_rule(tmp_path: Path
     assert seen == [SIGNER.sign(CALLER)]
 
 
-@pytest.mark.parametrize("options", [{"verifier": None}, {"edge_authenticate": lambda metadata: None}])
+@pytest.mark.parametrize("options", [{"verifier": None}, {"edge_authenticate": lambda metadata, method: None}])
 async def test_a_server_knows_its_callers_in_exactly_one_way(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="either"):
         echo_server(f"unix://{tmp_path}/x.sock", **options)

@@ -17,6 +17,7 @@ from gateway.http_server import HttpServer
 from gateway.settings import Settings
 from loci.agent.v1 import agent_service_pb2
 from loci.llm.v1 import model_service_pb2
+from loci.tool.v1 import environment_service_pb2
 from tests.integration.gateway import samples
 from tests.integration.gateway.scripted import Backend
 
@@ -44,6 +45,7 @@ async def scripted_backend() -> AsyncIterator[Backend]:
         "ListEmbeddingModels",
         lambda _: model_service_pb2.ListEmbeddingModelsResponse(models=[samples.embedding_model()]),
     )
+    made.on("BatchGetEnvironments", lambda _: environment_service_pb2.BatchGetEnvironmentsResponse())
     await made.start()
     try:
         yield made
@@ -88,8 +90,8 @@ async def running(backend: Backend, *, grace: int = 5, **settings: Any) -> Async
         reattach_window=3.0,
     )
     chosen = replace(base, **settings)
-    gateway = build(chosen, backend.signer)
-    server = HttpServer(gateway.app, chosen.host, chosen.port, grace=grace)
+    gateway = build(chosen, backend.signer, verifier=backend.verifier)
+    server = HttpServer(gateway.app, chosen.host, chosen.port, grace=grace, max_body_bytes=chosen.max_body_bytes)
     serving = asyncio.create_task(server.serve())
     url = f"http://{chosen.host}:{server.port}"
     async with (

@@ -16,20 +16,21 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from loci.agent.v1 import (
+    access_service_pb2_grpc,
     agent_service_pb2_grpc,
     conversation_service_pb2_grpc,
     message_service_pb2_grpc,
     run_service_pb2_grpc,
     step_service_pb2_grpc,
 )
-from loci.llm.v1 import model_service_pb2_grpc, provider_service_pb2_grpc, usage_service_pb2_grpc
+from loci.llm.v1 import chat_service_pb2_grpc, model_service_pb2_grpc, provider_service_pb2_grpc, usage_service_pb2_grpc
 from loci.memory.v1 import (
     archive_service_pb2_grpc,
     block_service_pb2_grpc,
     folder_service_pb2_grpc,
     passage_service_pb2_grpc,
 )
-from loci.tool.v1 import tool_service_pb2_grpc
+from loci.tool.v1 import environment_service_pb2_grpc, execution_service_pb2_grpc, tool_service_pb2_grpc
 from services.common.context import CallContext, Signer, Verifier, current
 from services.common.errors import Unimplemented
 from services.common.server import Server, make_server
@@ -38,6 +39,7 @@ from services.common.telemetry import current_trace_id
 Answer = Callable[[Any], Any]
 SERVICES: dict[str, tuple[Any, ...]] = {
     "agent": (
+        access_service_pb2_grpc,
         agent_service_pb2_grpc,
         conversation_service_pb2_grpc,
         message_service_pb2_grpc,
@@ -50,8 +52,13 @@ SERVICES: dict[str, tuple[Any, ...]] = {
         folder_service_pb2_grpc,
         passage_service_pb2_grpc,
     ),
-    "llm_gateway": (model_service_pb2_grpc, provider_service_pb2_grpc, usage_service_pb2_grpc),
-    "tool_runner": (tool_service_pb2_grpc,),
+    "llm_gateway": (chat_service_pb2_grpc, model_service_pb2_grpc, provider_service_pb2_grpc, usage_service_pb2_grpc),
+    "tool_runner": (environment_service_pb2_grpc, execution_service_pb2_grpc, tool_service_pb2_grpc),
+}
+# Services whose methods are called like those of others.
+_NAMED_WHOLE = {
+    usage_service_pb2_grpc.UsageServiceServicer: "UsageService",
+    execution_service_pb2_grpc.ExecutionServiceServicer: "ExecutionService",
 }
 
 
@@ -62,7 +69,7 @@ class Backend:
         self._folder = Path(tempfile.mkdtemp(prefix="gw-"))
         key = Ed25519PrivateKey.generate()
         self.signer = Signer(key, "test")
-        self._verifier = Verifier({"test": key.public_key()})
+        self.verifier = Verifier({"test": key.public_key()})
         self._answers: dict[str, Answer] = {}
         self._servers: dict[str, Server] = {}
         self.asked: list[tuple[str, Any]] = []
@@ -89,7 +96,7 @@ class Backend:
             modules = SERVICES[name]
             registrations = [_registration(module, self) for module in modules]
             self._servers[name] = make_server(
-                self.address(name), servicers=registrations, service_names=(), audience=name, verifier=self._verifier
+                self.address(name), servicers=registrations, service_names=(), audience=name, verifier=self.verifier
             )
             await self._servers[name].start()
 
@@ -131,12 +138,12 @@ def _registration(module: Any, backend: Backend) -> tuple[Callable[[Any, Any], N
 
 
 def _said(base: Any, method: str) -> str:
-    """A method as tests name it: by its name alone, but for the one service whose names others have, too."""
-    return f"UsageService.{method}" if base is usage_service_pb2_grpc.UsageServiceServicer else method
+    """A method as tests name it: by its name alone, but for services whose names others have, too."""
+    return f"{_NAMED_WHOLE[base]}.{method}" if base in _NAMED_WHOLE else method
 
 
 def _method(name: str, backend: Backend) -> Callable[..., Any]:
-    if name.startswith("Stream"):
+    if name.rpartition(".")[2].startswith("Stream"):
 
         async def serve_stream(_: object, request: Any, context: object) -> AsyncIterator[Any]:
             async for message in backend.stream(name, request):

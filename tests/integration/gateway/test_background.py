@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx
+import orjson
 import pytest
 
-from gateway.views import View
+from gateway.turns.views import View
 from loci.agent.v1 import (
     conversation_pb2,
     conversation_service_pb2,
@@ -112,6 +114,98 @@ async def test_a_stream_goes_on_after_any_seq_id(edge: Edge, backend: Backend, a
     assert chunks[-1] == "[DONE]"
     [request] = backend.requests("StreamRun")
     assert (request.after_sequence, request.with_context) == (after, after > 0)
+
+
+def told(answer: httpx.Response) -> list[tuple[str, str]]:
+    """(id, text) of what the agent said."""
+    found = []
+    for block in answer.text.strip().split("\n\n"):
+        lines = dict(line.split(": ", 1) for line in block.split("\n"))
+        if '"assistant_message"' in lines["data"]:
+            found.append((lines["id"], orjson.loads(lines["data"])["content"]))
+    return found
+
+
+def resumable(backend: Backend, status: run_pb2.RunStatus.ValueType = run_pb2.RUN_STATUS_RUNNING) -> None:
+    """The run of `resumed`, which the request for it has begun before."""
+
+    async def answer(request: Any) -> AsyncIterator[Any]:
+        for one in resumed(request):
+            yield run_service_pb2.StreamRunResponse(event=one)
+
+    backend.on("StreamRun", answer)
+    backend.on("GetRun", lambda _: run_service_pb2.GetRunResponse(run=run_pb2.Run(id=RUN_ID, status=status)))
+
+
+@pytest.mark.parametrize("after", [3, 4, 5, 6, 8])
+@pytest.mark.parametrize("way", ["get", "post", "conversation", "the same request"])
+async def test_a_browser_goes_on_by_its_last_event_id(edge: Edge, backend: Backend, way: str, after: int) -> None:
+    resumable(backend)
+    first = attached()
+    first.attached.started = False
+    streams(backend, first, *OPENING)
+    headers = {"last-event-id": str(after)}
+    match way:
+        case "get":
+            answer = await edge.http.get(f"/v1/runs/{RUN_ID}/stream?include_pings=false", headers=headers)
+        case "post":
+            answer = await edge.http.post(f"/v1/runs/{RUN_ID}/stream/", headers=headers)
+        case "conversation":
+            answer = await edge.http.post(CONVERSATION, json={"include_pings": False}, headers=headers)
+        case _:
+            body = {"input": "hi", "streaming": True, "stream_tokens": True, "background": True}
+            answer = await edge.http.post(f"/v1/agents/{AGENT_ID}/messages", json=body, headers=headers)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    known = {3: "Hel", 4: "Hello ", 5: "Hello Ada", 6: "Hello Ada", 8: "Hello AdaBy"}[after]
+    assert known + "".join(text for _, text in told(answer)) == "Hello AdaBye"
+    assert all(int(number) > after for number, _ in told(answer))
+    assert answer.text.endswith("id: 10\ndata: [DONE]\n\n")
+    assert backend.requests("StreamRun")[-1].after_sequence == after
+
+
+async def test_a_new_request_has_no_last_event(edge: Edge, backend: Backend) -> None:
+    first = attached()
+    first.attached.started = True
+    streams(backend, first, *OPENING)
+    body = {"input": "hi", "streaming": True, "stream_tokens": True, "background": True}
+    answer = await edge.http.post(f"/v1/agents/{AGENT_ID}/messages", json=body, headers={"last-event-id": "0"})
+    assert [number for number, _ in told(answer)] == ["3", "4", "5", "8", "9"]
+    foreground = await edge.http.post(
+        f"/v1/agents/{AGENT_ID}/messages", json=body | {"background": False}, headers={"last-event-id": "x"}
+    )
+    assert "id: " not in foreground.text
+
+
+async def test_what_the_body_says_goes_before_the_header(edge: Edge, backend: Backend) -> None:
+    resumable(backend)
+    answer = await edge.http.post(
+        f"/v1/runs/{RUN_ID}/stream", json={"starting_after": 0}, headers={"last-event-id": "nonsense"}
+    )
+    assert answer.status_code == 200
+    answer = await edge.http.get(f"/v1/runs/{RUN_ID}/stream?starting_after=5", headers={"last-event-id": "3"})
+    assert [request.after_sequence for request in backend.requests("StreamRun")] == [0, 5]
+
+
+@pytest.mark.parametrize("value", ["x", "-1", "1.5", "9" * 19, "1" * 400, "１２"])
+async def test_a_last_event_id_that_is_none(edge: Edge, backend: Backend, value: str) -> None:
+    headers: Any = {"last-event-id": value.encode("utf-8")}
+    for answer in (
+        await edge.http.get(f"/v1/runs/{RUN_ID}/stream", headers=headers),
+        await edge.http.post(CONVERSATION, json={}, headers=headers),
+    ):
+        assert answer.status_code == 422
+        assert "Last-Event-ID" in answer.json()["detail"]
+    assert (await edge.http.get(f"/v1/runs/{RUN_ID}/stream?starting_after=x")).status_code == 422
+    assert not backend.requests("StreamRun")
+
+
+@pytest.mark.parametrize(("after", "status"), [(0, 200), (9, 200), (10, 204), (11, 204)])
+async def test_an_event_source_that_knows_the_end_need_not_come_back(
+    edge: Edge, backend: Backend, after: int, status: int
+) -> None:
+    resumable(backend, run_pb2.RUN_STATUS_COMPLETED)
+    headers = {"last-event-id": str(after)}
+    assert (await edge.http.get(f"/v1/runs/{RUN_ID}/stream", headers=headers)).status_code == status
 
 
 async def test_a_stream_is_gone_on_with_as_its_request_wanted_it(edge: Edge, backend: Backend) -> None:

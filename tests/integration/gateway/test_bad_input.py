@@ -20,6 +20,7 @@ from tests.integration.gateway.scripted import Backend
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MESSAGES = f"/v1/agents/{AGENT_ID}/messages"
+UUID = AGENT_ID.removeprefix("agent-")
 JSON = {"content-type": "application/json"}
 DEEP = b'{"name":"a","metadata":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}"
 DEEPISH = b'{"name":"a","metadata":{"a":' + b"[" * 150 + b"]" * 150 + b"}}"
@@ -71,9 +72,9 @@ def backend(services: Backend) -> Backend:
         ("POST", "/v1/agents", b'{"initial_message_sequence": [{"role": "tool", "content": "a"}]}', "role"),
         ("PATCH", f"/v1/agents/{AGENT_ID}/tools/approval/roll", None, "requires_approval"),
         ("PATCH", f"/v1/agents/{AGENT_ID}/tools/approval/roll", b'{"requires_approval": "often"}', "requires_approval"),
-        ("POST", "/v1/agents", b'{"secrets": {"A": "b"}}', "secrets"),
         ("POST", "/v1/agents", b'{"response_format": "json_object"}', "response_format"),
-        ("POST", "/v1/agents", b'{"enable_sleeptime": true}', "enable_sleeptime"),
+        ("POST", "/v1/agents", b'{"enable_sleeptime": 5}', "enable_sleeptime"),
+        ("POST", "/v1/agents", b'{"identity_ids": "identity-1"}', "identity_ids"),
         ("PATCH", f"/v1/agents/{AGENT_ID}", b'{"message_ids": ["message-1"]}', "message_ids"),
         ("POST", "/v1/blocks", b'{"label": "a"}', "value"),
         ("POST", "/v1/blocks", b'{"label": "a", "value": "b", "limit": 0}', "limit"),
@@ -83,6 +84,27 @@ def backend(services: Backend) -> Backend:
         ("GET", "/v1/agents?limit=0", None, "limit"),
         ("GET", "/v1/agents?order=sideways", None, "order"),
         ("GET", "/v1/agents?created_by_id=user-1", None, "created_by_id"),
+        ("GET", "/v1/agents?identity_id=ada", None, "identity_id"),
+        ("GET", "/v1/agents?last_stop_reason=bored", None, "last_stop_reason"),
+        ("GET", "/v1/blocks?identity_id=identity-1", None, "identity_id"),
+        ("POST", "/v1/identities", b'{"identifier_key": "a", "name": "A"}', "identity_type"),
+        ("POST", "/v1/identities", b'{"identifier_key": "a", "name": "A", "identity_type": "robot"}', "identity_type"),
+        ("PUT", "/v1/identities", b'{"identifier_key": 5, "name": "A", "identity_type": "user"}', "identifier_key"),
+        ("PUT", f"/v1/identities/identity-{UUID}/properties", b'[{"key": "a", "type": "number"}]', "value"),
+        ("PUT", f"/v1/identities/identity-{UUID}/properties", b'{"a": 1}', "list"),
+        ("PATCH", "/v1/identities/ada", b"{}", "identity-"),
+        ("GET", "/v1/identities?identity_type=robot", None, "identity_type"),
+        ("POST", "/v1/groups", b'{"description": "a"}', "agent_ids"),
+        ("POST", "/v1/groups", b'{"agent_ids": [], "description": "a", "manager_config": {}}', "manager_type"),
+        (
+            "POST",
+            "/v1/groups",
+            b'{"agent_ids": [], "description": "a", "manager_config": {"manager_type": "dynamic"}}',
+            "manager_agent_id",
+        ),
+        ("PATCH", f"/v1/groups/group-{UUID}", b'{"manager_config": {"manager_type": "swarm"}}', "swarm"),
+        ("GET", "/v1/groups/group-1/messages", None, "group-"),
+        ("PATCH", f"/v1/groups/group-{UUID}/messages/message-1", b"{}", "message-"),
         ("GET", "/v1/agents/%00", None, "NUL"),
         ("GET", "/v1/agents?name=a%00b", None, "NUL"),
         ("POST", MESSAGES, b"{}", "exactly one"),
@@ -131,7 +153,7 @@ async def test_a_request_that_is_wrong_in_itself(
         f"/v1/agents/{AGENT_ID[6:]}",
         f"/v1/agents/{BLOCK_ID}",
         "/v1/agents/agent-00000000-0000-4000-8000-00000000000g",
-        "/v1/agents/count",
+        "/v1/agents/counts",
     ],
 )
 async def test_a_malformed_id_is_answered_with_an_example(edge: Edge, path: str) -> None:
@@ -202,7 +224,7 @@ async def test_what_a_service_refuses(
 async def test_an_invalid_id_that_only_a_service_sees(edge: Edge, backend: Backend) -> None:
     error = InvalidArgument("'x' is not a valid id", reason="INVALID_ID", metadata={"prefix": "agent"})
     backend.on("ListAgents", _raiser(error))
-    answer = await edge.http.get("/v1/agents?after=x")
+    answer = await edge.http.get(f"/v1/agents?after={BLOCK_ID}")
     assert (answer.status_code, answer.json()["examples"][0][:6]) == (422, "agent-")
 
 

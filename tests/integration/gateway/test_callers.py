@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import time
 from uuid import UUID
 
@@ -11,6 +12,7 @@ import pytest
 from letta_client import AsyncLetta
 
 from loci.agent.v1 import agent_service_pb2
+from services.common.context import RUN_TOKEN_PREFIX, CallContext
 from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import Edge, StartGateway
 from tests.integration.gateway.samples import AGENT_ID
@@ -56,6 +58,31 @@ async def test_a_password(start_gateway: StartGateway, backend: Backend) -> None
             assert answer.json() == {"detail": "Unauthorized"}
     assert (await edge.http.get("/v1/health/")).status_code == 200
     assert (await edge.http.get("/v1/nonsense")).status_code == 401
+
+
+async def test_a_tool_acts_within_its_run(start_gateway: StartGateway, backend: Backend) -> None:
+    edge = await start_gateway(password="geheim")
+    run = CallContext(UUID(int=7), UUID(int=8), "run", ("gateway",), UUID(int=9), (UUID(int=10),), 2e9)
+    token = RUN_TOKEN_PREFIX + base64.urlsafe_b64encode(backend.signer.sign(run)).decode()
+    async with AsyncLetta(base_url=edge.url, api_key=token, max_retries=0) as tool:
+        shown = await tool.agents.retrieve(AGENT_ID)
+        assert (shown.id, shown.secrets) == (AGENT_ID, [])
+        caller = backend.callers[0]
+        assert (caller.organization_id, caller.user_id, caller.role) == (UUID(int=7), UUID(int=8), "run")
+        assert (caller.run_id, caller.ancestors, caller.deadline) == (run.run_id, run.ancestors, run.deadline)
+        for refused in (
+            tool.agents.update(AGENT_ID, secrets={"KEY": "value"}),
+            tool.agents.create(from_template="clerk:1"),
+            tool.post("/v1/_internal_templates/blocks", body={}, cast_to=object),
+            tool.tools.create(source_code="def f(): pass"),
+            tool.agents.messages.create_async(
+                AGENT_ID, messages=[{"role": "user", "content": "hi"}], callback_url="https://example.com"
+            ),
+            tool.post("/v1/tools/run", body={"source_code": "x", "network": {"allow": ["*"]}}, cast_to=object),
+        ):
+            with pytest.raises(letta_client.PermissionDeniedError, match="a tool may not"):
+                await refused
+    assert {name for name, _ in backend.asked} <= {"GetAgent", "ListModels", "ListEmbeddingModels"}
 
 
 async def test_one_trace_goes_through(edge: Edge, backend: Backend) -> None:

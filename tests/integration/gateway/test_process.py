@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from loci.agent.v1 import message_service_pb2
-from services.common.keys import new_private_key
+from services.common.keys import new_private_key, public_keys_of
 from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import running
 from tests.integration.gateway.scripted import Backend, settled
@@ -27,7 +27,8 @@ SERVICES = ("AGENT", "MEMORY", "LLM_GATEWAY", "TOOL_RUNNER")
 async def start(**variables: str) -> Process:
     """A gateway with these settings besides the required ones; an empty value takes one away."""
     settings = {f"LOCI_{name}_ADDR": "unix:///nowhere.sock" for name in SERVICES}
-    settings |= {"LOCI_CONTEXT_SIGNING_KEY": new_private_key(), **variables}
+    key = new_private_key()
+    settings |= {"LOCI_CONTEXT_SIGNING_KEY": key, "LOCI_CONTEXT_PUBLIC_KEYS": public_keys_of(key), **variables}
     environment = {**os.environ, **settings}
     return await asyncio.create_subprocess_exec(sys.executable, "-m", "gateway", stderr=PIPE, env=environment)
 

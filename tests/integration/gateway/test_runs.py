@@ -13,6 +13,7 @@ from tests.integration.gateway.samples import AGENT_ID, NOON, RUN_ID, STEP_ID
 from tests.integration.gateway.scripted import Backend
 
 SECOND = 1_000_000_000
+MESSAGE_ID = "message-00000000-0000-4000-8000-000000000001"
 
 
 def _step(**fields: Any) -> run_pb2.Step:
@@ -76,14 +77,14 @@ async def test_what_came_of_a_run(edge: Edge, backend: Backend) -> None:
     backend.on("ListRunSteps", lambda _: run_service_pb2.ListRunStepsResponse(steps=[_step()]))
     usage = samples.turn_end().usage
     backend.on("GetRunUsage", lambda _: run_service_pb2.GetRunUsageResponse(usage=usage))
-    page = await edge.sdk.runs.messages.list(RUN_ID, after="message-1", limit=2)
+    page = await edge.sdk.runs.messages.list(RUN_ID, after=MESSAGE_ID, limit=2)
     assert [message.id for message in page.items] == ["message-1", "message-2"]
     [step] = (await edge.sdk.runs.steps.list(RUN_ID, order="asc")).items
     assert (step.total_tokens, step.model, step.provider_name) == (10, "gpt", "openai")
     await edge.sdk.runs.steps.list(RUN_ID)
     assert (await edge.sdk.runs.usage.retrieve(RUN_ID)).total_tokens == 10
     [asked] = backend.requests("ListRunMessages")
-    assert (asked.page_size, asked.after, asked.descending) == (2, "message-1", False)
+    assert (asked.page_size, asked.after, asked.descending) == (2, MESSAGE_ID, False)
     assert [request.descending for request in backend.requests("ListRunSteps")] == [False, True]
 
 

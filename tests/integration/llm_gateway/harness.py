@@ -145,3 +145,4 @@ async def gateway_service(
             await built.server.stop(0)
             await built.ledger.close()
             await built.providers.close()
+            await built.forwards.close()

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from loci.llm.v1 import chat_pb2
-from loci.llm.v1.chat_service_pb2 import CountTokensRequest, GenerateRequest
+from loci.llm.v1.chat_service_pb2 import CountTokensRequest, GenerateRequest, PreviewGenerationRequest
 from loci.llm.v1.chat_service_pb2_grpc import ChatServiceStub
 from services.common import telemetry
 from services.common.context import CallContext, use_context
@@ -53,6 +53,22 @@ async def test_a_reply_and_its_stream(
     calls = [event.tool_call_delta for event in events if event.WhichOneof("event") == "tool_call_delta"]
     assert "".join(call.arguments_delta for call in calls) == '{"n":6}'
     assert {(call.id, call.name, call.index) for call in calls} == {("call_1", "roll_dice", 1)}
+
+
+@pytest.mark.parametrize("handle", [OPENAI, ANTHROPIC, DEMO])
+async def test_a_preview_asks_and_accounts_nothing(
+    gateway: Gateway, handle: str, openai_fake: OpenAIServer, anthropic_fake: AnthropicServer
+) -> None:
+    before = len(openai_fake.requests) + len(anthropic_fake.requests)
+    asked = PreviewGenerationRequest(request=generation(handle, "hello there", tools=[DICE]), stream=True)
+    body = orjson.loads((await gateway.chat.PreviewGeneration(asked)).body_json)
+    assert "hello there" in str(body["messages"])
+    assert body["model"] == handle.partition("/")[2]
+    assert len(openai_fake.requests) + len(anthropic_fake.requests) == before
+    assert await gateway.usage() == []
+    with pytest.raises(grpc.RpcError) as caught:
+        await gateway.chat.PreviewGeneration(PreviewGenerationRequest(request=generation("nobody/at-all")))
+    assert from_rpc(caught.value).reason == "MODEL_NOT_FOUND"
 
 
 async def test_deltas_come_as_they_are_made_and_few(gateway: Gateway, openai_fake: OpenAIServer) -> None:

@@ -28,6 +28,7 @@ async def upload(
     file_id: str = "",
     on_duplicate: folder_pb.OnDuplicate.ValueType = folder_pb.ON_DUPLICATE_UNSPECIFIED,
     is_retry: bool = False,
+    is_text: bool = False,
 ) -> folder_pb2.File:
     """The file as it is stored."""
     header = folder_pb.UploadHeader(
@@ -37,6 +38,7 @@ async def upload(
         media_type=media_type,
         on_duplicate=on_duplicate,
         is_retry=is_retry,
+        is_text=is_text,
     )
 
     def parts() -> Iterator[folder_pb.UploadFileRequest]:

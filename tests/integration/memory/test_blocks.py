@@ -285,3 +285,23 @@ async def test_more_values_than_an_answer_holds_stay_in_the_database(memory: Mem
     versions.page_size = 2
     found = (await memory.blocks.ListBlockVersions(versions)).versions
     assert [(version.version, version.value[:1]) for version in found] == [(5, "3"), (4, "2")]
+
+
+async def test_tags_page_by_name(memory: Memory) -> None:
+    await create(memory, tags=["b", "Zebra"])
+    await create(memory, tags=["a", "b", "éclair"], hidden=True)
+
+    async def tags(**fields: Any) -> list[str]:
+        return list((await memory.blocks.ListBlockTags(pb.ListBlockTagsRequest(**fields))).tags)
+
+    assert await tags() == ["Zebra", "a", "b", "éclair"]
+    assert await tags(descending=True) == ["éclair", "b", "a", "Zebra"]
+    assert await tags(page_size=2, after="Zebra") == ["a", "b"]
+    assert await tags(page_size=2, before="éclair") == ["a", "b"]
+    assert await tags(page_size=2, descending=True, after="éclair") == ["b", "a"]
+    assert await tags(page_size=1, descending=True, before="a") == ["b"]
+    assert await tags(after="Zebra", before="b") == ["a"]
+    assert await tags(query_text="EB") == ["Zebra"]
+    assert await tags(query_text="%") == []
+    with fails(InvalidArgument, "PAGE_SIZE_INVALID"):
+        await tags(page_size=1_001)

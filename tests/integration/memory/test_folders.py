@@ -15,7 +15,7 @@ from loci.memory.v1 import archive_service_pb2 as archive_pb
 from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound
-from services.common.ids import uuid7
+from services.common.ids import from_public, uuid7
 from services.memory.convert.folders import incoming
 from services.memory.files.uploads import PART_BYTES, Uploads
 from tests.integration.memory.files import new_folder, upload
@@ -132,6 +132,13 @@ async def test_a_list_of_files_has_cursors_and_an_end(memory: Memory) -> None:
     assert [one.id for one in page.files] == ids[2:4]
     assert [one.id for one in (await listed(after=ids[3])).files] == ids[4:]
     assert [one.id for one in (await listed(descending=True, page_size=1)).files] == ids[4:]
+    assert [one.id for one in (await listed(unfinished=True)).files] == ids
+    await memory.pool.execute("UPDATE memory.files SET status = 5 WHERE id = ANY($1)", [from_public("file", ids[0])])
+    assert [one.id for one in (await listed(unfinished=True)).files] == ids[1:]
+    of_any = folder_pb.GetFileRequest(file_id=ids[0])
+    assert (await memory.folders.GetFile(of_any)).file.folder_id == folder_id
+    with fails(NotFound, "FILE_NOT_FOUND"):
+        await memory.folders.GetFile(folder_pb.GetFileRequest(file_id=f"file-{uuid4()}"))
     with fails(NotFound, "FILE_NOT_FOUND"):
         await listed(after=f"file-{uuid4()}")
     with fails(NotFound, "FOLDER_NOT_FOUND"):

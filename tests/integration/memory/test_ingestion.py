@@ -67,6 +67,21 @@ async def left(memory: Memory, table: str) -> int:
     return counted
 
 
+async def test_a_text_is_not_parsed_whatever_its_name_says(memory: Memory) -> None:
+    folder_id = await new_folder(memory, "texts")
+    for name, told, kept in (
+        ("report.pdf", "application/pdf", "text/plain"),
+        ("page.html", "", "text/plain"),
+        ("notes.md", "text/markdown", "text/markdown"),
+        ("unknown.bin", "application/octet-stream", "text/plain"),
+    ):
+        text = f"# {name}\n<b>the kitten</b> sleeps"
+        file = await upload(memory, folder_id, name, text.encode(), media_type=told, is_text=True)
+        assert file.media_type == kept
+        await run(memory)
+        assert (await read(memory, file)).content == text
+
+
 async def test_every_format_is_read_and_found(memory: Memory) -> None:
     folder_id = await new_folder(memory, "f")
     files: dict[str, bytes] = {

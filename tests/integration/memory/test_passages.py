@@ -289,3 +289,23 @@ async def test_more_text_than_an_answer_holds_stays_in_the_database(memory: Memo
     request.page_size = 2
     assert len((await memory.passages.ListPassages(request)).passages) == 2
     assert len(await memory.search(agent, "tea", top_k=2)) == 2
+
+
+_VECTORS = "SELECT count(*), sum(pg_column_size(embedding)) FROM memory.passage_vectors WHERE organization_id = $1"
+
+
+async def test_how_much_room_vectors_take(memory: Memory) -> None:
+    agent = await memory.agent_with()
+
+    async def storage() -> pb.GetVectorStorageResponse:
+        return await memory.passages.GetVectorStorage(pb.GetVectorStorageRequest())
+
+    assert ((await storage()).vectors, (await storage()).bytes) == (0, 0)
+    await memory.passages.CreatePassages(create(agent, *(pb.PassageDraft(text=text) for text in "abc")))
+    stored = await storage()
+    [row] = await memory.pool.fetch(
+        _VECTORS,
+        memory.caller.organization_id,
+    )
+    assert stored.vectors == row[0] == 3
+    assert abs(stored.bytes - row[1]) <= 4 * stored.vectors

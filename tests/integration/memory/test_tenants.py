@@ -20,6 +20,8 @@ _WITH_VALUES: dict[str, dict[str, Any]] = {
     "RestoreBlock": {"version": 1},
     "GetBlockVersion": {"version": 1},
     "DiffBlockVersions": {"from_version": 1},
+    "AttachIdentity": {"identity_id": f"identity-{uuid4()}"},
+    "DetachIdentity": {"identity_id": f"identity-{uuid4()}"},
 }
 # What is attached to an agent that is not theirs is nothing; of these every answer is empty.
 _EMPTY = {"ListBlockAgents"}
@@ -40,7 +42,7 @@ def requests(ids: dict[str, str]) -> list[tuple[str, str, Any]]:
                 request.key.block_id = ids["block_id"]
             elif not names:
                 continue
-            if method.name.startswith(("Attach", "Detach")):
+            if method.name.startswith(("Attach", "Detach")) and "agent_id" in request.DESCRIPTOR.fields_by_name:
                 request.agent_id = ids["agent_id"]
             fill(request, _WITH_VALUES.get(method.name, {}))
             found.append((stub, method.name, request))

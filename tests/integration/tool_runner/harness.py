@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +17,9 @@ import pytest
 
 from loci.tool.v1 import execution_service_pb2 as execution_pb
 from loci.tool.v1 import tool_service_pb2 as tool_pb
+from loci.tool.v1.environment_service_pb2_grpc import EnvironmentServiceStub
 from loci.tool.v1.execution_service_pb2_grpc import ExecutionServiceStub
+from loci.tool.v1.mcp_service_pb2_grpc import McpServiceStub
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, use_context
@@ -25,17 +27,29 @@ from services.common.counter import StatementCounter
 from services.common.database import open_pool
 from services.common.errors import LociError, from_rpc
 from services.common.keys import key_id, load_private_key, new_private_key
+from services.common.sealing import Sealer
+from services.tool_runner.adapters.environments import PostgresEnvironments
 from services.tool_runner.adapters.late_lists import LateLists
-from services.tool_runner.adapters.receipts import PostgresReceipts
+from services.tool_runner.adapters.mcp_servers import PostgresMcpServers
+from services.tool_runner.adapters.mcp_tokens import PostgresMcpTokens
+from services.tool_runner.adapters.tool_search import PostgresToolSearch
 from services.tool_runner.adapters.tools import PostgresTools
-from services.tool_runner.bootstrap import ToolRunner, build
-from services.tool_runner.job import ExitReason, Job, Limits, Result, SandboxUnavailable
-from services.tool_runner.ports import Sandbox
+from services.tool_runner.bootstrap import MakeRunners, ToolRunner, build, postgres_calls
+from services.tool_runner.egress.egress import Egress, EgressSettings
+from services.tool_runner.job import ExitReason, Job, Limits, Output, Result, SandboxUnavailable
+from services.tool_runner.layers.installing import LayerSettings
+from services.tool_runner.layers.layers import Layers
+from services.tool_runner.mcp.programs import SandboxPrograms
+from services.tool_runner.mcp.room import McpSettings, build_room
+from services.tool_runner.ports import NO_ENDS, Ends, Process, Sandbox
 
 if TYPE_CHECKING:
+    from loci.tool.v1.environment_service_pb2_grpc import EnvironmentServiceAsyncStub
     from loci.tool.v1.execution_service_pb2_grpc import ExecutionServiceAsyncStub
+    from loci.tool.v1.mcp_service_pb2_grpc import McpServiceAsyncStub
     from loci.tool.v1.tool_pb2 import Tool
     from loci.tool.v1.tool_service_pb2_grpc import ToolServiceAsyncStub
+    from services.tool_runner.search.ports import Embedder
 
 PRIVATE_KEY = new_private_key()
 _KEY = load_private_key(PRIVATE_KEY)
@@ -55,11 +69,16 @@ def roll_dice(num_sides: int = 6) -> int:
 '''
 
 _numbers = itertools.count()
+ENCRYPTION_KEY = bytes(range(32))
+SEALER = Sealer([ENCRYPTION_KEY])
 
 
 @dataclass
 class HeldSandbox:
-    """Runs nothing: answers `result`, at once or when `gate` opens. `jobs` are those that it was given."""
+    """Runs nothing: answers `result`, at once or when `gate` opens. `jobs` are those that it was given.
+
+    `prints` is printed when a job comes; `on_output` is that of the last.
+    """
 
     name: str = "held"
     image: str = "held:1"
@@ -68,17 +87,33 @@ class HeldSandbox:
     killed: int = 0
     unavailable: str = ""
     gate: asyncio.Event = field(default_factory=asyncio.Event)
+    prints: list[tuple[str, str]] = field(default_factory=list)
+    on_output: Callable[[Output], None] | None = None
 
-    async def run(self, job: Job) -> Result:
+    async def run(self, job: Job, ends: Ends = NO_ENDS) -> Result:
         if self.unavailable:
             raise SandboxUnavailable(self.unavailable)
+        self.on_output = ends.on_output
         self.jobs.append(job)
+        for stream, text in self.prints:
+            self.print(stream, text)
         try:
             await self.gate.wait()
         except asyncio.CancelledError:
             self.killed += 1
             raise
         return self.result
+
+    def print(self, stream: Any, text: str) -> None:
+        """What the running job prints now."""
+        assert self.on_output
+        self.on_output(Output(0, stream, text))
+
+    async def open(self, job: Job, ends: Ends = NO_ENDS) -> Process:
+        raise AssertionError("no test opens a process here")
+
+    async def end_session(self, session: str) -> None:
+        """Nothing is kept."""
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -106,6 +141,8 @@ class Client:
 
     tools: ToolServiceAsyncStub
     execution: ExecutionServiceAsyncStub
+    environments: EnvironmentServiceAsyncStub
+    mcp: McpServiceAsyncStub
     caller: CallContext
 
     @contextmanager
@@ -165,7 +202,13 @@ async def client(address: str, organization_id: UUID | None = None) -> AsyncIter
     caller = CallContext(organization_id or uuid4(), UUID(int=2), "user", ("tool_runner",))
     async with make_channel(address) as channel:
         with use_context(caller, signer=SIGNER):
-            yield Client(ToolServiceStub(channel), ExecutionServiceStub(channel), caller)
+            yield Client(
+                ToolServiceStub(channel),
+                ExecutionServiceStub(channel),
+                EnvironmentServiceStub(channel),
+                McpServiceStub(channel),
+                caller,
+            )
 
 
 @asynccontextmanager
@@ -177,6 +220,12 @@ async def tool_runner(
     organization_id: UUID | None = None,
     limits: Limits | None = None,
     at_once: int = 8,
+    runners: MakeRunners = lambda sandboxed: {},
+    receipt_days: int = 0,
+    sealer: Sealer | None = None,
+    embedder: Embedder | None = None,
+    mcp: McpSettings | None = None,
+    layer_settings: LayerSettings | None = None,
 ) -> AsyncIterator[Service]:
     """A tool runner on a migrated database."""
     counter = StatementCounter(keep_texts=True)
@@ -184,19 +233,40 @@ async def tool_runner(
     used = sandbox or HeldSandbox()
     lists = LateLists(url)
     async with await open_pool(url, counter=counter) as pool:
+        egress = Egress(EgressSettings())
+        layers = Layers(layer_settings or LayerSettings(folder / "layers"), OneSandbox(used), egress)
+        room = build_room(
+            mcp or McpSettings(),
+            store=PostgresMcpServers(pool, sealer or SEALER),
+            tokens=PostgresMcpTokens(pool, sealer or SEALER),
+            tools=PostgresTools(pool),
+            programs=SandboxPrograms(OneSandbox(used), egress, layers, Limits()),
+        )
         runner = build(
             listen=address,
             verifier=VERIFIER,
             tools=PostgresTools(pool),
             lists=lists,
-            receipts=PostgresReceipts(pool),
+            calls=postgres_calls(pool),
+            environments=PostgresEnvironments(pool),
+            sealer=sealer or SEALER,
             sandboxes=OneSandbox(used),
+            finder=PostgresToolSearch(pool),
+            embedder=embedder,
             limits=limits,
             at_once=at_once,
+            runners=runners,
+            mcp=room,
+            receipt_days=receipt_days,
         )
         await runner.server.start()
         async with client(address, organization_id) as stubs:
-            yield Service(stubs.tools, stubs.execution, stubs.caller, used, runner, counter)
+            yield Service(
+                stubs.tools, stubs.execution, stubs.environments, stubs.mcp, stubs.caller, used, runner, counter
+            )
         await runner.server.stop(0)
         await runner.executor.close()
+        await room.client.close()
+        await layers.close()
+        await runner.search.close()
         await lists.close()

@@ -7,6 +7,7 @@ import json
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
+import asyncpg
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
@@ -116,7 +117,11 @@ async def test_source_that_makes_no_tool_is_refused_with_the_reason(
         ({"return_char_limit": 0}, "TOOL_INVALID"),
         ({"metadata_json": "[]"}, "TOOL_INVALID"),
         ({"pip_requirements_json": "{}"}, "TOOL_INVALID"),
-        ({"source_type": "typescript"}, "TOOL_SOURCE_INVALID"),
+        ({"pip_requirements_json": '[{"name": "--index-url=http://x"}]'}, "REQUIREMENTS_INVALID"),
+        ({"npm_requirements_json": '[{"name": "left pad"}]'}, "REQUIREMENTS_INVALID"),
+        ({"network_json": '{"allow": ["https://example.com/path"]}'}, "NETWORK_INVALID"),
+        ({"network_json": '{"hosts": []}'}, "NETWORK_INVALID"),
+        ({"source_type": "ruby"}, "TOOL_SOURCE_INVALID"),
     ],
 )
 async def test_settings_that_make_no_sense_are_refused(runner: Service, fields: dict[str, Any], reason: str) -> None:
@@ -153,13 +158,88 @@ async def test_update_changes_what_the_mask_names(runner: Service) -> None:
         await runner.tools.UpdateTool(request)
 
 
-async def test_built_in_tools_cannot_be_changed(runner: Service) -> None:
+async def test_of_a_built_in_tool_settings_are_the_tenants_and_the_rest_is_not(runner: Service) -> None:
     tool_id = f"tool-{uuid5(runner.caller.organization_id, 'memory_insert')}"
-    source = SAY.replace("def say", "def memory_insert")
     with fails(FailedPrecondition, "TOOL_READ_ONLY"):
-        await runner.upsert(source)
+        await runner.upsert(SAY.replace("def say", "def memory_insert"))
     with fails(FailedPrecondition, "TOOL_READ_ONLY"):
         await runner.tools.DeleteTool(tool_pb.DeleteToolRequest(tool_id=tool_id))
+
+    async def update(draft: tool_pb.ToolDraft, *paths: str) -> tool_pb2.Tool:
+        request = tool_pb.UpdateToolRequest(tool_id=tool_id, tool=draft, update_mask=FieldMask(paths=paths))
+        return (await runner.tools.UpdateTool(request)).tool
+
+    present = (await runner.tools.GetTool(tool_pb.GetToolRequest(tool_id=tool_id))).tool
+    draft = tool_pb.ToolDraft(
+        tags=["mine"],
+        return_char_limit=100,
+        default_requires_approval=True,
+        metadata_json='{"a": 1}',
+        description=present.description,
+        json_schema_json=json.dumps(json.loads(present.json_schema_json), indent=2),
+    )
+    # A client that sends everything back changes what may be changed.
+    paths = [field.name for field, _ in draft.ListFields()]
+    changed = await update(draft, *paths)
+    assert (list(changed.tags), changed.return_char_limit, changed.default_requires_approval) == (["mine"], 100, True)
+    assert (changed.json_schema_json, changed.description) == (present.json_schema_json, present.description)
+    for paths in (["description"], ["source_code"], ["enable_parallel_execution"]):
+        with fails(FailedPrecondition, "TOOL_READ_ONLY") as caught:
+            await update(tool_pb.ToolDraft(description="x", source_code=SAY, enable_parallel_execution=True), *paths)
+        assert paths[0] in caught[0].message
+    with fails(InvalidArgument, "TOOL_INVALID"):
+        await update(tool_pb.ToolDraft(return_char_limit=0), "return_char_limit")
+    await runner.tools.EnsureBaseTools(tool_pb.EnsureBaseToolsRequest())
+    assert list((await runner.tools.GetTool(tool_pb.GetToolRequest(tool_id=tool_id))).tool.tags) == ["mine"]
+
+
+async def test_a_tenants_own_tool_keeps_the_name_of_a_built_in_one(tool_url: str, runner: Service) -> None:
+    base = (await runner.tools.EnsureBaseTools(tool_pb.EnsureBaseToolsRequest())).tools
+    assert [tool.name for tool in base] == sorted(tool.name for tool in BUILTIN_TOOLS)
+    connection = await asyncpg.connect(tool_url)
+    await connection.execute(
+        "UPDATE tool_runner.tools SET tool_type = 'custom', id = gen_random_uuid() WHERE name = 'send_message'"
+        " AND organization_id = $1",
+        runner.caller.organization_id,
+    )
+    await connection.close()
+    base = (await runner.tools.EnsureBaseTools(tool_pb.EnsureBaseToolsRequest())).tools
+    assert "send_message" not in [tool.name for tool in base]
+    assert len(base) == len(BUILTIN_TOOLS) - 1
+
+
+async def test_a_schema_is_derived_without_storing_anything(runner: Service) -> None:
+    request = tool_pb.GenerateToolSchemaRequest(source_code=SAY)
+    schema = json.loads((await runner.tools.GenerateToolSchema(request)).json_schema_json)
+    assert (schema["name"], list(schema["parameters"]["properties"])) == ("say", ["text"])
+    request.args_json_schema_json = '{"type": "object", "properties": {"other": {"type": "integer"}}}'
+    schema = json.loads((await runner.tools.GenerateToolSchema(request)).json_schema_json)
+    assert list(schema["parameters"]["properties"]) == ["other"]
+    assert await listed(runner, name="say") == []
+    with fails(InvalidArgument, "TOOL_SOURCE_INVALID"):
+        await runner.tools.GenerateToolSchema(tool_pb.GenerateToolSchemaRequest(source_code="def f(:"))
+
+
+async def test_an_imported_tool_is_a_tool_and_replaces_the_one_of_its_name(runner: Service) -> None:
+    async def imports(library: str, definition: dict[str, Any], **draft: Any) -> tool_pb2.Tool:
+        request = tool_pb.ImportToolRequest(
+            library=library, definition_json=json.dumps(definition), tool=tool_pb.ToolDraft(**draft)
+        )
+        return (await runner.tools.ImportTool(request)).tool
+
+    definition = {"module": "langchain_community.tools", "class": "Say", "description": "Say it.", "packages": ["x"]}
+    made = await imports("langchain", definition, tags=["mine"], network_json='{"allow": ["example.com"]}')
+    assert (made.tool_type, made.name, made.description) == (tool_pb2.TOOL_TYPE_EXTERNAL_LANGCHAIN, "say", "Say it.")
+    assert json.loads(made.pip_requirements_json) == [{"name": "langchain-community"}, {"name": "x"}]
+    assert (list(made.tags), json.loads(made.network_json)) == (["mine", "langchain"], {"allow": ["example.com"]})
+    again = await imports("composio", {"slug": "SAY"})
+    assert (again.id, again.version, again.tool_type) == (made.id, 2, tool_pb2.TOOL_TYPE_EXTERNAL_COMPOSIO)
+    custom = await runner.upsert(SAY)
+    assert (custom.id, custom.tool_type) == (made.id, tool_pb2.TOOL_TYPE_CUSTOM)
+    with fails(InvalidArgument, "TOOL_SCHEMA_INVALID"):
+        await imports("composio", {"slug": "A", "parameters": {"properties": {"x": {"type": "no"}}}})
+    with fails(InvalidArgument, "REQUIREMENTS_INVALID"):
+        await imports("langchain", {"module": "a", "class": "B", "packages": [{"name": "x @ http://y"}]})
 
 
 async def test_deleted_is_gone(runner: Service) -> None:

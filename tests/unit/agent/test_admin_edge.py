@@ -10,23 +10,40 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from services.agent.access import ports
+from services.agent.access.rules import hash_of
+from services.agent.adapters.access.credentials import PostgresCredentials
 from services.agent.edge import DEFAULT_ORGANIZATION, Edge
 from services.agent.settings import Settings, is_private
 from services.common.context import Signer, Verifier
-from services.common.errors import Unauthenticated
+from services.common.errors import PermissionDenied, Unauthenticated
 from services.common.keys import key_id
 from services.common.settings import Env, SettingsError
 
 KEY = Ed25519PrivateKey.generate()
 VERIFIER = Verifier({"test": KEY.public_key()})
+METHOD = "loci.agent.v1.AgentService/GetAgent"
+CALLER = ports.Known(UUID(int=5), UUID(int=6), "agent-only", UUID(int=7))
 
 
-def _edge(password: str) -> Edge:
-    return Edge(password, Signer(KEY, "test"))
+class Known(PostgresCredentials):
+    """One key, and no database."""
+
+    def __init__(self) -> None:
+        self.keys = {hash_of("loci-key-good"): CALLER}
+
+    async def find(self, credential_hash: bytes) -> ports.Known | None:
+        return self.keys.get(credential_hash)
+
+
+def _edge(password: str, *, require_key: bool = False, known: ports.Known = CALLER) -> Edge:
+    credentials = Known()
+    credentials.keys[hash_of("loci-key-good")] = known
+    return Edge(password, Signer(KEY, "test"), credentials, require_key=require_key)
 
 
 async def test_without_a_password_everybody_is_the_default_tenant() -> None:
-    caller = await _edge("").authenticate([])
+    caller = await _edge("").authenticate([], METHOD)
     assert caller.organization_id == DEFAULT_ORGANIZATION == UUID("00000000-0000-4000-8000-000000000000")
     for audience in ("agent", "memory", "tool_runner", "llm_gateway"):
         assert VERIFIER.verify(caller.token, audience) == caller
@@ -34,15 +51,40 @@ async def test_without_a_password_everybody_is_the_default_tenant() -> None:
 
 @pytest.mark.parametrize("shown", ["Bearer sécret", "bearer sécret", b"Bearer s\xc3\xa9cret", "Bearer  sécret "])
 async def test_with_the_password(shown: str | bytes) -> None:
-    assert (await _edge("sécret").authenticate([("x", "y"), ("authorization", shown)])).token
+    assert (await _edge("sécret").authenticate([("x", "y"), ("authorization", shown)], METHOD)).token
 
 
 @pytest.mark.parametrize("shown", [None, "", "secret", "Bearer", "Bearer ", "Bearer secrets", "Basic secret", b"\xff"])
 async def test_without_the_password(shown: str | bytes | None) -> None:
     with pytest.raises(Unauthenticated) as caught:
-        await _edge("secret").authenticate([] if shown is None else [("authorization", shown)])
+        await _edge("secret").authenticate([] if shown is None else [("authorization", shown)], METHOD)
     assert caught.value.reason == "PASSWORD_REQUIRED"
     assert "secret" not in caught.value.message.replace("LETTA_SERVER_PASSWORD", "")
+
+
+@pytest.mark.parametrize(("password", "require_key"), [("", False), ("secret", False), ("", True)])
+async def test_a_key_stands_for_its_tenant_and_role(password: str, require_key: bool) -> None:
+    edge = _edge(password, require_key=require_key)
+    caller = await edge.authenticate([("authorization", "Bearer loci-key-good")], METHOD)
+    assert (caller.organization_id, caller.user_id, caller.role) == (UUID(int=5), UUID(int=6), "agent-only")
+    assert VERIFIER.verify(caller.token, "memory") == caller
+    with pytest.raises(Unauthenticated, match="not known"):
+        await edge.authenticate([("authorization", "Bearer loci-key-bad")], METHOD)
+    with pytest.raises(PermissionDenied, match="the role agent-only may not call"):
+        await edge.authenticate([("authorization", "Bearer loci-key-good")], "loci.agent.v1.AgentService/UpdateAgent")
+
+
+async def test_where_keys_are_required_nobody_comes_in_without() -> None:
+    for shown in ([], [("authorization", "Bearer secret")]):
+        with pytest.raises(Unauthenticated) as caught:
+            await _edge("secret", require_key=True).authenticate(shown, METHOD)
+        assert caught.value.reason == "CREDENTIAL_INVALID"
+
+
+async def test_a_key_limited_to_agents_is_for_rest() -> None:
+    known = ports.Known(UUID(int=5), UUID(int=6), "agent-only", UUID(int=7), agent_ids=(UUID(int=8),))
+    with pytest.raises(PermissionDenied, match="REST"):
+        await _edge("", known=known).authenticate([("authorization", "Bearer loci-key-good")], METHOD)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Tool calls: whatever goes wrong is said to the model, never raised."""
 
 import asyncio
+import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import AsyncMock
@@ -11,7 +12,7 @@ import pytest
 from services.agent.calls.dispatch import run_call, run_calls
 from services.agent.facts import Settings
 from services.agent.messages import Call, Return
-from services.agent.ports import CallSite, ToolInfo
+from services.agent.ports import CallSite, Executed, ToolInfo
 from services.agent.window.sizes import MOST_RETURN_CHARS
 from services.common.errors import DeadlineExceeded, NotFound, Unavailable
 
@@ -27,9 +28,12 @@ class Runners:
     tools: Any
     memory: Any = None
     recall: Any = None
+    states: Any = None
 
 
 async def returned(outcome: Any, *, name: str = "roll") -> Return:
+    if isinstance(outcome, Return):
+        outcome = Executed(outcome)
     runners = Runners(AsyncMock(**{"execute.side_effect": [outcome]}))
     return await run_call(Call("k", "c", name, "{}"), SITE, TOOLS, runners)
 
@@ -64,6 +68,29 @@ async def test_what_a_tool_may_return_is_stored_whole_whatever_the_window(monkey
     assert MOST_RETURN_CHARS - 10 < len(cut) <= MOST_RETURN_CHARS
 
 
+async def test_what_the_tool_runner_has_cut_is_not_cut_again() -> None:
+    executed = Executed(Return("c", "roll", "1234... (cut)"), is_cut=True)
+    assert (await returned(executed)).text == "1234... (cut)"
+
+
+async def test_edits_of_the_state_go_to_memory_each_under_a_key_of_its_own_and_the_return_says_so() -> None:
+    tool = replace(TOOLS["roll"], takes_agent_state=True, return_char_limit=100)
+    edits = (("human", "Ada"), ("persona", "Kind."))
+    tools = AsyncMock(**{"execute.side_effect": [Executed(Return("c", "roll", "done"), edits)]})
+    told = [Return("c", "memory_rethink", "Changed human."), Return("c", "memory_rethink", "Read-only.", is_error=True)]
+    memory = AsyncMock(**{"apply.side_effect": told})
+    runners = Runners(tools, memory, states=AsyncMock(**{"of.return_value": '{"id":"agent-1"}'}))
+    assert (await run_call(Call("k", "c", "roll", "{}"), SITE, {"roll": tool}, runners)) == Return(
+        "c", "roll", "done\nChanged human.\nRead-only."
+    )
+    assert tools.execute.await_args.kwargs == {"agent_state": '{"id":"agent-1"}'}
+    applied = [one.args[0] for one in memory.apply.await_args_list]
+    assert [(call.key, call.name, json.loads(call.arguments)) for call in applied] == [
+        ("k:0", "memory_rethink", {"label": "human", "new_memory": "Ada"}),
+        ("k:1", "memory_rethink", {"label": "persona", "new_memory": "Kind."}),
+    ]
+
+
 # Several calls -----------------------------------------------------------------------------------------------
 
 
@@ -74,11 +101,11 @@ class Slow:
     log: list[str] = field(default_factory=list)
     pause: float = 0.01
 
-    async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> Return:
+    async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> Executed:
         self.log.append(f"+{call.id}")
         await asyncio.sleep(self.pause)
         self.log.append(f"-{call.id}")
-        return Return(call.id, call.name, "done")
+        return Executed(Return(call.id, call.name, "done"))
 
 
 SHARED, ALONE = ToolInfo(ID, "shared", "custom", "", {}, parallel=True), ToolInfo(ID, "alone", "custom", "", {})

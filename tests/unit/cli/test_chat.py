@@ -8,14 +8,15 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from cli.chat import Screen
-from cli.client import Client, Event, events
+from cli.chat import Screen, agent_for
 from cli.errors import CliError
+from cli.streaming import Client
+from cli.streaming.events import Json, event
 
 
-def shown(*turn: Event) -> str:
+def shown(*turn: Json) -> str:
     screen = Screen(colour=False)
-    return "".join(map(screen.text, turn)) + screen.end()
+    return "".join(screen.text(event(one)) for one in turn) + screen.end()
 
 
 def test_deltas_of_one_message_run_on() -> None:
@@ -50,6 +51,13 @@ def test_a_tool_call_shows_its_arguments_and_its_return() -> None:
     )
 
 
+def test_a_reply_that_is_made_again() -> None:
+    void = {"message_type": "ping", "attempt_abandoned": {"step_id": "step-1", "message_id": None, "attempt": 1}}
+    again = "Hel\n(the model broke off and begins again)\nHello\n"
+    said = [{"message_type": "assistant_message", "content": text} for text in ("Hel", "Hello")]
+    assert shown(said[0], void, said[1]) == again
+
+
 def test_an_error_and_an_odd_ending_are_told() -> None:
     assert (
         shown(
@@ -59,23 +67,6 @@ def test_an_error_and_an_odd_ending_are_told() -> None:
         )
         == "Hm\n(stopped: max_steps)\nerror: it broke badly\n"
     )
-
-
-def test_events_end_at_done_and_join_their_lines() -> None:
-    lines = [
-        ": hello",
-        "data: {",
-        "data:  }",
-        "",
-        "event: error",
-        'data: {"a": 1}',
-        "",
-        "data: [DONE]",
-        "",
-        "data: 3",
-        "",
-    ]
-    assert list(events(lines)) == [{}, {"a": 1}]
 
 
 def client(answer: Callable[[httpx.Request], httpx.Response]) -> Client:
@@ -93,9 +84,9 @@ def test_an_agent_is_found_by_name_or_made() -> None:
         return httpx.Response(200, json=[])
 
     with client(answer) as server:
-        assert server.agent("ada")["name"] == "ada"
-        assert server.agent(None)["name"] == "loci"
-    assert asked[:2] == ["GET /v1/agents/?limit=1&name=ada", "POST /v1/agents/"]
+        assert agent_for(server, "ada")["name"] == "ada"
+        assert agent_for(server, None)["name"] == "loci"
+    assert asked[:2] == ["GET /v1/agents/?name=ada&limit=10", "POST /v1/agents/"]
 
 
 @pytest.mark.parametrize(
@@ -108,11 +99,8 @@ def test_an_agent_is_found_by_name_or_made() -> None:
     ],
 )
 def test_a_refusal_is_one_line(status: int, body: str, line: str) -> None:
-    with client(lambda request: httpx.Response(status, text=body)) as server:
-        with pytest.raises(CliError, match=line):
-            server.agent("agent-1")
-        with pytest.raises(CliError, match=line):
-            list(server.send("agent-1", "hello"))
+    with client(lambda request: httpx.Response(status, text=body)) as server, pytest.raises(CliError, match=line):
+        agent_for(server, "agent-1")
 
 
 def test_no_server_is_one_line() -> None:
@@ -120,4 +108,4 @@ def test_no_server_is_one_line() -> None:
         raise httpx.ConnectError("refused")
 
     with client(refuse) as server, pytest.raises(CliError, match="is `loci run` running there"):
-        server.agent(None)
+        agent_for(server, None)

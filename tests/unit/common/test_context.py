@@ -108,6 +108,21 @@ def test_a_token_expires_also_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> N
     assert refused(token) == "CONTEXT_EXPIRED"
 
 
+def test_a_token_may_live_longer_and_is_not_shared_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    maker, checker, start = signer(), verifier(), time.time()
+    short, long = maker.sign(PLAIN), maker.signed(PLAIN, lifetime=3_900).token
+    monkeypatch.setattr(time, "time", lambda: start + 3_800)
+    assert checker.verify(long, "memory") == PLAIN
+    assert refused(short) == "CONTEXT_EXPIRED"
+
+
+def test_a_short_lifetime_never_hands_out_an_expired_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    maker, start = signer(), time.time()
+    first = maker.signed(PLAIN, lifetime=10).token
+    monkeypatch.setattr(time, "time", lambda: start + 6)
+    assert maker.signed(PLAIN, lifetime=10).token != first
+
+
 def test_a_signature_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     checker, token = verifier(), signer().sign(PLAIN)
     first = checker.verify(token, "memory")

@@ -1,13 +1,17 @@
 """Which addresses of users may be called."""
 
+import asyncio
 import ipaddress
 import re
+import socket
+import threading
+from typing import Any
 
 import httpx
 import pytest
 
 from services.common.addresses import is_public
-from services.common.outward import OutwardTransport, Refused, check_url
+from services.common.outward import OutwardTransport, Refused, check_url, resolve
 
 
 @pytest.mark.parametrize(
@@ -142,3 +146,18 @@ async def test_a_name_is_judged_by_what_it_resolves_to(host: str) -> None:
     with pytest.raises(httpx.ConnectError, match=r"is not a public address|cannot be resolved"):
         await transport.handle_async_request(httpx.Request("GET", f"https://{host}/"))
     await transport.aclose()
+
+
+async def test_names_that_are_never_resolved_keep_nobody_else_from_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+
+    def never(*_: Any, **__: Any) -> list[Any]:
+        answered.wait(10)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", never)
+    asking = [asyncio.create_task(resolve(f"n{number}.test")) for number in range(40)]
+    await asyncio.sleep(0.1)
+    assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 2) == 7
+    answered.set()
+    assert await asyncio.gather(*asking) == [[]] * 40

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.arguments import TextArgument
+from gateway.turns.arguments import TextArgument
 
 TEXTS = st.text(max_size=30)
 VALUES = st.recursive(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.convert import Rest
-from gateway.deltas import Deltas
+from gateway.shown.convert import Rest
+from gateway.turns.deltas import Deltas
 from loci.agent.v1 import message_pb2
 from tests.unit.gateway.pieces import calls, text, thought, waiting
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import InvalidRequest, Problem, invalid, problem_of, problem_of_turn, turn_error
+from gateway.later import NotYet
 from loci.agent.v1 import message_service_pb2
 from services.common import errors
 from services.common.errors import LociError
@@ -63,6 +64,12 @@ def test_statuses_and_bodies(error: LociError, status: int, body: dict[str, Any]
 def test_a_deliberate_conflict_is_not_to_be_repeated(reason: str) -> None:
     problem = problem_of(errors.FailedPrecondition("no", reason=reason))
     assert (problem.status, problem.headers) == (409, {"x-should-retry": "false"})
+
+
+def test_what_comes_later_is_not_to_be_repeated() -> None:
+    problem = problem_of(NotYet("Turns of groups come later."))
+    assert (problem.status, problem.body) == (501, {"detail": "Turns of groups come later."})
+    assert problem.headers == {"x-should-retry": "false"}
 
 
 def test_a_busy_conversation_names_its_run() -> None:
@@ -130,6 +137,20 @@ def test_a_field_that_cannot_be_had_is_named() -> None:
     problem = problem_of(InvalidRequest("`secrets`: not yet", "body", "secrets"))
     [only] = ast.literal_eval(problem.body["detail"])
     assert (problem.status, only["loc"]) == (422, ("body", "secrets"))
+
+
+@pytest.mark.parametrize(
+    ("loc", "given"),
+    [
+        (("body", "env_vars", "KEY"), ["sk-1"]),
+        (("body", "source_code"), {"env_vars": {"KEY": "sk-1"}}),
+        (("body",), {"variables": [{"key": "KEY", "value": "sk-1"}]}),
+        (("body",), [{"api_key": "sk-1"}]),
+    ],
+)
+def test_secrets_are_not_shown_back(loc: tuple[str, ...], given: Any) -> None:
+    problem = invalid([{"type": "a", "loc": loc, "msg": "m", "input": given}])
+    assert "sk-1" not in str(problem.body)
 
 
 def test_what_was_sent_is_shown_in_outline() -> None:

@@ -21,7 +21,7 @@ from letta_client.types.agents import (
 )
 from pydantic import BaseModel
 
-from gateway.messages import SAID, answer_types, message, stop_reason, usage_statistics
+from gateway.shown.messages import SAID, answer_types, asked_as_one, message, stop_reason, usage_statistics
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 
 NOON = Timestamp(seconds=1_764_590_400, nanos=999_000_000)
@@ -315,3 +315,32 @@ def test_what_a_turn_cost() -> None:
         "cached_input_tokens", "cache_write_tokens", "reasoning_tokens", "context_tokens",
     }  # fmt: skip
     assert (usage["completion_tokens"], usage["context_tokens"], usage["cached_input_tokens"]) == (1, 9, None)
+
+
+def test_what_is_said_before_calls_that_all_wait_has_the_id_of_the_request() -> None:
+    def part(last: str, **content: Any) -> message_pb2.Message:
+        return message_pb2.Message(id=f"message-00000000-0000-4000-8000-0000000000{last}", **content)
+
+    said, thought = message_pb2.AssistantMessage(content="May I?"), message_pb2.ReasoningMessage(reasoning="hm")
+    request, call = message_pb2.ApprovalRequestMessage(), message_pb2.ToolCallMessage()
+    user = message_pb2.UserMessage()
+    waits = [
+        part("1f", user_message=user),
+        part("20", reasoning_message=thought),
+        part("20", assistant_message=said),
+        part("1f", approval_request_message=request),
+        part("31", assistant_message=said),
+    ]
+    asked_as_one(waits)
+    assert [one.id[-2:] for one in waits] == ["1f", "1f", "1f", "1f", "31"]
+    # Newest first, and with another call of the same step.
+    some = [
+        part("1f", approval_request_message=request),
+        part("20", tool_call_message=call),
+        part("20", assistant_message=said),
+    ]
+    asked_as_one(some)
+    assert [one.id[-2:] for one in some] == ["1f", "20", "20"]
+    none = [message_pb2.Message(id="message-1", assistant_message=said)]
+    asked_as_one(none)
+    assert none[0].id == "message-1"

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.auth import Authenticator
+from gateway.access.auth import Authenticator
 from gateway.bodies import agents, blocks, tools
 from gateway.body import MAX_DEPTH, parse
 from gateway.edge import canonical_path
 from gateway.errors import InvalidRequest
-from gateway.idempotency import request_hash, retry_keys
 from gateway.params import one_page, page_size, split, unsupported
 from gateway.settings import Settings, settings_from
+from gateway.turns.idempotency import request_hash, retry_keys
 from loci.agent.v1 import agent_pb2, message_pb2
 from loci.memory.v1 import block_service_pb2
 from services.common.errors import Unauthenticated
@@ -239,14 +239,15 @@ def test_masks_of_block_and_tool_updates() -> None:
         ({b"authorization": "Bearer sécret".encode("latin-1")}, False),
     ],
 )
-def test_passwords(headers: dict[bytes, bytes], known: bool) -> None:
+async def test_passwords(headers: dict[bytes, bytes], known: bool) -> None:
     authenticator = Authenticator("secret")
     if known:
-        assert authenticator.caller("/v1/agents", headers).credential == b"secret"
+        caller = await authenticator.caller("GET", "/v1/agents", headers)
+        assert caller.credential == b"secret"
     else:
         with pytest.raises(Unauthenticated):
-            authenticator.caller("/v1/agents", headers)
-    authenticator.caller("/v1/health", headers)
+            await authenticator.caller("GET", "/v1/agents", headers)
+    await authenticator.caller("GET", "/v1/health", headers)
 
 
 @pytest.mark.parametrize(
@@ -258,6 +259,13 @@ def test_passwords(headers: dict[bytes, bytes], known: bool) -> None:
         ({**ADDRESSES, "LOCI_ON_DISCONNECT": "maybe"}, "LOCI_ON_DISCONNECT"),
         ({**ADDRESSES, "LOCI_HOST": "0.0.0.0"}, "LETTA_SERVER_PASSWORD"),
         ({**ADDRESSES, "LOCI_HOST": "::"}, "LETTA_SERVER_PASSWORD"),
+        ({**ADDRESSES, "LETTA_SERVER_SECURE": "true"}, "set LETTA_SERVER_PASSWORD"),
+        ({**ADDRESSES, "LETTA_SERVER_PASSWORD": "x", "LOCI_REQUIRE_API_KEY": "true"}, "both set"),
+        ({**ADDRESSES, "LOCI_KEY_CACHE_SECONDS": "11"}, "LOCI_KEY_CACHE_SECONDS"),
+        ({**ADDRESSES, "LOCI_RATE_LIMIT": "0"}, "LOCI_RATE_LIMIT"),
+        ({**ADDRESSES, "LOCI_CORS_ORIGINS": "app.example.com"}, "LOCI_CORS_ORIGINS"),
+        ({**ADDRESSES, "LOCI_ALLOWED_HOSTS": "https://loci.example.com"}, "LOCI_ALLOWED_HOSTS"),
+        ({**ADDRESSES, "LOCI_CORS_ORIGINS": "https://app.example.com/path"}, "LOCI_CORS_ORIGINS"),
     ],
 )
 def test_settings_that_are_refused(variables: dict[str, str], names: str) -> None:
@@ -275,6 +283,12 @@ def test_settings_that_are_refused(variables: dict[str, str], names: str) -> Non
         {"LOCI_HOST": "::1"},
         {"LOCI_HOST": "0.0.0.0", "LETTA_SERVER_PASSWORD": "x"},
         {"LOCI_HOST": "0.0.0.0", "LOCI_ALLOW_UNAUTHENTICATED": "true"},
+        {"LOCI_HOST": "0.0.0.0", "LOCI_REQUIRE_API_KEY": "true", "LETTA_SERVER_SECURE": "true"},
+        {"LETTA_SERVER_SECURE": "true", "LETTA_SERVER_PASSWORD": "x"},
+        {"LOCI_CORS_ORIGINS": "https://app.example.com/, http://localhost:3000", "LOCI_RATE_LIMIT": "60"},
+        {"LOCI_CORS_ORIGINS": "*"},
+        {"LOCI_ALLOWED_HOSTS": "loci.example.com, loci.internal"},
+        {"LOCI_ALLOWED_HOSTS": "*"},
     ],
 )
 def test_settings_that_are_accepted(variables: dict[str, str]) -> None:

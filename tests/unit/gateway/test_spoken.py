@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from gateway.convert import Rest
-from gateway.deltas import Deltas
-from gateway.messages import message
-from gateway.spoken import Spoken
+from gateway.shown.convert import Rest
+from gateway.shown.messages import message
+from gateway.turns.deltas import Deltas
+from gateway.turns.spoken import Spoken
 from loci.agent.v1 import message_pb2
 from tests.unit.gateway.pieces import calls, returns, text
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import orjson
 import pytest
 
-from gateway.convert import Rest
-from gateway.deltas import Deltas
-from gateway.messages import OF_COMPACTION, answer_types
-from gateway.spoken import Spoken
-from gateway.sse import DONE, Frames, error_frame, frame
+from gateway.shown.convert import Rest
+from gateway.shown.messages import OF_COMPACTION, answer_types
+from gateway.turns.deltas import Deltas
+from gateway.turns.spoken import Spoken
+from gateway.turns.sse import DONE, Frames, error_frame, frame
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 from services.common.errors import Unavailable
 from tests.unit.gateway.pieces import calls, event, returns, text, thought
@@ -18,7 +20,8 @@ USAGE = message_service_pb2.TurnUsage(total_tokens=3)
 
 
 def read(chunk: bytes) -> Rest:
-    """The JSON of an unnamed chunk."""
+    """The JSON of an unnamed chunk, numbered or not."""
+    chunk = re.sub(rb"^id: \d+\n", b"", chunk)
     assert chunk.startswith(b"data: ")
     assert chunk.endswith(b"\n\n")
     content: Rest = orjson.loads(chunk[6:])
@@ -156,6 +159,20 @@ def test_numbered_chunks_carry_their_events_sequence() -> None:
     frames = Frames(numbered=True)
     assert read(frames.frames(event(7, message=text("a")))[0])["seq_id"] == 7
     assert read(Frames().frames(event(7, message=text("a")))[0])["seq_id"] is None
+
+
+def test_the_id_of_an_event_is_its_number_and_stands_at_its_last_chunk() -> None:
+    frames = Frames(deltas=Deltas(), numbered=True)
+    attached = event(attached=message_service_pb2.RunAttached(run_id="run-1"))
+    assert not frames.frames(attached)[0].startswith(b"id:")
+    [piece] = frames.frames(event(7, delta=text("a")))
+    assert piece.startswith(b'id: 7\ndata: {"id":"message-1",')
+    both = frames.frames(event(8, delta=calls(("c1", "a", "{"), ("c2", "b", "{"))))
+    assert [chunk.startswith(b"id: 8\n") for chunk in both] == [False, True]
+    ended = message_service_pb2.TurnEnd(stop_reason=agent_pb2.STOP_REASON_END_TURN, usage=USAGE)
+    assert frames.frames(event(9, end=ended))[-1] == b"id: 9\ndata: [DONE]\n\n"
+    assert b"id:" not in b"".join(Frames().frames(event(9, message=text("a"), end=ended)))
+    assert not any(chunk.startswith(b"id:") for chunk in [frames.ping(), *frames.broken(None)])
 
 
 def test_an_abandoned_attempt_is_a_ping_with_a_field() -> None:

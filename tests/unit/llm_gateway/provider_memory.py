@@ -61,6 +61,11 @@ class ProviderMemory:
         self._asked()
         self.rows.pop((organization_id, provider_id), None)
 
+    async def purge_organization(self, organization_id: UUID) -> bool:
+        self._asked()
+        self.rows = {key: row for key, row in self.rows.items() if key[0] != organization_id}
+        return True
+
     async def synced(self, provider: StoredProvider) -> None:
         key = provider.organization_id, provider.id
         if key in self.rows and self.rows[key].version == provider.version:

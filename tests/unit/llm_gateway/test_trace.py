@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from services.llm_gateway.errors import LlmServerError
 from services.llm_gateway.providers.trace import METADATA_KEY, Trace, bounded, traced
+from tests.unit.llm_gateway.builders import request
 
 
 def test_what_was_sent_and_what_came() -> None:
@@ -53,7 +54,7 @@ def test_it_is_always_json_and_never_too_long(value: Any) -> None:
 @pytest.mark.parametrize(("wanted", "size", "kept"), [(True, 100, True), (True, 5_000, False), (False, 100, False)])
 def test_an_error_takes_it_along_where_it_is_wanted_and_fits(wanted: bool, size: int, kept: bool) -> None:
     def fail() -> None:
-        with traced(wanted, orjson.dumps("x" * size)) as trace:
+        with traced(request(trace=wanted), orjson.dumps("x" * size)) as trace:
             assert (trace is not None) is wanted
             raise LlmServerError("broken")
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from services.tool_runner import given
-from services.tool_runner.arguments import check_parameters, problems
-from services.tool_runner.schema import SchemaError
+from services.tool_runner.schemas import given
+from services.tool_runner.schemas.arguments import check_parameters, problems
+from services.tool_runner.schemas.faults import SchemaError
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",

@@ -5,11 +5,11 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from services.tool_runner.arguments import check_parameters
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.builtin.tool import BuiltinTool
 from services.tool_runner.model import ToolType
-from services.tool_runner.schema import check_schema
+from services.tool_runner.schemas.arguments import check_parameters
+from services.tool_runner.schemas.rules import check_schema
 
 # name: (type, arguments, required). Facts of the reference API.
 EXPECTED = {
@@ -35,7 +35,16 @@ EXPECTED = {
     "open_files": ("letta_files_core", "file_requests close_all_others", "file_requests"),
     "grep_files": ("letta_files_core", "pattern include context_lines offset", "pattern"),
     "semantic_search_files": ("letta_files_core", "query limit", "query"),
+    "run_code": ("letta_builtin", "code language files", "code language"),
+    "run_code_with_tools": ("letta_builtin", "code", "code"),
+    "web_search": (
+        "letta_builtin",
+        "query num_results category include_text include_domains exclude_domains start_published_date "
+        "end_published_date user_location", "query"),
+    "fetch_webpage": ("letta_builtin", "url", "url"),
 }  # fmt: skip
+
+PARALLEL = {"grep_files", "semantic_search_files", "run_code", "fetch_webpage"}
 
 
 def test_these_are_all() -> None:
@@ -56,5 +65,5 @@ def test_built_in_tools(builtin: BuiltinTool) -> None:
     assert all(part["description"] for part in schema["parameters"]["properties"].values())
     assert schema["description"] == tool.description
     assert tool.id == uuid5(tenant, tool.name)
-    parallel = tool.name.endswith("_search") or tool.name in ("grep_files", "semantic_search_files")
+    parallel = tool.name.endswith("_search") or tool.name in PARALLEL
     assert tool.enable_parallel_execution == parallel

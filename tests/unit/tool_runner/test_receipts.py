@@ -4,9 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from services.tool_runner import receipts
-from services.tool_runner.job import ExitReason, Limits, Result, ToolError
-from services.tool_runner.model import Outcome, Receipt, State, Tool, ToolType
+from services.tool_runner.calls import receipts
+from services.tool_runner.job import ExitReason, File, Limits, Result, ToolError
+from services.tool_runner.model import NewFile, Outcome, Receipt, State, Tool, ToolType
 
 TOOL_ID = UUID(int=1)
 TOOL = Tool(
@@ -69,22 +69,30 @@ def test_a_key_belongs_to_one_call(state: State) -> None:
     ],
 )
 def test_results_as_the_model_reads_them(result: str, text: str) -> None:
-    ending = receipts.ended(TOOL, Result(ExitReason.OK, result=result), Limits())
+    ending = receipts.ended(TOOL, Result(ExitReason.OK, result=result))
     assert (ending.state, ending.outcome) == (State.DONE, Outcome.SUCCESS)
     assert (ending.tool_return, ending.result) == (text, result)
 
 
 def test_an_exception_is_told_as_the_reference_tells_it() -> None:
     error = ToolError("KeyError", "'x'", '  File "<tool>", line 2, in act\n')
-    ending = receipts.ended(TOOL, Result(ExitReason.RAISED, error=error), Limits())
+    ending = receipts.ended(TOOL, Result(ExitReason.RAISED, error=error))
     assert ending.tool_return.splitlines() == [
         "Error executing function act: KeyError: 'x'",
         '  File "<tool>", line 2, in act',
     ]
 
 
-def test_streams_that_were_cut_say_so() -> None:
-    result = Result(ExitReason.OK, result="1", stdout="x" * 8, stderr="short", truncated=True)
-    ending = receipts.ended(TOOL, result, Limits(capture=8))
-    assert ending.stdout == "xxxxxxxx\n... (cut at 8 bytes)"
-    assert ending.stderr == "short"
+def test_files_that_are_kept_are_bounded_and_named_for_the_model() -> None:
+    files = tuple(File(name, b"12345") for name in ("a.txt", "../b", "sub/c.txt", "d.txt", "e.txt"))
+    result = Result(ExitReason.OK, result="1", files=files, files_dropped=1)
+    kept = receipts.kept_files(result, Limits(files=2, file_bytes=100))
+    assert [file.name for file in kept] == ["a.txt", "sub/c.txt"]
+    assert len(receipts.kept_files(result, Limits(file_bytes=12))) == 2
+    new = [NewFile(id=UUID(int=7), name="a.txt", content=b"12345", created_by_id=UUID(int=8))]
+    ending = receipts.with_files(receipts.ended(TOOL, result), new, dropped=5)
+    assert ending.files == tuple(new)
+    assert ending.tool_return.splitlines() == [
+        "1",
+        f"Files made: a.txt (execfile-{UUID(int=7)}, 5 bytes); 5 not kept: over a limit, or no regular files",
+    ]

@@ -4,14 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.tool_runner.docstring import parse_docstring
-from services.tool_runner.schema import (
-    MAX_SOURCE_BYTES,
-    SchemaError,
-    check_function,
-    check_schema,
-    derive_schema,
-)
+from services.tool_runner.schemas.docstring import parse_docstring
+from services.tool_runner.schemas.faults import SchemaError
+from services.tool_runner.schemas.given import completed, without_habits
+from services.tool_runner.schemas.rules import MAX_SOURCE_BYTES, check_schema
+from services.tool_runner.schemas.schema import check_function, derive_schema, takes_state
 
 
 def source(parameters: str, *, before: str = "", docs: str = "x: it") -> str:
@@ -55,6 +52,25 @@ def schema_of(annotation: str) -> dict[str, object]:
         ("Literal['a', 1]", {"enum": ["a", 1]}),
         ("Annotated[int, 'many']", {"type": "integer"}),
         ("typing.Optional[typing.List[str]]", {"type": "array", "items": {"type": "string"}}),
+        ("list[Optional[int]]", {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}),
+        ("tuple[int, str]", {
+            "type": "array",
+            "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+            "minItems": 2,
+            "maxItems": 2,
+        }),
+        ("tuple[int, ...]", {"type": "array", "items": {"type": "integer"}}),
+        ("set[str]", {"type": "array", "items": {"type": "string"}, "uniqueItems": True}),
+        ("Sequence[int]", {"type": "array", "items": {"type": "integer"}}),
+        ("Mapping[str, Any]", {"type": "object", "additionalProperties": {}}),
+        ("datetime.datetime", {"type": "string", "format": "date-time"}),
+        ("date", {"type": "string", "format": "date"}),
+        ("uuid.UUID", {"type": "string", "format": "uuid"}),
+        ("Annotated[int, Field(ge=1, lt=9)]", {"type": "integer", "minimum": 1, "exclusiveMaximum": 9}),
+        ("Annotated[Optional[int], Ge(1)]", {"type": "integer", "minimum": 1}),
+        ("Annotated[list[str], MinLen(1)]", {"type": "array", "items": {"type": "string"}, "minItems": 1}),
+        ("conint(gt=0)", {"type": "integer", "exclusiveMinimum": 0}),
+        ("constr(pattern='^a', max_length=3)", {"type": "string", "pattern": "^a", "maxLength": 3}),
     ],
 )  # fmt: skip
 def test_types(annotation: str, expected: dict[str, object]) -> None:
@@ -63,11 +79,11 @@ def test_types(annotation: str, expected: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(
     "annotation",
-    """bytes|datetime.date|dict[int, str]|Literal[x]|Literal[b'x']|'no such('|''|"'int'"|Thing|f()|int[str]
+    """bytes|timedelta|dict[int, str]|Literal[x]|Literal[b'x']|'no such('|''|"'int'"|Thing|f()|int[str]
     """.strip().split("|"),
 )
 def test_types_without_a_json_form_are_named(annotation: str) -> None:
-    with pytest.raises(SchemaError, match="parameter 'x' of function 'act' has type") as caught:
+    with pytest.raises(SchemaError, match="line 2: parameter 'x' of function 'act' has type") as caught:
         schema_of(annotation)
     assert caught.value.reason == "UNSUPPORTED_TYPE"
 
@@ -92,6 +108,23 @@ def test_what_may_be_left_out_is_not_required() -> None:
 def test_agent_state_is_hidden() -> None:
     derived = derive_schema(source("agent_state: 'AgentState', x: int"))
     assert list(derived["parameters"]["properties"]) == ["x"]
+
+
+def test_a_habit_of_older_tools_is_hidden() -> None:
+    derived = derive_schema(source("x: int, request_heartbeat: bool = False"))
+    assert list(derived["parameters"]["properties"]) == ["x"]
+
+
+def test_whether_a_function_takes_the_state() -> None:
+    text = source("agent_state: 'AgentState', x: int", before="def act(): pass")
+    assert takes_state(text, "act")
+    assert not takes_state(text + "\ndef act(): pass", "act")
+
+
+@pytest.mark.parametrize(("annotation", "said"), [("Annotated[int, 'many']", "many"), ("Optional[Kind]", "Which.")])
+def test_a_description_may_come_with_the_type(annotation: str, said: str) -> None:
+    text = source(f"x: {annotation}", before='class Kind(Enum):\n    """Which."""\n    A = 1\n', docs="y: other")
+    assert derive_schema(text)["parameters"]["properties"]["x"]["description"] == said
 
 
 def test_given_argument_schema_stands_for_hints_and_descriptions() -> None:
@@ -186,3 +219,11 @@ def test_any_source_gives_a_schema_or_a_reason(text: str) -> None:
 def test_any_docstring_is_read(text: str) -> None:
     parsed = parse_docstring(text)
     assert all(name for name in parsed.arguments)
+
+
+def test_what_older_tools_took_out_of_habit_is_not_asked_for() -> None:
+    both: dict[str, object] = {"x": {}, "request_heartbeat": {}}
+    own = without_habits({"type": "object", "properties": both, "required": list(both)})
+    assert own == {"type": "object", "properties": {"x": {}}, "required": ["x"]}
+    assert completed(own, {"x": 1, "request_heartbeat": True}) == {"x": 1}
+    assert without_habits(own) is own

@@ -1,6 +1,5 @@
 """Statements that read agents. Those that never vary are built once: that costs more than to run them."""
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from sqlalchemy import (
@@ -14,6 +13,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    exists,
     func,
     literal,
     null,
@@ -23,11 +23,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
+from services.agent.adapters.admin.identity_rows import identities_of_agent, managed_by_agent
 from services.agent.adapters.admin.tables import (
     MESSAGE_COLUMNS,
+    agent_identities,
     agents,
     conversation_heads,
     conversation_segments,
+    identities,
     messages,
     runs,
 )
@@ -39,9 +42,10 @@ LAST_SEQ = literal(2**63 - 1, BigInteger)
 WAITING = "waiting_"
 
 
-def present(organization_id: Any) -> Select[Any]:
-    """The tenant's agents that are not deleted."""
-    return select(agents).where(agents.c.organization_id == organization_id, agents.c.deleted_at.is_(None))
+def present(organization_id: Any, *columns: ColumnElement[Any]) -> Select[Any]:
+    """The tenant's agents that are not deleted; `columns` of them, or all."""
+    chosen = select(*columns or (agents,))
+    return chosen.where(agents.c.organization_id == organization_id, agents.c.deleted_at.is_(None))
 
 
 def filters(wanted: AgentList) -> list[ColumnElement[bool]]:
@@ -56,18 +60,40 @@ def filters(wanted: AgentList) -> list[ColumnElement[bool]]:
         chosen.append(agents.c.tags.contains(tags) if wanted.match_all_tags else agents.c.tags.overlap(tags))
     if not wanted.show_hidden:
         chosen.append(agents.c.hidden.is_(False))
+    for name in ("template_id", "base_template_id", "deployment_id", "project_id", "created_by_id"):
+        if (value := getattr(wanted, name)) is not None:
+            chosen.append(agents.c[name] == value)
+    if wanted.identity_id is not None:
+        chosen.append(_serves(agent_identities.c.identity_id == wanted.identity_id))
+    if wanted.identifier_keys:
+        chosen.append(_serves(identities.c.identifier_key.in_(wanted.identifier_keys)))
+    if wanted.last_stop_reason is not None:
+        chosen.append(_of_last_run(runs.c.stop_reason) == wanted.last_stop_reason)
     return chosen
 
 
-def whole(found: Select[Any], ordering: Callable[[FromClause], Iterable[Any]] = lambda rows: ()) -> Select[Any]:
-    """The agents that `found` selects, each with its window, its last run and what waits there, in one statement."""
+def ordered_by(wanted: AgentList) -> ColumnElement[Any]:
+    """The time by which a list is ordered, named as the order is."""
+    if wanted.order_by == "last_run_completion":
+        # Agents that never ran come as if they had before all others.
+        completed = func.coalesce(_of_last_run(runs.c.completed_at), func.to_timestamp(0))
+        return type_coerce(completed, agents.c.created_at.type).label(wanted.order_by)
+    return agents.c[wanted.order_by]
+
+
+def whole(found: Select[Any]) -> Select[Any]:
+    """The agents that `found` selects, in no order.
+
+    Each with its window, its last run, what waits there, whom it serves and what it manages.
+    """
     rows = found.subquery("found")
-    last, window, waiting = _last_run(rows), window_of(rows), _waiting(rows)
+    last, window, waiting = _last_run(rows).lateral("last_run"), window_of(rows), _waiting(rows)
     joined = rows.outerjoin(last, true()).outerjoin(window, true()).outerjoin(waiting, true())
-    return select(rows, last, window, waiting).select_from(joined).order_by(*ordering(rows))
+    others = identities_of_agent(rows), managed_by_agent(rows)
+    return select(rows, last, window, waiting, *others).select_from(joined)
 
 
-def _last_run(rows: FromClause) -> FromClause:
+def _last_run(rows: FromClause) -> Select[Any]:
     return (
         select(
             runs.c.stop_reason.label("run_stop_reason"),
@@ -81,8 +107,20 @@ def _last_run(rows: FromClause) -> FromClause:
         )
         .order_by(runs.c.created_at.desc())
         .limit(1)
-        .lateral("last_run")
     )
+
+
+def _of_last_run(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """A column of the last run of an agent; null for one that never ran."""
+    return _last_run(agents).with_only_columns(column).correlate(agents).scalar_subquery()
+
+
+def _serves(which: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Whether an agent serves such an identity."""
+    link = agent_identities
+    identity = and_(identities.c.organization_id == link.c.organization_id, identities.c.id == link.c.identity_id)
+    of_agent = and_(link.c.organization_id == agents.c.organization_id, link.c.agent_id == agents.c.id)
+    return exists().select_from(link.join(identities, identity)).where(of_agent, which).correlate(agents)
 
 
 def _waiting(rows: FromClause) -> FromClause:
@@ -93,6 +131,9 @@ def _waiting(rows: FromClause) -> FromClause:
         select(head.c.approval_due, *(column.label(WAITING + column.name) for column in MESSAGE_COLUMNS))
         .select_from(head.join(messages, its_message))
         .where(head.c.organization_id == rows.c.organization_id, head.c.conversation_id == rows.c.id)
+        # The bound keeps it apart: joined freely, and before its tables are analysed, it is read from all heads of
+        # the tenant for each agent.
+        .limit(1)
         .lateral("waiting")
     )
 
@@ -161,3 +202,9 @@ def given(**values: Any) -> dict[str, Any]:
 
 # organization_id, id
 GET = whole(present(parameter(agents, "organization_id")).where(agents.c.id == parameter(agents, "id")))
+# organization_id, ids
+MANY = whole(
+    present(parameter(agents, "organization_id")).where(
+        agents.c.id == func.any(bindparam("given_ids", type_=postgresql.ARRAY(Uuid)))
+    )
+)

@@ -1,5 +1,6 @@
 """Statements that make agents and begin their conversations, built once."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -26,10 +27,14 @@ from sqlalchemy.dialects import postgresql
 
 from services.agent.adapters.admin.agent_statements import parameter
 from services.agent.adapters.admin.tables import (
+    agent_identities,
     agents,
     conversation_heads,
     conversation_segments,
     conversations,
+    group_agents,
+    groups,
+    identities,
     messages,
     outbox,
     runs,
@@ -97,7 +102,7 @@ def _insert() -> Select[Any]:
         next_seq=count + 1,
         last_message_at=select(func.max(said.c.created_at)).scalar_subquery(),
     )
-    return select(made).add_cte(conversation, segment, head, _first_messages(made, said))
+    return select(made).add_cte(conversation, segment, head, _first_messages(made, said), _served(made))
 
 
 def _said() -> FromClause:
@@ -126,6 +131,39 @@ def _first_messages(made: FromClause, said: FromClause) -> Any:
     } | {name: said.c[name] for name in _SAID}
     source = select(*values.values()).select_from(made.join(said, literal_column("true")))
     return insert(messages).from_select([*values], source).cte("made_messages")
+
+
+def _served(made: FromClause) -> Any:
+    """Whom the agent serves, in their order."""
+    wanted = func.unnest(bindparam("given_identity_ids", type_=postgresql.ARRAY(Uuid))).table_valued(
+        column("id", Uuid), with_ordinality="place", name="served"
+    )
+    served = wanted.render_derived()
+    its_identity = (identities.c.organization_id == made.c.organization_id) & (identities.c.id == served.c.id)
+    values = {
+        "organization_id": made.c.organization_id,
+        "agent_id": made.c.id,
+        "identity_id": identities.c.id,
+        # One after the other.
+        "attached_at": func.clock_timestamp() + served.c.place * text("interval '1 microsecond'"),
+    }
+    source = select(*values.values()).select_from(
+        made.join(served, literal_column("true")).join(identities, its_identity)
+    )
+    return insert(agent_identities).from_select([*values], source).cte("made_identities")
+
+
+def _leaving() -> Sequence[Delete]:
+    """What a deleted agent is no part of any more; groups that it managed are deleted."""
+    of_tenant = [table.c.organization_id == parameter(agents, "organization_id") for table in (groups, group_agents)]
+    return (
+        delete(agent_identities).where(
+            agent_identities.c.organization_id == parameter(agents, "organization_id"),
+            agent_identities.c.agent_id == parameter(agents, "id"),
+        ),
+        delete(groups).where(of_tenant[0], groups.c.manager_agent_id == parameter(agents, "id")),
+        delete(group_agents).where(of_tenant[1], group_agents.c.agent_id == parameter(agents, "id")),
+    )
 
 
 def _searchable(text: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -197,8 +235,10 @@ def _of_agent(table: Any) -> tuple[ColumnElement[bool], ...]:
 RESERVE = _reserve()
 # organization_id, reservation
 RELEASE = _reservation()
-# NEW_AGENT, reservation, log_id, messages (rows of rows.message_to_row)
+# NEW_AGENT, reservation, log_id, messages (rows of rows.message_to_row), identity_ids
 INSERT = _insert()
+# organization_id, id
+LEAVING = _leaving()
 # organization_id, id
 LOCK = _lock()
 # organization_id, run_id; after LOCK, which may have waited for that run to be there

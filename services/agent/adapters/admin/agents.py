@@ -11,9 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.adapters.admin import agent_statements as reads
 from services.agent.adapters.admin import agent_writes as writes
-from services.agent.adapters.admin.agent_statements import WAITING, given, present, whole
+from services.agent.adapters.admin.agent_counts import AgentCounts
+from services.agent.adapters.admin.agent_statements import WAITING, given, present
 from services.agent.adapters.admin.erasing import stop_runs
-from services.agent.adapters.admin.paging import bounded, order, page_of, reading
+from services.agent.adapters.admin.identity_rows import group_from_json, identity_from_json
+from services.agent.adapters.admin.paging import bounded, page_of, reading
 from services.agent.adapters.admin.tables import MESSAGE_COLUMNS, agents, outbox
 from services.agent.adapters.rows import message_from_row, message_to_row
 from services.agent.admin.agents import SETTABLE, Agent, AgentSettings, LastRun, Waiting
@@ -25,13 +27,14 @@ from services.common.ids import uuid7
 from services.common.paging import PageOf
 
 # What a deleted agent leaves to do, and when: who still reads one of its runs sees it end.
-_PURGES = {"purge_memory": "0", "purge_receipts": "0", "erase": "3 seconds"}
+_PURGES = {"purge_memory": "0", "purge_receipts": "0", "purge_secrets": "0", "erase": "3 seconds"}
 
 
-class PostgresAgents:
+class PostgresAgents(AgentCounts):
     """`ports_admin.AgentStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
+        super().__init__(engine)
         self._engine = engine
         self._reading = reading(engine)
 
@@ -57,9 +60,10 @@ class PostgresAgents:
         user_id: UUID,
         settings: AgentSettings,
         messages: Sequence[Message] = (),
+        identity_ids: Sequence[UUID] = (),
     ) -> Agent | None:
         values = given(
-            **_columns(settings),
+            **agent_columns(settings),
             organization_id=organization_id,
             id=agent_id,
             created_by_id=user_id,
@@ -67,6 +71,7 @@ class PostgresAgents:
             reservation=_reservation(agent_id),
             log_id=uuid7(),
             messages=[message_to_row(message, place, 0) for place, message in enumerate(messages)],
+            identity_ids=list(identity_ids),
         )
         try:
             async with self._reading.connect() as connection:
@@ -86,15 +91,16 @@ class PostgresAgents:
         return agent_from_row(row._asdict())
 
     async def list(self, organization_id: UUID, wanted: AgentList) -> PageOf[Agent]:
-        time = agents.c.updated_at if wanted.by_update else agents.c.created_at
-        page = wanted.page
+        time, page = reads.ordered_by(wanted), wanted.page
         async with self._reading.connect() as connection:
-            found = present(organization_id).where(*reads.filters(wanted))
+            found = present(organization_id, agents.c.id, time).where(*reads.filters(wanted))
             found = await bounded(connection, found, agents, time, page, organization_id)
-            query = whole(found, lambda rows: order(rows.c[time.name], rows.c.id, ascending=page.scan_ascending))
-            rows = (await connection.execute(query)).all()
-        one = page_of(rows, time.name, page)
-        return PageOf(tuple(agent_from_row(row._asdict()) for row in one.items), one.next_token)
+            chosen = page_of((await connection.execute(found)).all(), time.name, page)
+            # In a statement of its own, which never varies: to build it for each page costs more than to run both.
+            values = given(organization_id=organization_id, ids=[row.id for row in chosen.items])
+            rows = {row.id: row for row in await connection.execute(reads.MANY, values)}
+        items = (agent_from_row(rows[row.id]._asdict()) for row in chosen.items if row.id in rows)
+        return PageOf(tuple(items), chosen.next_token)
 
     async def update(
         self, organization_id: UUID, user_id: UUID, before: Agent, settings: AgentSettings
@@ -103,7 +109,7 @@ class PostgresAgents:
             update(agents)
             .where(*_is_present(organization_id, before.id), agents.c.version == before.version)
             .values(
-                **_columns(settings),
+                **agent_columns(settings),
                 version=agents.c.version + 1,
                 last_updated_by_id=user_id,
                 updated_at=func.now(),
@@ -115,7 +121,8 @@ class PostgresAgents:
         if row is None:
             return None
         after = agent_from_row(row._asdict())
-        return replace(after, window=before.window, last_run=before.last_run, waiting=before.waiting)
+        kept = ("window", "last_run", "waiting", "identities", "managed_group")
+        return replace(after, **{name: getattr(before, name) for name in kept})
 
     async def reset_messages(self, organization_id: UUID, agent_id: UUID) -> Agent:
         values = given(organization_id=organization_id, id=agent_id)
@@ -134,6 +141,8 @@ class PostgresAgents:
         async with self._engine.begin() as connection:
             if (await connection.execute(tombstone.returning(agents.c.id))).first() is None:
                 raise no_such_agent(agent_id)
+            for statement in writes.LEAVING:
+                await connection.execute(statement, given(organization_id=organization_id, id=agent_id))
             await stop_runs(connection, organization_id, agent_id)
             await _order_purges(connection, organization_id, agent_id, user_id)
 
@@ -162,6 +171,8 @@ def agent_from_row(row: Mapping[str, Any]) -> Agent:
         window=tuple(row.get("window") or ()),
         last_run=_last_run(row),
         waiting=_waiting(row),
+        identities=tuple(map(identity_from_json, row.get("identities") or ())),
+        managed_group=group_from_json(row["managed_group"]) if row.get("managed_group") else None,
     )
 
 
@@ -178,7 +189,8 @@ def _waiting(row: Mapping[str, Any]) -> Waiting | None:
     return Waiting(message, row["approval_due"])
 
 
-def _columns(settings: AgentSettings) -> dict[str, Any]:
+def agent_columns(settings: AgentSettings) -> dict[str, Any]:
+    """The columns of an agent's row that hold its settings."""
     values = {name: getattr(settings, name) for name in SETTABLE}
     return values | {
         "tool_ids": list(settings.tool_ids),

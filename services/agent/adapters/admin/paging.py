@@ -12,6 +12,8 @@ from services.common.errors import NotFound
 from services.common.paging import Moment, Page, PageOf, cut, moment_token
 
 _LAST_ID = 2**128 - 1
+# Of tables, where it is not their name without the s.
+_NOUNS = {"identities": "identity"}
 # Of ids, where it is not the noun.
 _PREFIXES = {"conversation": "conv"}
 
@@ -70,7 +72,7 @@ async def _moment(
     query = select(time, table.c.id).where(table.c.organization_id == tenant, table.c.id == object_id)
     row = (await connection.execute(query)).first()
     if row is None:
-        noun = table.description.removesuffix("s")
+        noun = _NOUNS.get(table.description) or table.description.removesuffix("s")
         prefix = _PREFIXES.get(noun, noun)
         raise NotFound(f"The cursor {prefix}-{object_id} was not found", reason=f"{noun.upper()}_NOT_FOUND")
     return Moment(*row)

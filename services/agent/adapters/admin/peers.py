@@ -15,6 +15,8 @@ from loci.memory.v1 import (
     folder_service_pb2_grpc,
 )
 from loci.tool.v1 import (
+    environment_service_pb2,
+    environment_service_pb2_grpc,
     execution_service_pb2,
     execution_service_pb2_grpc,
     tool_pb2,
@@ -95,6 +97,7 @@ class GrpcToolCatalogue:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._tools = tool_service_pb2_grpc.ToolServiceStub(channel)
         self._executions = execution_service_pb2_grpc.ExecutionServiceStub(channel)
+        self._environments = environment_service_pb2_grpc.EnvironmentServiceStub(channel)
 
     async def find(self, tool_ids: Sequence[UUID] = (), names: Sequence[str] = ()) -> tuple[CatalogueTool, ...]:
         found: list[CatalogueTool] = []
@@ -109,6 +112,19 @@ class GrpcToolCatalogue:
     async def purge_receipts(self, agent_id: UUID) -> None:
         request = execution_service_pb2.PurgeReceiptsRequest(agent_id=to_public("agent", agent_id))
         await call_idempotent(self._executions.PurgeReceipts, request, timeout=PATIENCE_SECONDS)
+
+    async def set_secrets(self, agent_id: UUID, secrets: Mapping[str, str]) -> None:
+        request = environment_service_pb2.SetEnvironmentRequest(
+            owner=_owner(agent_id),
+            variables=[
+                environment_service_pb2.VariableDraft(key=key, value=value) for key, value in sorted(secrets.items())
+            ],
+        )
+        await call_idempotent(self._environments.SetEnvironment, request, timeout=PATIENCE_SECONDS)
+
+    async def purge_secrets(self, agent_id: UUID) -> None:
+        request = environment_service_pb2.PurgeEnvironmentRequest(owner=_owner(agent_id))
+        await call_idempotent(self._environments.PurgeEnvironment, request, timeout=PATIENCE_SECONDS)
 
 
 class GrpcModelCatalogue:
@@ -141,6 +157,10 @@ class GrpcModelCatalogue:
     async def check_embedding(self, organization_id: UUID, handle: str) -> None:
         request = model_service_pb2.GetEmbeddingModelRequest(handle=handle)
         await call_idempotent(self._models.GetEmbeddingModel, request, timeout=PATIENCE_SECONDS)
+
+
+def _owner(agent_id: UUID) -> environment_service_pb2.Owner:
+    return environment_service_pb2.Owner(agent_id=to_public("agent", agent_id))
 
 
 def _tool(tool: tool_pb2.Tool) -> CatalogueTool:

@@ -5,8 +5,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.agent.admin.agents import Agent
-from services.agent.facts import Settings
+from services.agent.admin.agents import Agent, settings_of
 from services.agent.ports import Memory
 from services.agent.prompt import compile_prompt
 
@@ -27,20 +26,8 @@ class PromptsNow:
     async def compiled_prompt(self, organization_id: UUID, agent: Agent, conversation_id: UUID) -> str:
         """See ports_admin.CompiledPrompts."""
         head = await self._pool.fetchrow(_HEAD, organization_id, conversation_id)
-        settings = Settings(
-            agent_version=agent.version,
-            model=agent.settings.model,
-            embedding=agent.settings.embedding,
-            system=agent.settings.system,
-            context_window_limit=agent.settings.context_window_limit,
-            agent_type=agent.settings.agent_type,
-            tool_rules=agent.settings.tool_rules,
-            timezone=agent.settings.timezone,
-            max_files_open=agent.settings.max_files_open,
-            per_file_view_window_char_limit=agent.settings.per_file_view_window_char_limit,
-        )
         prompt = compile_prompt(
-            settings,
+            settings_of(agent),
             await self._memory.view(agent.id, conversation_id),
             agent_id=agent.id,
             conversation_id=conversation_id,

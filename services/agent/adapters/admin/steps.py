@@ -55,6 +55,12 @@ class PostgresSteps:
             await connection.execute(update(steps).where(*this).values(values))
             return await _get(connection, organization_id, step_id)
 
+    async def set_transaction(self, organization_id: UUID, step_id: UUID, transaction: str) -> StepView:
+        this = steps.c.organization_id == organization_id, steps.c.id == step_id
+        async with self._reading.connect() as connection:
+            await connection.execute(update(steps).where(*this).values(tid=transaction))
+            return await _get(connection, organization_id, step_id)
+
     async def trace(self, organization_id: UUID, step_id: UUID) -> StepTrace:
         query = select(provider_traces).where(
             provider_traces.c.organization_id == organization_id, provider_traces.c.step_id == step_id
@@ -128,6 +134,7 @@ def step_view(row: Row[Any]) -> StepView:
         feedback=row.feedback,
         tags=tuple(row.tags),
         project_id=row.project_id,
+        tid=row.tid,
     )
 
 

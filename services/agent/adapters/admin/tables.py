@@ -95,6 +95,169 @@ agents = _table(
     _number("max_files_open", nullable=True),
     _number("per_file_view_window_char_limit", nullable=True),
     _number("recall_passages"),
+    _flag("enable_sleeptime"),
+    _text("template_id", nullable=True),
+    _text("base_template_id", nullable=True),
+    _text("deployment_id", nullable=True),
+    _text("entity_id", nullable=True),
+)
+
+api_keys = _table(
+    "api_keys",
+    "id",
+    _id("organization_id"),
+    _id("id"),
+    _id("user_id"),
+    _text("name"),
+    _text("hint"),
+    _text("role"),
+    Column("agent_ids", ARRAY(Uuid), nullable=False),
+    _number("requests_per_minute", nullable=True),
+    _id("created_by_id"),
+    _time("created_at"),
+    _time("expires_at", nullable=True),
+    _time("last_used_at", nullable=True),
+)
+
+client_tokens = _table(
+    "client_tokens",
+    "id",
+    _id("organization_id"),
+    _id("id"),
+    _id("user_id"),
+    _text("hostname"),
+    _json("policy"),
+    _time("created_at"),
+    _time("expires_at"),
+)
+
+identities = _table(
+    "identities",
+    "id",
+    _id("organization_id"),
+    _id("id"),
+    _text("identifier_key"),
+    _text("name"),
+    _text("identity_type"),
+    _json("properties"),
+    _text("project_id", nullable=True),
+    _id("created_by_id"),
+    _id("last_updated_by_id"),
+    _time("created_at"),
+    _time("updated_at"),
+)
+
+agent_identities = _table(
+    "agent_identities",
+    "agent_id identity_id",
+    _id("organization_id"),
+    _id("agent_id"),
+    _id("identity_id"),
+    _time("attached_at"),
+)
+
+groups = _table(
+    "groups",
+    "id",
+    _id("organization_id"),
+    _id("id"),
+    _text("description"),
+    _text("manager_type"),
+    _id("manager_agent_id", nullable=True),
+    _json("manager_settings"),
+    Column("shared_block_ids", ARRAY(Uuid), nullable=False),
+    _flag("hidden"),
+    _text("project_id", nullable=True),
+    _text("template_id", nullable=True),
+    _text("base_template_id", nullable=True),
+    _text("deployment_id", nullable=True),
+    _id("created_by_id"),
+    _id("last_updated_by_id"),
+    _time("created_at"),
+    _time("updated_at"),
+)
+
+group_agents = _table(
+    "group_agents",
+    "group_id agent_id",
+    _id("organization_id"),
+    _id("group_id"),
+    _id("agent_id"),
+    _number("position"),
+)
+
+schedules = _table(
+    "schedules",
+    "id",
+    _id("organization_id"),
+    _id("id"),
+    _id("agent_id"),
+    _id("user_id"),
+    Column("schema_version", SmallInteger, nullable=False),
+    _json("input"),
+    _text("cron", nullable=True),
+    _text("timezone"),
+    _time("due_at"),
+    _time("next_at", nullable=True),
+    Column("attempts", SmallInteger, nullable=False),
+    _time("last_at", nullable=True),
+    _id("last_run_id", nullable=True),
+    _text("last_error", nullable=True),
+    _time("created_at"),
+)
+
+devices = _table(
+    "devices",
+    "id",
+    _id("organization_id"),
+    _id("id"),
+    _text("device_id"),
+    _text("name"),
+    _id("user_id"),
+    _text("source"),
+    _id("connection_id"),
+    _time("connected_at", nullable=True),
+    _time("heartbeat_at", nullable=True),
+    _text("current_mode", nullable=True),
+    _json("metadata"),
+    _time("first_seen_at"),
+    _time("last_seen_at"),
+)
+
+device_messages = _table(
+    "device_messages",
+    "device_id id",
+    _id("organization_id"),
+    _id("device_id"),
+    _id("id"),
+    _json("body"),
+    _time("created_at"),
+)
+
+templates = _table(
+    "templates",
+    "id",
+    _id("organization_id"),
+    _id("id"),
+    _text("name"),
+    _text("description", nullable=True),
+    _text("project_id", nullable=True),
+    _number("latest_version"),
+    _id("created_by_id"),
+    _time("created_at"),
+    _time("updated_at"),
+)
+
+template_versions = _table(
+    "template_versions",
+    "template_id version",
+    _id("organization_id"),
+    _id("template_id"),
+    _number("version"),
+    _json("agent_file"),
+    _text("message", nullable=True),
+    _id("created_by_id"),
+    _time("created_at"),
 )
 
 conversations = _table(
@@ -217,6 +380,7 @@ steps = _table(
     _json("metrics"),
     _text("feedback", nullable=True),
     Column("tags", ARRAY(Text), nullable=False),
+    _text("tid", nullable=True),
 )
 
 provider_traces = _table(
@@ -254,6 +418,17 @@ messages = _table(
 
 # What `rows.message_from_row` reads, and their places; not what they are searched by.
 MESSAGE_COLUMNS = tuple(column for column in messages.c if column.name not in ("search", "search_more"))
+
+message_revisions = _table(
+    "message_revisions",
+    "message_id number",
+    _id("organization_id"),
+    _id("message_id"),
+    _number("number"),
+    _json("content"),
+    _id("replaced_by_id"),
+    _time("replaced_at"),
+)
 
 compiled_prompts = _table(
     "compiled_prompts",

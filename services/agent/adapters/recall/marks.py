@@ -102,6 +102,13 @@ JOIN agent.messages m ON m.organization_id = $1 AND m.id = v.id
 ON CONFLICT (organization_id, message_id) DO UPDATE
 SET model_id = excluded.model_id, embedding = excluded.embedding, waiting = true
 """
+# $1 organization, $2 message
+_REVISED = """
+SELECT m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.seq, m.created_at, a.embedding
+FROM agent.messages m
+JOIN agent.agents a ON a.organization_id = $1 AND a.id = m.agent_id AND a.deleted_at IS NULL AND a.embedding <> ''
+WHERE m.organization_id = $1 AND m.id = $2
+"""
 # $1 organizations, $2 logs, $3 who took them, $4 pauses
 _FAIL = """
 UPDATE agent.vector_marks k SET failures = k.failures + 1, not_before = now() + make_interval(secs => one.pause)
@@ -169,6 +176,16 @@ class PostgresVectors:
                     if len(vector) == length
                 }
                 await connection.execute(_STORE, organization_id, list(mine), list(mine.values()), model.id)
+
+    async def revised(self, organization_id: UUID, message_id: UUID) -> tuple[Message, str] | None:
+        """See `recall.revised.RevisedStore`."""
+        row = await self._pool.fetchrow(_REVISED, organization_id, message_id)
+        return None if row is None else (message_from_row(row), row["embedding"])
+
+    async def keep(self, organization_id: UUID, handle: str, message_id: UUID, vector: Sequence[float]) -> None:
+        """See `recall.revised.RevisedStore`."""
+        model = await self._model(handle, len(vector))
+        await self._pool.execute(_STORE, organization_id, [message_id], [encode(vector)], model.id)
 
     async def fail(self, taken: Sequence[Taken]) -> None:
         await self._pool.execute(

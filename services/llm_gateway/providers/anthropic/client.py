@@ -60,7 +60,7 @@ class AnthropicProvider:
         body = body_of(request, model, stream=False)
         patience = request.stall_timeout or self._config.reply_seconds
         assembly = Assembly()
-        with traced(request.trace, body) as trace, understood(self.name, request.handle):
+        with traced(request, body) as trace, understood(self.name, request.handle):
             reply = await self._transport.post(_PATH, body, handle=request.handle, patience=patience, trace=trace)
             _reader(assembly, request, model).take_whole(reply)
             generation = assembly.generation(request, self.name, len(body), trace)
@@ -71,7 +71,7 @@ class AnthropicProvider:
         patience = request.stall_timeout or self._config.stall_seconds
         assembly, handle, transport = Assembly(), request.handle, self._transport
         reader = _reader(assembly, request, model)
-        with traced(request.trace, body) as trace, understood(self.name, request.handle):
+        with traced(request, body) as trace, understood(self.name, request.handle):
             events = transport.stream(_PATH, body, handle=handle, patience=patience, trace=trace)
             try:
                 async for event in events:

@@ -56,7 +56,7 @@ class BedrockProvider:
         body = body_of(request, model)
         patience = request.stall_timeout or self._config.reply_seconds
         assembly, headers = _assembly(model), dict[str, str]()
-        with traced(request.trace, body) as trace, understood(self.name, request.handle):
+        with traced(request, body) as trace, understood(self.name, request.handle):
             reply = await self._transport.post(
                 path_of(model.name, "converse"),
                 body,
@@ -77,7 +77,7 @@ class BedrockProvider:
         patience = request.stall_timeout or self._config.stall_seconds
         assembly, handle, transport, headers = _assembly(model), request.handle, self._transport, dict[str, str]()
         reader = _reader(assembly, request, model)
-        with traced(request.trace, body) as trace, understood(self.name, request.handle):
+        with traced(request, body) as trace, understood(self.name, request.handle):
             frames = transport.events(
                 path_of(model.name, "converse-stream"),
                 body,

@@ -24,7 +24,7 @@ from services.llm_gateway.providers.assembly import Assembly
 from services.llm_gateway.providers.config import ProviderConfig
 from services.llm_gateway.providers.demo.hashing import embed
 from services.llm_gateway.providers.demo.reply import next_parts, text_of
-from services.llm_gateway.providers.trace import Trace
+from services.llm_gateway.providers.trace import Rendered, Trace
 from services.llm_gateway.tokens import estimate
 
 WINDOW = 131_072
@@ -44,6 +44,8 @@ class DemoProvider:
         """See Provider.generate."""
         size = _size(request)
         self._check_window(size, model, request.handle)
+        if request.preview:
+            raise Rendered(_read(request, model))
         assembly = Assembly()
         assembly.response_id = f"demo-{hashlib.sha256(repr(request.messages).encode()).hexdigest()[:16]}"
         assembly.model, assembly.finish = model.name, FinishReason.STOP
@@ -93,11 +95,15 @@ def _size(request: ChatRequest) -> int:
     )
 
 
+def _read(request: ChatRequest, model: ChatModel) -> bytes:
+    """What the model reads, in the form that a real provider is sent."""
+    messages = [{"role": message.role.name.lower(), "content": text_of(message)} for message in request.messages]
+    return orjson.dumps({"model": model.name, "messages": messages, "tools": [tool.name for tool in request.tools]})
+
+
 def _trace(request: ChatRequest, model: ChatModel, parts: Sequence[Part]) -> Trace:
     """What the model read and made, in the form that a trace of a real provider has."""
-    messages = [{"role": message.role.name.lower(), "content": text_of(message)} for message in request.messages]
-    tools = [tool.name for tool in request.tools]
-    trace = Trace(orjson.dumps({"model": model.name, "messages": messages, "tools": tools}))
+    trace = Trace(_read(request, model))
     trace.response = orjson.dumps({"content": parts})
     return trace
 

@@ -70,7 +70,7 @@ class GoogleProvider:
         patience = request.stall_timeout or self._config.reply_seconds
         assembly, handle, transport = Assembly(), request.handle, self._transport
         reader = Reader(assembly, self.name, handle)
-        with traced(request.trace, data) as trace, understood(self.name, request.handle):
+        with traced(request, data) as trace, understood(self.name, request.handle):
             asked = data
             while asked:
                 reply = await transport.post(path, asked, handle=handle, patience=patience, trace=trace)
@@ -88,7 +88,7 @@ class GoogleProvider:
         data, path = orjson.dumps(body), await self._path(model.name, "streamGenerateContent?alt=sse")
         assembly = Assembly()
         reader = Reader(assembly, self.name, request.handle)
-        with traced(request.trace, data) as trace, understood(self.name, request.handle):
+        with traced(request, data) as trace, understood(self.name, request.handle):
             asked = data
             while asked:
                 deltas = self._hop(request, path, asked, reader, trace)

@@ -62,7 +62,7 @@ class OllamaProvider:
         body = body_of(request, model, stream=False, keep_alive=self._keep_alive)
         patience = request.stall_timeout or self._config.reply_seconds
         assembly = Assembly()
-        with _advised(model), traced(request.trace, body) as trace, understood(self.name, request.handle):
+        with _advised(model), traced(request, body) as trace, understood(self.name, request.handle):
             reply = await self._transport.post(_CHAT, body, handle=request.handle, patience=patience, trace=trace)
             self._check(reply, request.handle)
             for _ in take(assembly, reply, len(body)):
@@ -74,7 +74,7 @@ class OllamaProvider:
         body = body_of(request, model, stream=True, keep_alive=self._keep_alive)
         patience = request.stall_timeout or self._config.stall_seconds
         assembly, handle, transport = Assembly(), request.handle, self._transport
-        with _advised(model), traced(request.trace, body) as trace, understood(self.name, request.handle):
+        with _advised(model), traced(request, body) as trace, understood(self.name, request.handle):
             lines = transport.events(_CHAT, body, NdjsonParser(), handle=handle, patience=patience, trace=trace)
             try:
                 async for line in lines:

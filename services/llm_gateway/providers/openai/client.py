@@ -93,7 +93,7 @@ class OpenAIProvider:
         body = body_of(request, model, stream=False, is_vendor=self._config.is_vendor)
         patience = request.stall_timeout or self._config.reply_seconds
         assembly, handle, path = Assembly(), request.handle, self._path(_PATH, model.name)
-        with traced(request.trace, body) as trace, understood(self.name, request.handle):
+        with traced(request, body) as trace, understood(self.name, request.handle):
             reply = await self._transport.post(path, body, handle=handle, patience=patience, trace=trace)
             if error := error_in(reply):  # some servers send errors as 200
                 raise self._transport.refused(status_in(error), {"error": error}, handle)
@@ -108,7 +108,7 @@ class OpenAIProvider:
         patience = request.stall_timeout or self._config.stall_seconds
         assembly, handle, transport = Assembly(), request.handle, self._transport
         path = self._path(_PATH, model.name)
-        with traced(request.trace, body) as trace, understood(self.name, request.handle):
+        with traced(request, body) as trace, understood(self.name, request.handle):
             events, ended = transport.stream(path, body, handle=handle, patience=patience, trace=trace), False
             try:
                 async for event in events:

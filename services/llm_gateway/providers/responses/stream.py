@@ -108,7 +108,7 @@ class Responses:
         data, handle = orjson.dumps(body), request.handle
         patience = request.stall_timeout or self._config.reply_seconds
         reader = Reader(Assembly(), self._origin)
-        with traced(request.trace, data) as trace, understood(self._config.name, request.handle):
+        with traced(request, data) as trace, understood(self._config.name, request.handle):
             reply = await self._transport.post(self._path, data, handle=handle, patience=patience, trace=trace)
             reader.take_whole(reply)
             completed = self._completed(reader, request, len(data), trace)
@@ -118,7 +118,7 @@ class Responses:
         data, handle, transport = orjson.dumps(body | {"stream": True}), request.handle, self._transport
         patience = request.stall_timeout or self._config.stall_seconds
         reader = Reader(Assembly(), self._origin)
-        with traced(request.trace, data) as trace, understood(self._config.name, request.handle):
+        with traced(request, data) as trace, understood(self._config.name, request.handle):
             events = transport.stream(self._path, data, handle=handle, patience=patience, trace=trace)
             try:
                 async for event in events:
@@ -165,7 +165,7 @@ class Responses:
         assembly = Assembly()
         reader, keep = Reader(assembly, self._origin), False
         try:
-            with traced(request.trace, message) as trace, understood(self._config.name, request.handle):
+            with traced(request, message) as trace, understood(self._config.name, request.handle):
                 async with aclosing(self._received(socket, message, patience, handle, trace)) as events:
                     async for event in events:
                         for delta in reader.take_event(event):

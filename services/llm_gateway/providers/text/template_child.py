@@ -5,10 +5,8 @@ keeps it from taking the gateway's time and memory. Stdin and stdout, a line of 
 "context"} in, {"prompt"} or {"error"}, a sentence, out. It goes by itself when nobody asks for a while.
 """
 
-import contextlib
 import json
 import os
-import resource
 import signal
 import sys
 from collections.abc import Mapping
@@ -19,6 +17,8 @@ from typing import Any, NoReturn
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from services.common.self_limits import limit_self
+
 MEMORY_BYTES = 512 * 1024 * 1024
 LONGEST_PROMPT = 16 * 1024 * 1024
 _IDLE_SECONDS = 60
@@ -28,14 +28,7 @@ _FAULTS = (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, R
 
 def _limit() -> None:
     os.nice(5)
-    for what, value in (
-        (resource.RLIMIT_AS, MEMORY_BYTES),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, 32),
-    ):
-        with contextlib.suppress(ValueError, OSError):  # not every system has every limit
-            resource.setrlimit(what, (value, value))
+    limit_self(memory_bytes=MEMORY_BYTES, open_files=32)
 
 
 @lru_cache(maxsize=8)

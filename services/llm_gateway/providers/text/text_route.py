@@ -42,7 +42,7 @@ async def text_events(
     """One call; see Provider.generate."""
     patience = request.stall_timeout or (config.stall_seconds if stream else config.reply_seconds)
     assembly, handle = reader.assembly, request.handle
-    with traced(request.trace, body) as trace, understood(config.name, request.handle):
+    with traced(request, body) as trace, understood(config.name, request.handle):
         if stream:
             events, ended = transport.stream(path, body, handle=handle, patience=patience, trace=trace), False
             try:

@@ -7,6 +7,7 @@ import asyncpg
 
 from services.common.errors import AlreadyExists, NotFound
 from services.memory.adapters import rows
+from services.memory.adapters.archival.models import embedding_model_id
 from services.memory.adapters.archival.places import no_such_archive
 from services.memory.adapters.jobs import add_job
 from services.memory.adapters.rows import ARCHIVE_COLUMNS
@@ -23,8 +24,8 @@ WHERE a.organization_id = $1 AND a.id = $2 AND a.kind = 1
 """
 _CREATE = """
 INSERT INTO memory.archives (
-    organization_id, id, name, description, embedding, metadata, created_by_id, last_updated_by_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
+    organization_id, id, name, description, embedding, metadata, created_by_id, last_updated_by_id, model_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8)
 ON CONFLICT (organization_id, id) DO NOTHING
 RETURNING id
 """
@@ -88,14 +89,15 @@ class PostgresArchives:
 
     async def create(self, organization_id: UUID, user_id: UUID, draft: ArchiveDraft) -> Archive:
         values = draft.name, draft.description, draft.embedding or None, draft.metadata
-        made = await self._pool.fetchval(_CREATE, organization_id, draft.id, *values, user_id)
+        model = await embedding_model_id(self._pool, draft.embedding, draft.dimensions) if draft.dimensions else None
+        made = await self._pool.fetchval(_CREATE, organization_id, draft.id, *values, user_id, model)
         taken = AlreadyExists(f"the id archive-{draft.id} is taken", reason="ARCHIVE_ID_TAKEN")
         row = await self._pool.fetchrow(_GET, organization_id, draft.id)
         if row is None:
             raise taken
         archive = rows.archive(row)
         stored = archive.name, archive.description, archive.embedding, archive.metadata
-        if made is None and stored != values:
+        if made is None and (stored != values or not _as_long(archive, draft)):
             raise taken
         return archive
 
@@ -139,6 +141,10 @@ class PostgresArchives:
     async def agents_of(self, organization_id: UUID, archive_id: UUID) -> list[UUID]:
         await self.get(organization_id, archive_id)
         return [row["agent_id"] for row in await self._pool.fetch(_AGENTS, organization_id, archive_id)]
+
+
+def _as_long(archive: Archive, draft: ArchiveDraft) -> bool:
+    return not draft.dimensions or (archive.model is not None and archive.model.dimensions == draft.dimensions)
 
 
 async def erase_archive(connection: Any, organization_id: UUID, archive_id: UUID, *, kind: int = 1) -> bool:

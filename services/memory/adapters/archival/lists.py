@@ -27,6 +27,8 @@ from services.memory.model import Archive, Passage
 
 # Tagged passages that are sooner looked up than the others passed over.
 _FEW = 5_000
+# Bytes of a vector in Postgres, and of each of its values.
+_HALFVEC_HEAD, _HALFVEC_VALUE = 8, 2
 
 
 class SqlArchivalLists:
@@ -45,6 +47,21 @@ class SqlArchivalLists:
             if not found.items and not await _exists(connection, organization_id, wanted.place):
                 refuse_missing(wanted.place)
         return PageOf(tuple(rows.passage(row._asdict()) for row in found.items), found.next_token)
+
+    async def storage(self, organization_id: UUID) -> tuple[int, int]:
+        counted = (
+            select(passage_vectors.c.model_id, func.count().label("vectors"))
+            .where(passage_vectors.c.organization_id == organization_id)
+            .group_by(passage_vectors.c.model_id)
+            .subquery()
+        )
+        size = counted.c.vectors * (_HALFVEC_HEAD + _HALFVEC_VALUE * embedding_models.c.dimensions)
+        query = select(func.coalesce(func.sum(counted.c.vectors), 0), func.coalesce(func.sum(size), 0)).join_from(
+            counted, embedding_models, embedding_models.c.id == counted.c.model_id
+        )
+        async with self._engine.connect() as connection:
+            vectors, size_bytes = (await connection.execute(query)).one()
+        return int(vectors), int(size_bytes)
 
     async def archives(self, organization_id: UUID, wanted: ArchiveList, page: Page) -> PageOf[Archive]:
         query = (

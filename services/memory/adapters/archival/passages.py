@@ -9,6 +9,7 @@ import asyncpg
 from services.common.errors import NotFound
 from services.memory.adapters import rows
 from services.memory.adapters.archival.insertion import insert_passages, make_default_archive, replace_text
+from services.memory.adapters.archival.models import embedding_model_id
 from services.memory.adapters.archival.places import archive_ids, scope
 from services.memory.adapters.calls import RECORD, record_values
 from services.memory.adapters.rows import ARCHIVE_COLUMNS, PASSAGE_COLUMNS, PASSAGE_JOINS, PASSAGE_TEXT
@@ -25,9 +26,6 @@ JOIN memory.archives a ON a.organization_id = m.organization_id AND a.id = m.arc
 LEFT JOIN memory.embedding_models e ON e.id = a.model_id
 WHERE m.organization_id = $1 AND m.agent_id = $2 AND m.is_default
 """
-
-_MODEL = "SELECT id FROM memory.embedding_models WHERE handle = $1 AND dimensions = $2"
-_NEW_MODEL = "INSERT INTO memory.embedding_models (handle, dimensions) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 
 _LOCK = """
 SELECT word_count FROM memory.passages WHERE organization_id = $1 AND archive_id = $2 AND id = $3 FOR UPDATE
@@ -92,10 +90,7 @@ class PostgresPassages:
         known = self._models.get((handle, dimensions))
         if known is not None:
             return known
-        number = await self._pool.fetchval(_MODEL, handle, dimensions)
-        if number is None:
-            await self._pool.execute(_NEW_MODEL, handle, dimensions)
-            number = await self._pool.fetchval(_MODEL, handle, dimensions)
+        number = await embedding_model_id(self._pool, handle, dimensions)
         model = EmbeddingModel(id=number, handle=handle, dimensions=dimensions)
         self._models[handle, dimensions] = model
         return model

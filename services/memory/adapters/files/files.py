@@ -20,10 +20,11 @@ from services.memory.adapters.files.rows import (
 from services.memory.adapters.jobs import add_job
 from services.memory.adapters.pages import bounds, cut_rows, ordered
 from services.memory.adapters.schema_files import files, folders
-from services.memory.files.model import File
+from services.memory.files.model import File, FileStatus
 from services.memory.files.pages import joined
 from services.memory.files.ports import FILE_JOB, subject_of
 
+_UNFINISHED = [status.value for status in (FileStatus.PENDING, FileStatus.PARSING, FileStatus.EMBEDDING)]
 # Whoever deletes removes the passages himself; this is for those that he did not come to.
 _AFTER_SECONDS = 30.0
 
@@ -79,7 +80,9 @@ class PostgresFiles:
             raise no_such_folder(folder_id)
         return None if row["id"] is None else file(row)
 
-    async def list(self, organization_id: UUID, folder_id: UUID, page: Page) -> PageOf[File]:
+    async def list(
+        self, organization_id: UUID, folder_id: UUID, page: Page, *, unfinished: bool = False
+    ) -> PageOf[File]:
         of_folder = (files.c.organization_id == organization_id, files.c.folder_id == folder_id)
         named = select(folders.c.name).where(folders.c.organization_id == organization_id, folders.c.id == folder_id)
         async with self._engine.connect() as connection:
@@ -87,7 +90,10 @@ class PostgresFiles:
             if folder_name is None:
                 raise no_such_folder(folder_id)
             within = await bounds(connection, files, organization_id, page, "FILE", *of_folder)
-            query = ordered(select(*files.c).where(*of_folder, *within), files, page)
+            chosen = select(*files.c).where(*of_folder, *within)
+            if unfinished:
+                chosen = chosen.where(files.c.status.in_(_UNFINISHED))
+            query = ordered(chosen, files, page)
             found = cut_rows((await connection.execute(query)).all(), page)
         items = tuple(file({**row._asdict(), "folder_name": folder_name}) for row in found.items)
         return PageOf(items, found.next_token)

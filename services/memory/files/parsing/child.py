@@ -8,12 +8,12 @@ import contextlib
 import importlib
 import json
 import os
-import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from services.common.self_limits import limit_self
 from services.memory.files.kinds import Cutting, Format
 from services.memory.files.pages import LONGEST_TEXT, pages_of, storable
 from services.memory.files.parsing.cutting import cuts
@@ -28,15 +28,7 @@ def _limit() -> None:
     os.nice(5)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
-    for what, value in (
-        (resource.RLIMIT_CPU, CPU_SECONDS),
-        (resource.RLIMIT_AS, MEMORY_BYTES),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, 64),
-    ):
-        with contextlib.suppress(ValueError, OSError):  # not every system has every limit
-            resource.setrlimit(what, (value, value))
+    limit_self(memory_bytes=MEMORY_BYTES, cpu_seconds=CPU_SECONDS, open_files=64)
 
 
 def text_of(kind: Format, data: bytes) -> str:

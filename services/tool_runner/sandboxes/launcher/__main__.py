@@ -1,120 +1,102 @@
-"""Starts the launcher: `python -m services.tool_runner.sandboxes.launcher IMAGE WARM`.
+"""Starts the launcher: `python -m services.tool_runner.sandboxes.launcher IMAGE [RUNTIME]`.
 
 The engine's address comes from the Docker SDK's own variables (DOCKER_HOST and its family).
 """
 
-import contextlib
+import asyncio
 import os
 import signal
+import socket
 import sys
-import threading
 import traceback
-from typing import BinaryIO
+from collections.abc import Coroutine
 
-from services.tool_runner.job import ExitReason, SandboxUnavailable
-from services.tool_runner.sandboxes.exchange import died, result_to_fields
-from services.tool_runner.sandboxes.launcher.calls import Call, Pool
-from services.tool_runner.sandboxes.launcher.engine import Engine
-from services.tool_runner.sandboxes.launcher.wire import Message, encode, job_from_fields, read
+from services.tool_runner.sandboxes.launcher.channel import Channel
+from services.tool_runner.sandboxes.launcher.wire import HEADER_BYTES, Frame, Message, encode_fields, header, read_json
+from services.tool_runner.sandboxes.launcher.work import Work
 
 
 class Launcher:
-    """Answers requests, each in its own thread, until its input ends."""
+    """Serves the frames of one runner until they end."""
 
-    def __init__(self, image: str, warm: int, output: BinaryIO) -> None:
-        self._image = image
-        self._warm = warm
+    def __init__(self, work: Work, output: asyncio.StreamWriter) -> None:
+        self._work = work
         self._output = output
-        self._writing = threading.Lock()
-        self._connecting = threading.Lock()
-        self._engine: Engine | None = None
-        self._pool: Pool | None = None
-        self._calls: dict[int, Call] = {}
-        self._threads: set[threading.Thread] = set()
+        self._channels: dict[int, Channel] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def serve(self, source: BinaryIO) -> None:
-        """Read requests to the end of the input, then stop everything."""
+    async def serve(self, source: asyncio.StreamReader) -> None:
+        """Take frames to the end of the input, then leave nothing of what was started."""
         try:
-            while request := read(source):
-                self._dispatch(request)
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Kill what runs, remove what is warm, wait for the threads that remove their containers."""
-        for call in list(self._calls.values()):
-            call.cancel()
-        if self._pool:
-            self._pool.close()
-        for thread in list(self._threads):
-            thread.join(10)
-
-    def _dispatch(self, request: Message) -> None:
-        if request["op"] == "cancel":
-            if call := self._calls.get(request["target"]):
-                threading.Thread(target=call.cancel, daemon=True).start()
+            while True:
+                kind, number, size = header(await source.readexactly(HEADER_BYTES))
+                self._take(kind, number, await source.readexactly(size))
+        except (asyncio.IncompleteReadError, ConnectionError):
             return
-        if request["op"] == "run":
-            self._calls[request["id"]] = Call()
-        thread = threading.Thread(target=self._answer, args=(request,), daemon=True)
-        self._threads.add(thread)
-        thread.start()
+        finally:
+            for channel in self._channels.values():
+                channel.close()
+            await asyncio.gather(*self._tasks)
 
-    def _answer(self, request: Message) -> None:
-        call = self._calls.get(request["id"], Call())
+    def _take(self, kind: Frame, number: int, body: bytes) -> None:
+        channel = self._channels.get(number)
+        match kind:
+            case Frame.OPEN:
+                self._channels[number] = Channel(number, self._work, self._output.write)
+                self._do(self._run(number, self._channels[number], read_json(body)))
+            case Frame.ASK:
+                self._do(self._answer(number, read_json(body)))
+            case Frame.DATA if channel:
+                channel.given(body)
+            case Frame.WINDOW if channel:
+                channel.widen(int.from_bytes(body, "big"))
+            case Frame.CLOSE if channel:
+                channel.close()
+            case _:
+                return  # of a channel that has just ended
+
+    async def _run(self, number: int, channel: Channel, fields: Message) -> None:
         try:
-            answer = self._probe(request) if request["op"] == "probe" else self._run(request, call)
-        except SandboxUnavailable as error:
-            answer = {"unavailable": str(error)}
-        # A supervisor: whatever went wrong here, the caller must not wait for ever.
-        except Exception as error:  # noqa: BLE001
-            traceback.print_exc()
-            failure = died(ExitReason.KILLED, f"the sandbox launcher failed ({type(error).__name__})")
-            answer = {"result": result_to_fields(failure)}
-        with self._writing, contextlib.suppress(BrokenPipeError):
-            self._output.write(encode({"id": request["id"], **answer}))
-            self._output.flush()
-        call.finish()
-        self._calls.pop(request["id"], None)
-        self._threads.discard(threading.current_thread())
+            await channel.serve(fields)
+        finally:
+            del self._channels[number]
 
-    def _run(self, request: Message, call: Call) -> Message:
-        _, pool = self._connected()
-        return {"result": result_to_fields(call.run(pool, job_from_fields(request["job"])))}
+    async def _answer(self, number: int, question: Message) -> None:
+        self._output.write(encode_fields(Frame.ANSWER, number, await self._work.answer(question)))
 
-    def _probe(self, request: Message) -> Message:
-        """Whether there is an engine, and the image in it; removes what dead launchers left."""
-        try:
-            engine, _ = self._connected()
-            engine.reap()
-            problem = ""
-            if not engine.has_image() and request["pull_seconds"]:
-                problem = engine.pull(request["pull_seconds"])
-            return {"engine": True, "image": engine.has_image(), "problem": problem}
-        except SandboxUnavailable as error:
-            return {"engine": False, "image": False, "problem": str(error)}
-
-    def _connected(self) -> tuple[Engine, Pool]:
-        with self._connecting:
-            if self._engine is None or self._pool is None:
-                self._engine = Engine(self._image)
-                self._pool = Pool(self._engine, self._warm)
-            return self._engine, self._pool
+    def _do(self, what: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(_supervised(what))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
-def _terminate(*_: object) -> None:
-    raise SystemExit(0)
+async def _supervised(what: Coroutine[None, None, None]) -> None:
+    try:
+        await what
+    # A fault of ours must be seen, and whoever waits must not wait for ever: the runner sees this process end.
+    except Exception:  # noqa: BLE001
+        traceback.print_exc()
+        os._exit(1)
+
+
+async def _serve(image: str, runtime: str) -> None:
+    # The process that starts this one gives it one socket as stdin and stdout.
+    reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=os.dup(0)))
+    os.dup2(2, 1)  # a stray print goes to stderr
+    work = Work(image, runtime)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, reader.feed_eof)
+    try:
+        await Launcher(work, writer).serve(reader)
+    finally:
+        work.close()
+        writer.close()
 
 
 def main() -> None:
     """Serve the process that started this one."""
-    image, warm = sys.argv[1], int(sys.argv[2])
-    signal.signal(signal.SIGTERM, _terminate)
+    image, runtime = sys.argv[1], (sys.argv[2:] or [""])[0]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, whose end this one sees
-    # The answers get a descriptor of their own; a stray print goes to stderr.
-    with os.fdopen(os.dup(1), "wb") as output:
-        os.dup2(2, 1)
-        Launcher(image, warm, output).serve(sys.stdin.buffer)
+    asyncio.run(_serve(image, runtime))
 
 
 if __name__ == "__main__":

@@ -1,50 +1,91 @@
 """The container engine through the Docker SDK: blocking, called from threads of the launcher only."""
 
 import contextlib
+import io
 import os
 import socket
+import tarfile
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
 
 import docker
 import requests
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.utils import kwargs_from_env
 
-from services.tool_runner.job import ExitReason, Job, Limits, Result, SandboxUnavailable
-from services.tool_runner.sandboxes.exchange import AnswerReader, BadWorker, died
+from services.tool_runner.job import SandboxUnavailable
 from services.tool_runner.sandboxes.launcher.owner import is_dead, own_name
-from services.tool_runner.sandboxes.launcher.spec import OWNER_LABEL, SANDBOX_LABEL, container_config
+from services.tool_runner.sandboxes.launcher.spec import (
+    LAYER_LABEL,
+    OWNER_LABEL,
+    SANDBOX_LABEL,
+    Asked,
+    container_config,
+    layer_image,
+)
 
 _CALL_SECONDS = 30  # one request to the engine
-_START_SECONDS = 20.0
-_GRACE_SECONDS = 3.0
-_ABANDONED_SECONDS = 4000  # longer than any call: what is older and not ours to judge is nobody's
-_CHUNK = 1 << 16
+_BUILD_SECONDS = 300
+_ABANDONED_SECONDS = 90_000  # longer than anything runs: what is older and not ours to judge is nobody's
+_STOPPED_SECONDS = 600  # its launcher, wherever that is, would have removed a stopped one by then
+_MOST_LAYERS = 50
+_FAILURES = (DockerException, requests.RequestException)
+_ATTACHED = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+_LAYER_DOCKERFILE = "FROM {base}\nADD layer.tar /opt/loci/layer/\n"
+
+
+class NoLayer(Exception):
+    """The engine has no image with that layer: it is to be added first."""
+
+
+class Container:
+    """A started container, and the socket of its stdin, stdout and stderr."""
+
+    def __init__(self, identity: str, attached: socket.socket) -> None:
+        self.identity = identity
+        self.attached = attached
 
 
 class Engine:
-    """One connection to one engine; raises SandboxUnavailable where it does not answer."""
+    """One engine, where `image` is what containers are made of; raises SandboxUnavailable where none answers."""
 
-    def __init__(self, image: str) -> None:
+    def __init__(self, image: str, runtime: str) -> None:
         self.image = image
+        self._runtime = runtime
         self._owner = own_name()
+        self._layers_used: dict[str, float] = {}
+        self._building = threading.Lock()
         try:
             self._api = docker.APIClient(**kwargs_from_env(), timeout=_CALL_SECONDS, max_pool_size=64)
-            self._machine = str(self._api.version()["Arch"])
-        except (DockerException, requests.RequestException) as error:
+            machine = str(self._api.version()["Arch"])
+        except _FAILURES as error:
             raise SandboxUnavailable(f"no container engine answers: {error}") from error
-        self._machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(self._machine, self._machine)
+        self._machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+
+    def check_runtime(self) -> None:
+        """Raises SandboxUnavailable where the engine has not the runtime that was asked for."""
+        if not self._runtime:
+            return
+        try:
+            known = sorted(self._api.info().get("Runtimes") or {})
+        except _FAILURES as error:
+            raise SandboxUnavailable(f"the container engine failed: {error}") from error
+        if self._runtime not in known:
+            raise SandboxUnavailable(
+                f"the container engine has no runtime {self._runtime} (LOCI_SANDBOX_RUNTIME); it has {', '.join(known)}"
+            )
 
     def has_image(self) -> bool:
         """Whether the image is there; raises SandboxUnavailable."""
         try:
-            self._api.inspect_image(self.image)  # type: ignore[no-untyped-call]
+            self._base()
         except ImageNotFound:
             return False
-        except (DockerException, requests.RequestException) as error:
+        except _FAILURES as error:
             raise SandboxUnavailable(f"the container engine failed: {error}") from error
         return True
 
@@ -57,7 +98,7 @@ class Engine:
                 for _ in self._api.pull(self.image, stream=True, decode=True):
                     pass
                 problem[0] = ""
-            except (DockerException, requests.RequestException) as error:
+            except _FAILURES as error:
                 problem[0] = f"pulling {self.image} failed: {error}"
 
         thread = threading.Thread(target=fetch, daemon=True)
@@ -66,122 +107,109 @@ class Engine:
         return problem[0]
 
     def reap(self) -> None:
-        """Remove the containers of dead launchers, and those that nobody can still be waiting for."""
-        with contextlib.suppress(DockerException, requests.RequestException):
+        """Remove the containers of dead launchers, those that nobody can still wait for, and the oldest layers."""
+        with contextlib.suppress(*_FAILURES):
             for container in self._api.containers(all=True, filters={"label": f"{SANDBOX_LABEL}=1"}):
                 dead = is_dead(container["Labels"].get(OWNER_LABEL, ""))
                 age = datetime.now(UTC).timestamp() - container["Created"]
-                if dead or (dead is None and age > _ABANDONED_SECONDS):
+                longest = _ABANDONED_SECONDS if container["State"] == "running" else _STOPPED_SECONDS
+                if dead or (dead is None and age > longest):
                     self.remove(container["Id"])
+        self._drop_old_layers()
 
-    def start(self, limits: Limits) -> "Worker":
-        """A fresh container whose worker said hello; raises SandboxUnavailable, and leaves nothing then."""
+    def start(self, asked: Asked) -> Container:
+        """A fresh container, attached to; raises SandboxUnavailable or NoLayer, and leaves nothing then."""
         identity = ""
         try:
-            config = container_config(self.image, self._machine, limits, self._owner)
+            image = self._layered(asked.layer) if asked.layer else self.image
+            config = container_config(image, self._machine, asked, self._owner, self._runtime)
+            # Three requests are the fewest: what a container prints before it is attached to is lost.
             created = self._api.create_container_from_config(config)  # type: ignore[no-untyped-call]
             identity = str(created["Id"])
-            parameters = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-            stream = _as_socket(self._api.attach_socket(identity, params=parameters))
+            attached = _as_socket(self._api.attach_socket(identity, params=_ATTACHED))
             self._api.start(identity)
-            worker = Worker(self, identity, stream)
-            worker.greet()
         except ImageNotFound as error:
+            if asked.layer:
+                raise NoLayer from error
             raise SandboxUnavailable(f"the engine has no image {self.image}") from error
-        except (DockerException, requests.RequestException, OSError, BadWorker, EOFError) as error:
+        except (*_FAILURES, OSError) as error:
             if identity:
                 self.remove(identity)
             raise SandboxUnavailable(f"a sandbox could not be started from {self.image}: {error}") from error
-        return worker
-
-    def kill(self, identity: str) -> None:
-        """Kill a container that may have ended by itself."""
-        with contextlib.suppress(APIError, requests.RequestException):
-            self._api.kill(identity)
+        return Container(identity, attached)
 
     def remove(self, identity: str) -> None:
-        """Remove a container, running or not; one that is gone is no error."""
+        """Kill and remove a container; one that is gone is no error."""
         with contextlib.suppress(NotFound, APIError, requests.RequestException):
             self._api.remove_container(identity, force=True, v=True)
 
     def ran_out_of_memory(self, identity: str) -> bool:
-        """Whether the kernel killed a process of the container for its memory; known once it has ended."""
+        """Whether the kernel killed a process of an ended container for its memory."""
         with contextlib.suppress(APIError, requests.RequestException):
             self._api.wait(identity, timeout=_CALL_SECONDS)
             return bool(self._api.inspect_container(identity)["State"]["OOMKilled"])
         return False
 
+    def add_layer(self, key: str, archive: Path) -> None:
+        """Make the image of that layer, if it is not there: files are added, no code of it runs.
 
-class Worker:
-    """A container with a worker in it, good for one call."""
+        Raises SandboxUnavailable.
+        """
+        with self._building:
+            try:
+                base = self._base()
+                name = layer_image(key, base)
+                if not self._api.images(name=name, quiet=True):
+                    self._build(name, base, key, archive)
+            except (*_FAILURES, OSError, ValueError) as error:
+                raise SandboxUnavailable(f"the packages could not be put into an image: {error}") from error
+            self._layers_used[name] = time.time()
+        self._drop_old_layers()
 
-    def __init__(self, engine: Engine, identity: str, stream: socket.socket) -> None:
-        self.identity = identity
-        self._engine = engine
-        self._stream = stream
-        self._reader = AnswerReader()
-        self._errors = ""
+    def _build(self, name: str, base: str, key: str, archive: Path) -> None:
+        with tempfile.TemporaryFile() as context:
+            _write_context(context, _LAYER_DOCKERFILE.format(base=base), archive)
+            said = self._api.build(
+                fileobj=context, custom_context=True, tag=name, labels={LAYER_LABEL: key}, network_mode="none",
+                rm=True, forcerm=True, decode=True, timeout=_BUILD_SECONDS,
+            )  # fmt: skip
+            for line in said:
+                if "error" in line:
+                    raise DockerException(line["error"])
 
-    def greet(self) -> None:
-        """Wait for the hello; raises BadWorker, OSError or EOFError."""
-        for name, chunk in self._frames(time.monotonic() + _START_SECONDS):
-            self._take(name, chunk)
-            if self._reader.ready:
-                return
-        raise EOFError(f"its worker ended at once: {self._errors.strip() or 'no message'}")
-
-    def serve(self, job: Job) -> Result:
-        """Run the one call; every way it can end is a result."""
-        deadline = time.monotonic() + job.limits.seconds + _GRACE_SECONDS
+    def _layered(self, layer: str) -> str:
         try:
-            self._stream.settimeout(_START_SECONDS)
-            self._stream.sendall(self._reader.expect(job))
-            for name, chunk in self._frames(deadline):
-                self._take(name, chunk)
-                if self._reader.result:
-                    return self._blame_memory(self._reader.result, job.limits)
-            result = died(ExitReason.KILLED, "the sandbox ended without an answer")
-        except TimeoutError:
-            result = died(ExitReason.TIMEOUT, f"no result after {job.limits.seconds:g} s")
-        except (OSError, BadWorker) as error:
-            result = died(ExitReason.KILLED, f"the sandbox was lost: {error}")
-        return self._blame_memory(result, job.limits)
+            name = layer_image(layer, self._base())
+        except ValueError as error:
+            raise SandboxUnavailable(str(error)) from error
+        self._layers_used[name] = time.time()
+        return name
 
-    def kill(self) -> None:
-        """End it now; `serve` in another thread then returns."""
-        self._engine.kill(self.identity)
+    def _drop_old_layers(self) -> None:
+        """Keep the layers used last; whoever needs a removed one adds it again. Those in use stay."""
+        with contextlib.suppress(*_FAILURES):
+            images = self._api.images(filters={"label": LAYER_LABEL})
+            for image in sorted(images, key=self._last_used)[: max(0, len(images) - _MOST_LAYERS)]:
+                for name in image["RepoTags"] or [image["Id"]]:
+                    with contextlib.suppress(*_FAILURES):
+                        self._api.remove_image(name)
 
-    def remove(self) -> None:
-        """Leave nothing of it."""
-        self._engine.remove(self.identity)
-        self._stream.close()
+    def _last_used(self, image: dict[str, object]) -> float:
+        tags: list[str] = image["RepoTags"] or []  # type: ignore[assignment]
+        return max([float(str(image["Created"])), *(self._layers_used.get(tag, 0.0) for tag in tags)])
 
-    def _take(self, name: str, chunk: bytes) -> None:
-        if name == "stdout":
-            self._reader.feed(chunk)
-        else:
-            self._errors = (self._errors + chunk.decode("utf-8", "replace"))[-2000:]
+    def _base(self) -> str:
+        """The image's id: another one than the last after it was built anew."""
+        return str(self._api.inspect_image(self.image)["Id"])  # type: ignore[no-untyped-call]
 
-    def _frames(self, deadline: float) -> Iterator[tuple[str, bytes]]:
-        """The attached stream: per frame one byte of stream number, three of nothing, four of length."""
-        buffer = b""
-        while True:
-            while len(buffer) >= 8 and len(buffer) >= 8 + (size := int.from_bytes(buffer[4:8], "big")):
-                chunk, number = buffer[8 : 8 + size], buffer[0]
-                buffer = buffer[8 + size :]
-                yield ("stdout" if number == 1 else "stderr"), chunk
-            self._stream.settimeout(max(0.001, deadline - time.monotonic()))
-            received = self._stream.recv(_CHUNK)
-            if not received:
-                return
-            buffer += received
 
-    def _blame_memory(self, result: Result, limits: Limits) -> Result:
-        """A process that the kernel killed for its memory only looks killed from inside."""
-        if result.reason is not ExitReason.KILLED or not self._engine.ran_out_of_memory(self.identity):
-            return result
-        message = f"the tool used more memory than its limit of {limits.memory} bytes"
-        return died(ExitReason.MEMORY, message, of=result)
+def _write_context(target: IO[bytes], dockerfile: str, archive: Path) -> None:
+    with tarfile.open(fileobj=target, mode="w") as context:
+        entry = tarfile.TarInfo("Dockerfile")
+        entry.size = len(dockerfile)
+        context.addfile(entry, io.BytesIO(dockerfile.encode()))
+        context.add(archive, "layer.tar", recursive=False)
+    target.seek(0)
 
 
 def _as_socket(attached: object) -> socket.socket:

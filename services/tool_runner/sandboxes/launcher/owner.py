@@ -28,11 +28,15 @@ def _world() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """Field 22 of /proc/pid/stat; "" for none. The command before it may hold spaces: counted from its end."""
+    """Field 22 of /proc/pid/stat; "" for none, nor for one that only waits to be buried (zombie).
+
+    The command before it may hold spaces: counted from its end.
+    """
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return _signalled(pid)
+    return "" if fields[0] in "ZX" else fields[19]
 
 
 def _signalled(pid: int) -> str:

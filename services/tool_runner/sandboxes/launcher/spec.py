@@ -1,40 +1,60 @@
 """The one container that a tool ever gets. Pure: the engine's JSON, readable line by line."""
 
 import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from services.tool_runner.job import MIB, Limits
+from services.tool_runner.job import MIB
 from services.tool_runner.sandboxes.seccomp import container_profile
 
 SANDBOX_LABEL = "loci.sandbox"
 OWNER_LABEL = "loci.owner"
+LAYER_LABEL = "loci.layer"
 _UNPRIVILEGED = "65534:65534"
-_COMMAND = ["python3", "-I", "/opt/loci/worker.py"]
+_COMMAND = ["python3", "-I", "/opt/loci/worker", "--language"]
+_LANGUAGES = ("python", "node")
 _ENVIRONMENT = ["HOME=/work", "TMPDIR=/tmp", "LANG=C.UTF-8", "USER=nobody"]
-# No request gets more, whatever it asks for.
-_CEILING = Limits(seconds=3600, memory=4096 * MIB, processes=512, cpus=4.0, disk=1024 * MIB)
+_KEY = re.compile("[0-9a-f]{16,64}")
 
 
-def clip(limits: Limits) -> Limits:
-    """The limits, none above the ceiling of this process."""
-    asked, most = vars(limits), vars(_CEILING)
-    return Limits(**{name: min(value, most[name]) if name in _CLIPPED else value for name, value in asked.items()})
+@dataclass(frozen=True)
+class Asked:
+    """What a container is asked to be; nobody gets more than `MOST`. `layer`: the key of one, "" for none."""
+
+    language: str
+    layer: str
+
+    memory: int
+    processes: int
+    cpus: float
+    disk: int
 
 
-_CLIPPED = ("seconds", "memory", "processes", "cpus", "disk")
+MOST: Mapping[str, Any] = {"memory": 4096 * MIB, "processes": 512, "cpus": 4.0, "disk": 2048 * MIB}
 
 
-def shape(limits: Limits) -> tuple[int, int, float, int]:
-    """What is fixed when a container is made; a warm one serves only calls of its own shape."""
-    return limits.memory, limits.processes, limits.cpus, limits.disk
+def read_asked(fields: Mapping[str, Any]) -> Asked:
+    """What OPEN brought, nothing above the ceiling of this process; raises KeyError or TypeError."""
+    if fields["language"] not in _LANGUAGES:
+        raise KeyError(f"no language {fields['language']}")
+    return Asked(fields["language"], str(fields["layer"]), **{name: min(fields[name], MOST[name]) for name in MOST})
 
 
-def container_config(image: str, machine: str, limits: Limits, owner: str) -> dict[str, Any]:
+def layer_image(key: str, base: str) -> str:
+    """Name of the image with that layer on the image of id `base`; raises ValueError for what is no key."""
+    if not _KEY.fullmatch(key):
+        raise ValueError("a layer's key is hexadecimal")
+    return f"loci-layer:{key[:40]}-{base.removeprefix('sha256:')[:12]}"
+
+
+def container_config(image: str, machine: str, asked: Asked, owner: str, runtime: str = "") -> dict[str, Any]:
     """Body of `POST /containers/create` (Docker Engine API 1.41). `machine`: `uname -m` of its host."""
-    tmpfs = f"rw,nosuid,nodev,noexec,uid=65534,gid=65534,mode=1777,size={limits.disk}"
+    tmpfs = f"rw,nosuid,nodev,noexec,uid=65534,gid=65534,mode=1777,size={asked.disk}"
     return {
         "Image": image,
-        "Entrypoint": _COMMAND,
+        "Entrypoint": [*_COMMAND, asked.language, "--memory", str(asked.memory)],
         "Cmd": [],
         "Env": _ENVIRONMENT,
         "User": _UNPRIVILEGED,
@@ -58,16 +78,17 @@ def container_config(image: str, machine: str, limits: Limits, owner: str) -> di
             "Privileged": False,
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges", "seccomp=" + json.dumps(container_profile(machine))],
-            "Tmpfs": {"/work": tmpfs, "/tmp": tmpfs},
-            "ShmSize": limits.disk,
-            "Memory": limits.memory,
-            "MemorySwap": limits.memory,
-            "PidsLimit": limits.processes,
-            "NanoCpus": int(limits.cpus * 1e9),
+            "Tmpfs": dict.fromkeys(("/work", "/tmp", "/inputs"), tmpfs),
+            "ShmSize": asked.disk,
+            "Memory": asked.memory,
+            "MemorySwap": asked.memory,
+            "PidsLimit": asked.processes,
+            "NanoCpus": int(asked.cpus * 1e9),
             "OomScoreAdj": 500,
             "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
             "LogConfig": {"Type": "none"},
             "RestartPolicy": {"Name": "no"},
             "AutoRemove": False,
+            **({"Runtime": runtime} if runtime else {}),
         },
     }

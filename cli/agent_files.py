@@ -1,0 +1,63 @@
+"""`loci export` and `loci import FILE.af`: agents moved as files, over REST."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+from cli.chat import DEFAULT_URL
+from cli.errors import CliError
+from cli.streaming import Client
+
+_NOT_IN_NAMES = re.compile(r"[^\w-]+")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Does what was asked for. Raises CliError."""
+    base = arguments.url or os.environ.get("LOCI_BASE_URL") or DEFAULT_URL
+    password = os.environ.get("LETTA_SERVER_PASSWORD") or os.environ.get("LETTA_API_KEY") or ""
+    with Client(base, password) as client:
+        if arguments.command == "export":
+            export(client, arguments.agent, arguments.output, scrub_messages=arguments.scrub_messages)
+        else:
+            take_in(client, Path(arguments.file), arguments)
+
+
+def export(client: Client, wanted: str, output: str | None, *, scrub_messages: bool) -> None:
+    """Writes an agent of that id or name."""
+    agent = client.get_agent(wanted)
+    document = client.export_agent(agent["id"], scrub_messages=scrub_messages)
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    if output == "-":
+        sys.stdout.write(text)
+        return
+    path = Path(output or f"{_NOT_IN_NAMES.sub('_', agent['name'])}.af")
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CliError(f"{path} cannot be written: {error.strerror}") from None
+    print(f"{agent['name']} ({agent['id']}) is in {path}")
+
+
+def take_in(client: Client, path: Path, options: argparse.Namespace) -> None:
+    """Makes the agents of a file, with the names they have there."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CliError(f"{path} cannot be read: {error.strerror}") from None
+    done = client.import_agents(
+        data,
+        name=options.name,
+        model=options.model,
+        embedding=options.embedding,
+        append_copy_suffix="false",
+    )
+    for warning in done.get("warnings", ()):
+        print(f"note: {warning}", file=sys.stderr)
+    for agent_id in done["agent_ids"]:
+        agent = client.get_agent(agent_id)
+        print(f"{agent['name']} ({agent_id}), model {agent.get('model')}")

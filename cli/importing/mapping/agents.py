@@ -1,0 +1,139 @@
+"""Agents and their other conversations. No I/O."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from cli.importing.mapping import models
+from cli.importing.values import Json, Row, as_list, as_object, dump, public, storable, text_of
+from loci.agent.v1 import agent_pb2, agent_service_pb2
+from loci.agent.v1 import transfer_service_pb2 as pb
+
+_TYPES = {name.removeprefix("AGENT_TYPE_").lower(): number for name, number in agent_pb2.AgentType.items() if number}
+_RULES = {
+    "run_first",
+    "continue_loop",
+    "exit_loop",
+    "required_before_exit",
+    "requires_approval",
+    "constrain_child_tools",
+    "parent_last_tool",
+    "conditional",
+    "max_count_per_step",
+}
+_MODES = ("all", "sliding_window", "self_compact_all", "self_compact_sliding_window")
+_FORMATS = ("text", "json_object", "json_schema")
+_MOST_FILES = 1_000
+_LONGEST_TEXT = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belongings:
+    """What hangs on an agent, by old ids but for tools, which have those that they have here."""
+
+    block_ids: Sequence[str] = ()
+    tool_ids: Sequence[str] = ()
+    archive_ids: Sequence[str] = ()
+    folder_ids: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    secrets: Mapping[str, str] = field(default_factory=dict)
+
+
+def agent(row: Row, its: Belongings) -> tuple[pb.ImportedAgent, list[str]]:
+    """An agent, and what is not as it was."""
+    changed = list[str]()
+    kind = text_of(row["agent_type"])
+    draft = agent_service_pb2.AgentDraft(
+        name=text_of(row["name"]) or "agent",
+        description=row["description"],
+        agent_type=_TYPES.get(kind, agent_pb2.AGENT_TYPE_LETTA_V1_AGENT),
+        system=storable(text_of(row["system"])),
+        tags=list(its.tags),
+        metadata_json=dump(as_object(row["metadata_"])),
+        timezone=_timezone(row, changed),
+        hidden=bool(row["hidden"]),
+        tool_ids=list(its.tool_ids),
+        tool_rules_json=dump(_rules(row, changed)),
+        model_settings_json=dump(models.model_settings(row["llm_config"], _format(row["response_format"]))),
+        response_format_json=dump(_format(row["response_format"])),
+        message_buffer_autoclear=bool(row["message_buffer_autoclear"]),
+        enable_sleeptime=bool(row["enable_sleeptime"]),
+        secrets=dict(its.secrets),
+    )
+    if kind not in _TYPES:
+        changed.append(f"its type {kind!r} is not known here; it is a letta_v1_agent now")
+    if model := models.chat_handle(row["llm_config"]):
+        draft.model = model
+    else:
+        changed.append("it names no model; it has the default one")
+    if embedding := models.embedding_handle(row["embedding_config"]):
+        draft.embedding = embedding
+    if window := models.context_window(row["llm_config"]):
+        draft.context_window_limit = window
+    if compaction := _compaction(row["compaction_settings"], changed):
+        draft.compaction_settings_json = dump(compaction)
+    if type(files := row["max_files_open"]) is int and 0 <= files <= _MOST_FILES:
+        draft.max_files_open = files
+    if type(chars := row["per_file_view_window_char_limit"]) is int and 0 < chars < 2**31:
+        draft.per_file_view_window_char_limit = chars
+    imported = pb.ImportedAgent(
+        agent_id=public("agent", row["id"]),
+        agent=draft,
+        block_ids=[public("block", one) for one in its.block_ids],
+        folder_ids=[public("source", one) for one in its.folder_ids],
+        archive_ids=[public("archive", one) for one in its.archive_ids],
+    )
+    if isinstance(row["created_at"], datetime):
+        imported.created_at.FromDatetime(row["created_at"])
+    return imported, changed
+
+
+def conversation(row: Row, block_ids: Sequence[str]) -> pb.ImportedConversation:
+    """A conversation beside the default one, with the copies of blocks that are its own."""
+    settings, model = as_object(row["model_settings"]), models.handle(text_of(row["model"]))
+    imported = pb.ImportedConversation(
+        conversation_id=public("conv", row["id"]),
+        agent_id=public("agent", row["agent_id"]),
+        summary=None if row["summary"] is None else storable(row["summary"])[:_LONGEST_TEXT],
+        model=model or None,
+        model_settings_json=dump(settings) if settings else None,
+        isolated_block_ids=[public("block", one) for one in block_ids],
+    )
+    if isinstance(row["created_at"], datetime):
+        imported.created_at.FromDatetime(row["created_at"])
+    return imported
+
+
+def _timezone(row: Row, changed: list[str]) -> str:
+    name = text_of(row["timezone"])
+    try:
+        ZoneInfo(name or "UTC")
+    except (ValueError, OSError, KeyError):
+        changed.append(f"its timezone {name[:60]!r} is not known; it has UTC")
+        return "UTC"
+    return name or "UTC"
+
+
+def _rules(row: Row, changed: list[str]) -> list[Json]:
+    """Its rules but for those of a type that nobody knows; with `timeout_seconds` and the like as they are."""
+    given = [as_object(rule) for rule in as_list(row["tool_rules"])]
+    rules = [rule for rule in given if rule.get("type") in _RULES and text_of(rule.get("tool_name"))]
+    if len(rules) < len(given):
+        changed.append("tool rules of a type that is not known here are left out")
+    return rules
+
+
+def _format(given: object) -> Json:
+    found = as_object(given)
+    return found if found.get("type") in _FORMATS else {}
+
+
+def _compaction(given: object, changed: list[str]) -> Json:
+    settings = dict(as_object(given))
+    if settings.get("mode") not in (None, *_MODES):
+        changed.append(f"compaction in mode {settings.pop('mode')!r} is not known here; it has the default one")
+    settings["model"] = models.handle(text_of(settings.get("model"))) or None
+    if not isinstance(settings.get("model_settings"), dict | None):
+        settings["model_settings"] = None
+    return settings if as_object(given) else {}

@@ -1,0 +1,91 @@
+"""Blocks, archives and passages. No I/O."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from cli.importing.mapping import models
+from cli.importing.values import LeftOut, Row, as_list, as_object, dump, public, storable, text_of
+from loci.memory.v1 import archive_service_pb2, block_service_pb2, passage_service_pb2
+
+_LONGEST_LABEL = 100
+_MOST_LIMIT = 10_000_000
+_LONGEST_NAME = 1_000
+_LONGEST_DESCRIPTION = 10_000
+_LONGEST_PASSAGE = 1_000_000
+# Their vectors are kept somewhere else.
+_ELSEWHERE = ("TPUF", "PINECONE")
+
+
+def block(row: Row, tags: Sequence[str]) -> tuple[block_service_pb2.BlockDraft, list[str]] | LeftOut:
+    """A block, and what is not as it was."""
+    label, value, changed = text_of(row["label"]), storable(text_of(row["value"])), list[str]()
+    if not 1 <= len(label) <= _LONGEST_LABEL:
+        return LeftOut(f"its label has {len(label)} characters, and may have 1 to {_LONGEST_LABEL}")
+    if len(value) > _MOST_LIMIT:
+        return LeftOut(f"its value has {len(value)} characters, and may have {_MOST_LIMIT}")
+    limit = row["limit"] if type(row["limit"]) is int else _MOST_LIMIT
+    if not max(1, len(value)) <= limit <= _MOST_LIMIT:
+        limit = min(max(1, len(value), limit), _MOST_LIMIT)
+        changed.append("its limit was raised to the length of its value, or lowered to what there may be")
+    draft = block_service_pb2.BlockDraft(
+        id=public("block", row["id"]),
+        label=label,
+        value=value,
+        limit=limit,
+        description=row["description"],
+        read_only=bool(row["read_only"]),
+        hidden=bool(row["hidden"]),
+        metadata_json=dump(as_object(row["metadata_"])),
+        tags=list(dict.fromkeys(tags)),
+        template_name=row["template_name"],
+        is_template=bool(row["is_template"]),
+        preserve_on_migration=bool(row["preserve_on_migration"]),
+    )
+    return draft, changed
+
+
+def archive(row: Row) -> archive_service_pb2.ArchiveDraft:
+    """An archive with the model of its vectors, whoever serves that."""
+    name, description = text_of(row["name"]).strip(), row["description"]
+    embedding = models.embedding_handle(row["embedding_config"])
+    return archive_service_pb2.ArchiveDraft(
+        id=public("archive", row["id"]),
+        name=name[:_LONGEST_NAME] or "archive",
+        description=None if description is None else description[:_LONGEST_DESCRIPTION],
+        embedding=embedding,
+        metadata_json=dump(as_object(row["metadata_"])),
+        dimensions=models.dimensions(row["embedding_config"]) if embedding else 0,
+    )
+
+
+def has_own_vectors(row: Row) -> bool:
+    """Whether the vectors of an archive are in the database."""
+    return row["vector_db_provider"] not in _ELSEWHERE
+
+
+def passage(row: Row, archive: Row) -> passage_service_pb2.PassageDraft | LeftOut:
+    """A passage, with its vector if that is one of the archive's model; its date is the one that it was given."""
+    text = storable(text_of(row["text"]))
+    if not text.strip():
+        return LeftOut("it has no text")
+    if len(text) > _LONGEST_PASSAGE:
+        return LeftOut(f"its text has {len(text)} characters, and may have {_LONGEST_PASSAGE}")
+    draft = passage_service_pb2.PassageDraft(
+        id=public("passage", row["id"]),
+        text=text,
+        tags=list(dict.fromkeys(tag for tag in as_list(row["tags"]) if isinstance(tag, str) and tag)),
+        metadata_json=dump(as_object(row["metadata_"])),
+        embedding=vector(row["embedding"], row["embedding_config"], archive["embedding_config"]),
+    )
+    if isinstance(row["created_at"], datetime):
+        draft.created_at.FromDatetime(row["created_at"])
+    return draft
+
+
+def vector(values: Sequence[float] | None, own: Any, wanted: Any) -> Sequence[float]:
+    """A vector without the zeros that fill it up; empty where it is not one of the model that is wanted."""
+    size = models.dimensions(own)
+    if not values or size == 0 or size != models.dimensions(wanted) or len(values) < size or any(values[size:]):
+        return ()
+    return values[:size] if models.embedding_handle(own) == models.embedding_handle(wanted) else ()

@@ -1,0 +1,245 @@
+"""Messages, and what waits in them for a client. No I/O.
+
+The old server keeps calls that wait in a message of their own, of role approval, and calls of the same reply that do
+not wait in another before it. Here they are one message, whose calls that wait are shown under the id before its own:
+so it gets the id after the old one, and is shown under that.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID, uuid5
+
+from cli.importing.mapping import parts
+from cli.importing.values import LeftOut, Row, as_list, as_object, public, storable, text_of, uuid_of
+from loci.agent.v1 import message_pb2
+from loci.agent.v1 import transfer_service_pb2 as pb
+
+_ROLES = {
+    "system": message_pb2.MESSAGE_ROLE_SYSTEM,
+    "user": message_pb2.MESSAGE_ROLE_USER,
+    "assistant": message_pb2.MESSAGE_ROLE_ASSISTANT,
+    "tool": message_pb2.MESSAGE_ROLE_TOOL,
+    "function": message_pb2.MESSAGE_ROLE_TOOL,
+    "approval": message_pb2.MESSAGE_ROLE_APPROVAL,
+    "summary": message_pb2.MESSAGE_ROLE_SUMMARY,
+}
+# What only a compiled prompt has.
+_COMPILED = ("<memory_blocks>", "<memory_metadata>", "### Memory [last modified", "### Core Memory")
+_PREFIX_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """What has to be known of an agent to read its messages.
+
+    tools: names of its tools. returned: ids of calls that a client has run; decided: of those that it has judged.
+    since: when it was made, for messages without a time.
+    """
+
+    agent_type: str = "letta_v1_agent"
+    system: str = ""
+    tools: frozenset[str] = frozenset()
+    returned: frozenset[str] = frozenset()
+    decided: frozenset[str] = frozenset()
+    since: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row stands. `first`: of the window; `copied_to`: the conversation for which it is copied, if it is."""
+
+    in_context: bool
+    number: int = -1
+    copied_to: UUID | None = None
+
+
+Read = tuple[Row, Place, pb.StoredMessage | LeftOut]
+
+
+def answered(rows: Iterable[Row]) -> tuple[frozenset[str], frozenset[str]]:
+    """The calls that a client ran itself, and those that it judged, by the rows that are its answers."""
+    returned, decided = set[str](), set[str]()
+    for row in rows:
+        for answer in map(as_object, as_list(row["approvals"])):
+            (decided if answer.get("type") == "approval" else returned).add(text_of(answer.get("tool_call_id")))
+    return frozenset(returned), frozenset(decided)
+
+
+def stored(row: Row, place: Place, speaker: Speaker) -> pb.StoredMessage | LeftOut:
+    """One row as it is stored here."""
+    role = text_of(row["role"])
+    if role not in _ROLES:
+        return LeftOut(f"there are no messages of role {role!r} here")
+    said = list(_parts(row, role, place, speaker))
+    if not said:
+        return LeftOut("it is empty")
+    if role == "user" and place.in_context and place.number == 1 and _is_summary(row):
+        role = "summary"
+    if asks(row):
+        role = "assistant"
+    message_id = new_id(row, place)
+    message = pb.StoredMessage(
+        id=f"message-{message_id}",
+        role=_ROLES[role],
+        parts=said,
+        in_context=place.in_context,
+        name=row["name"] if role == "user" and row["name"] else None,
+        otid=row["otid"] if place.copied_to is None and not asks(row) and row["otid"] else None,
+        sender_id=row["sender_id"] or None,
+    )
+    message.created_at.FromDatetime(row["created_at"] if isinstance(row["created_at"], datetime) else speaker.since)
+    return message
+
+
+def is_compiled(row: Row, place: Place, speaker: Speaker) -> bool:
+    """Whether it is a compiled prompt: those are made anew."""
+    if row["role"] != "system":
+        return False
+    text = _text(row)
+    prefix = speaker.system.strip()[:_PREFIX_CHARS]
+    return place.number == 0 or any(mark in text for mark in _COMPILED) or bool(prefix and text.startswith(prefix))
+
+
+def asks(row: Row) -> bool:
+    """Whether its calls wait, or waited, for the client."""
+    return row["role"] == "approval" and bool(as_list(row["tool_calls"]))
+
+
+def new_id(row: Row, place: Place) -> UUID:
+    """Its id here; see above. A copy for another conversation has one of its own, always the same."""
+    old = uuid_of(row["id"])
+    shown = old if place.copied_to is None else uuid5(place.copied_to, str(old))
+    return UUID(int=shown.int + 1) if asks(row) else shown
+
+
+async def joined(read: AsyncIterator[Read]) -> AsyncIterator[Read]:
+    """The same, where calls that wait and those before them that do not, of one reply, are one message."""
+    held: Read | None = None
+    async for one in read:
+        if held is not None:
+            if _belong_together(held, one):
+                one = (one[0], one[1], _merged(held[2], one[2]))
+            else:
+                yield held
+        held = one
+    if held is not None:
+        yield held
+
+
+def _belong_together(before: Read, after: Read) -> bool:
+    (first, place, message), (second, its_place, its_message) = before, after
+    return (
+        isinstance(message, pb.StoredMessage)
+        and isinstance(its_message, pb.StoredMessage)
+        and asks(second)
+        and first["role"] == "assistant"
+        and bool(as_list(first["tool_calls"]))
+        and first["step_id"] == second["step_id"]
+        and place.in_context == its_place.in_context
+    )
+
+
+def _merged(before: object, after: object) -> pb.StoredMessage:
+    assert isinstance(before, pb.StoredMessage)
+    assert isinstance(after, pb.StoredMessage)
+    one = pb.StoredMessage()
+    one.CopyFrom(after)
+    del one.parts[:]
+    one.parts.extend([*before.parts, *after.parts])
+    return one
+
+
+def _parts(row: Row, role: str, place: Place, speaker: Speaker) -> Iterator[pb.StoredPart]:
+    match role:
+        case "assistant":
+            thinks = speaker.agent_type != "letta_v1_agent" and bool(as_list(row["tool_calls"]))
+            yield from parts.content(row["content"], text=row["text"], thinks=thinks)
+            yield from map(parts.called, parts.calls(row["tool_calls"]))
+        case "approval" if asks(row):
+            thinks = speaker.agent_type != "letta_v1_agent"
+            yield from parts.content(row["content"], text=row["text"], thinks=thinks)
+            for one in parts.calls(row["tool_calls"]):
+                yield parts.called(one, _gate(text_of(one.get("id")), _name(one), speaker))
+        case "approval":
+            yield from _answers(row, place)
+        case "tool" | "function":
+            yield from _returns(row)
+        case "user":
+            yield from _user(row)
+        case _:
+            yield from parts.content(row["content"], text=row["text"])
+
+
+def _gate(call_id: str, name: str, speaker: Speaker) -> str:
+    """Why a call waits: the client runs it itself, or says whether it may be run."""
+    if call_id in speaker.returned:
+        return "client"
+    return "approval" if call_id in speaker.decided or name in speaker.tools else "client"
+
+
+def _name(call: Row) -> str:
+    return text_of(as_object(call.get("function")).get("name"))
+
+
+def _answers(row: Row, place: Place) -> Iterator[pb.StoredPart]:
+    request = _request(row, place)
+    answers = [as_object(one) for one in as_list(row["approvals"])]
+    if not answers and row["approve"] is not None:
+        answers = [{"type": "approval", "approve": row["approve"], "reason": row["denial_reason"]}]
+    for answer in answers:
+        if answer.get("type") == "approval":
+            decision = message_pb2.Decision(
+                tool_call_id=text_of(answer.get("tool_call_id")),
+                approve=bool(answer.get("approve")),
+                reason=storable(text_of(answer.get("reason"))) or None,
+                request_id=request,
+            )
+            yield pb.StoredPart(decision=decision)
+        else:
+            yield _return(answer, "", "")
+
+
+def _request(row: Row, place: Place) -> str:
+    """The id under which the calls are shown that it answers."""
+    old = text_of(row["approval_request_id"])
+    if not old or place.copied_to is None:
+        return public("message", old) if old else ""
+    return f"message-{uuid5(place.copied_to, str(uuid_of(old)))}"
+
+
+def _returns(row: Row) -> Iterator[pb.StoredPart]:
+    returns = [as_object(one) for one in as_list(row["tool_returns"])]
+    if returns:
+        yield from (_return(one, text_of(row["tool_call_id"]), text_of(row["name"])) for one in returns)
+    else:
+        yield parts.tool_return(text_of(row["tool_call_id"]), _text(row), name=text_of(row["name"]))
+
+
+def _return(given: Row, call_id: str, name: str) -> pb.StoredPart:
+    said = given.get("func_response", given.get("tool_return"))
+    return parts.tool_return(
+        text_of(given.get("tool_call_id")) or call_id,
+        said if isinstance(said, str) else "" if said is None else str(said),
+        failed=given.get("status") == "error",
+        name=name,
+        stdout=given.get("stdout"),
+        stderr=given.get("stderr"),
+    )
+
+
+def _user(row: Row) -> Iterator[pb.StoredPart]:
+    for part in parts.content(row["content"], text=row["text"]):
+        if part.HasField("text"):
+            part.text.text = parts.unpacked_user(part.text.text)
+        yield part
+
+
+def _is_summary(row: Row) -> bool:
+    """Older servers keep the summary as a message of role user."""
+    return parts.is_alert(_text(row))
+
+
+def _text(row: Row) -> str:
+    texts = [text_of(as_object(part).get("text")) for part in as_list(row["content"])]
+    return "\n".join(filter(None, texts)) or text_of(row["text"])

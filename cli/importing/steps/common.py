@@ -1,0 +1,98 @@
+"""What every step works with."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from cli.importing.report import Report
+from cli.importing.sealed import Keyring
+from cli.importing.source import Source
+from cli.importing.target import Loci, sentence
+from services.common.errors import (
+    AlreadyExists,
+    FailedPrecondition,
+    InvalidArgument,
+    LociError,
+    NotFound,
+    PermissionDenied,
+)
+
+T = TypeVar("T")
+
+# Requests under way at the same time.
+_AT_ONCE = 8
+# It is the row that is wrong, and not the service: the others may be well.
+REFUSALS = (InvalidArgument, NotFound, AlreadyExists, FailedPrecondition, PermissionDenied)
+
+
+@dataclass
+class Import:
+    """An import on its way.
+
+    tools: ids here by the old ones, tool_names: by the old ones. agents: ids of those that are here. lost: old ids of
+    what is not taken, so that nothing refers to it.
+    """
+
+    source: Source
+    loci: Loci
+    keyring: Keyring
+    report: Report
+    dry_run: bool = False
+    progress: Callable[[str], None] = lambda line: None
+    tools: dict[str, str] = field(default_factory=dict)
+    tool_names: dict[str, str] = field(default_factory=dict)
+    agents: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
+
+    async def make(self, entity: str, rpc: Any, request: Any, *, id: str, name: str = "") -> Any:
+        """Sends a request that makes something: its answer, or None where it is refused, which is reported."""
+        if self.dry_run:
+            self.report.took(entity)
+            return None
+        try:
+            made = await self.loci.ask(rpc, request)
+        except REFUSALS as error:
+            self.lose(entity, sentence(error), id=id, name=name)
+            return None
+        self.report.took(entity)
+        return made
+
+    def lose(self, entity: str, reason: str, *, id: str, name: str = "") -> None:
+        """A row that is not taken."""
+        self.report.left_out(entity, reason, id=id, name=name)
+        self.lost.add(id)
+
+    async def kept(self, table: str, ids: Sequence[str]) -> list[str]:
+        """Which of the old ids are rows that are here now, oldest first."""
+        return [one for one in await self.source.those_that_are(table, ids) if one not in self.lost]
+
+
+async def side_by_side(rows: AsyncIterator[T], work: Callable[[T], Awaitable[None]]) -> None:
+    """Works on rows as they come, a few at a time. Raises the first LociError."""
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(row: T) -> None:
+        try:
+            await work(row)
+        finally:
+            places.release()
+
+    failure: LociError | None = None
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            async for row in rows:
+                await places.acquire()
+                tasks.create_task(one(row))
+    except* LociError as failures:
+        failure = _first(failures)
+    if failure is not None:
+        raise failure
+
+
+def _first(failures: BaseExceptionGroup[LociError]) -> LociError:
+    failure: BaseException = failures
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    assert isinstance(failure, LociError)
+    return failure

@@ -1,0 +1,71 @@
+"""Values as the old server's rows hold them, and ids. No I/O."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+Row = Mapping[str, Any]
+Json = dict[str, Any]
+
+
+class LeftOut(NamedTuple):
+    """Why a row is not taken, for people."""
+
+    reason: str
+
+
+def decoded(text: str) -> Any:
+    """JSON as Postgres keeps it. What cannot be stored here, NUL and halves of surrogate pairs, is left out."""
+    value = json.loads(text)
+    return _storable(value) if "\\u" in text else value
+
+
+def _storable(value: Any) -> Any:
+    match value:
+        case str():
+            return storable(value)
+        case list():
+            return [_storable(one) for one in value]
+        case dict():
+            return {storable(name): _storable(one) for name, one in value.items()}
+        case _:
+            return value
+
+
+def storable(text: str) -> str:
+    """The text without NUL and lone surrogates."""
+    return text.replace("\0", "").encode(errors="ignore").decode()
+
+
+def dump(value: Any) -> str:
+    """As JSON."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def as_object(value: Any) -> Json:
+    """A JSON object; empty for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """A JSON array; empty for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def text_of(value: Any) -> str:
+    """A text; empty for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def uuid_of(old: str) -> UUID:
+    """The UUID behind the prefix of an old id; of one that has none, always the same."""
+    try:
+        return UUID(old[-36:])
+    except ValueError:
+        return uuid5(NAMESPACE_URL, old)
+
+
+def public(prefix: str, old: str) -> str:
+    """`public("source", "source-<uuid>")`: the id here."""
+    return f"{prefix}-{uuid_of(old)}"

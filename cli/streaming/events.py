@@ -1,0 +1,164 @@
+"""What happens in a turn, as values. Pure.
+
+Texts and arguments are pieces where tokens are streamed; a client joins those of one `otid`, or of one call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Event:
+    """raw: the event as it came. seq_id: the place after which a stream can be gone on with."""
+
+    raw: Json = field(repr=False)
+
+    @property
+    def run_id(self) -> str | None:
+        """The run it is of."""
+        return self.raw.get("run_id")
+
+    @property
+    def seq_id(self) -> int | None:
+        """Its number in the run."""
+        return self.raw.get("seq_id")
+
+    @property
+    def otid(self) -> str | None:
+        """The part of a message that it is, or is a piece of."""
+        return self.raw.get("otid")
+
+
+@dataclass(frozen=True)
+class Said(_Event):
+    """Something the agent says."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Thought(_Event):
+    """Something it thinks."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a tool, or a piece of one: then the name comes once, and arguments (JSON) bit by bit."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Called(_Event):
+    """Calls of tools. waits: for an approval, or for the client to do them."""
+
+    calls: tuple[Call, ...]
+    waits: bool
+
+
+@dataclass(frozen=True)
+class Returned(_Event):
+    """What a tool returned."""
+
+    call_id: str
+    text: str
+    failed: bool
+
+
+@dataclass(frozen=True)
+class AttemptAbandoned(_Event):
+    """The model's reply broke off and is made again: its pieces are void, all of the step's without `message_id`."""
+
+    step_id: str
+    message_id: str | None
+
+
+@dataclass(frozen=True)
+class Ping(_Event):
+    """The stream is alive."""
+
+
+@dataclass(frozen=True)
+class Failed(_Event):
+    """The turn failed."""
+
+    kind: str
+    message: str
+    detail: str | None
+
+
+@dataclass(frozen=True)
+class Stopped(_Event):
+    """Why the turn ended."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Usage(_Event):
+    """What it cost, in tokens."""
+
+    prompt: int
+    completion: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Other(_Event):
+    """A kind that this client does not know."""
+
+
+Event = Said | Thought | Called | Returned | AttemptAbandoned | Ping | Failed | Stopped | Usage | Other
+
+
+def event(raw: Json) -> Event:
+    """The value of one event; unknown kinds are Other."""
+    match raw.get("message_type"):
+        case "assistant_message":
+            return Said(raw, flat(raw.get("content")))
+        case "reasoning_message":
+            return Thought(raw, str(raw.get("reasoning") or ""))
+        case ("tool_call_message" | "approval_request_message") as kind:
+            return Called(raw, tuple(map(_call, _calls(raw))), kind == "approval_request_message")
+        case "tool_return_message":
+            text = flat(raw.get("tool_return"))
+            return Returned(raw, str(raw.get("tool_call_id") or ""), text, raw.get("status") != "success")
+        case "ping" if isinstance(raw.get("attempt_abandoned"), dict):
+            abandoned = raw["attempt_abandoned"]
+            return AttemptAbandoned(raw, str(abandoned.get("step_id") or ""), abandoned.get("message_id"))
+        case "ping":
+            return Ping(raw)
+        case "error_message":
+            kind, text = str(raw.get("error_type") or "internal_error"), str(raw.get("message") or "")
+            return Failed(raw, kind, text, raw.get("detail"))
+        case "stop_reason":
+            return Stopped(raw, str(raw.get("stop_reason")))
+        case "usage_statistics":
+            counts = (raw.get(name) or 0 for name in ("prompt_tokens", "completion_tokens", "step_count"))
+            return Usage(raw, *counts)
+        case _:
+            return Other(raw)
+
+
+def flat(content: Any) -> str:
+    """A content as a text: of its parts those that are texts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return str(content or "")
+
+
+def _calls(raw: Json) -> list[Json]:
+    calls: Any = raw.get("tool_calls") or raw.get("tool_call") or []
+    return calls if isinstance(calls, list) else [calls]
+
+
+def _call(raw: Json) -> Call:
+    return Call(str(raw.get("tool_call_id") or ""), raw.get("name") or "", raw.get("arguments") or "")

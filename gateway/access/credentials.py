@@ -1,0 +1,109 @@
+"""Keys and client-side tokens: whom each stands for, as the agent service says, remembered for a few seconds."""
+
+import hashlib
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from gateway.access.reach import Reach
+from gateway.access.roles import ACCESS, CLIENT, MAY
+from gateway.peers import Peers
+from loci.agent.v1 import access_service_pb2 as wire
+from services.common.context import CallContext, Signer, use_context
+from services.common.errors import Unauthenticated
+from services.common.ids import from_public
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+PREFIXES = (b"loci-key-", b"loci-ct-")
+_NOBODY = UUID(int=0)
+_MOST_KNOWN = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Whom a credential stands for."""
+
+    # Unsigned.
+    context: CallContext
+    # Of which key or token: prefixed `key-` or `ct-`.
+    id: str
+    reach: Reach
+    # None: the gateway's setting.
+    requests_per_minute: int | None
+    # Seconds since the epoch.
+    ends_at: float
+
+
+class Credentials:
+    """Remembers answers, good ones and bad ones, for `seconds`; a revoked key is refused after at most so long."""
+
+    def __init__(self, peers: Peers, signer: Signer, seconds: float, audience: tuple[str, ...]) -> None:
+        self._peers = peers
+        self._signer = signer
+        self._seconds = seconds
+        self._audience = audience
+        self._good: OrderedDict[bytes, tuple[float, Known]] = OrderedDict()
+        # Apart, so that whoever tries thousands of keys does not push out those that are known.
+        self._bad: OrderedDict[bytes, float] = OrderedDict()
+
+    async def known(self, shown: bytes) -> Known:
+        """Raises Unauthenticated (CREDENTIAL_INVALID), and Unavailable where nobody can be asked."""
+        digest, now = hashlib.sha256(shown).digest(), time.monotonic()
+        until, known = self._good.get(digest, (0.0, None))
+        if known is None or until <= now:
+            if self._bad.get(digest, 0.0) > now:
+                raise _unknown()
+            known = await self._ask(digest, now + self._seconds)
+        if known.ends_at <= time.time():
+            raise _unknown()
+        return known
+
+    async def _ask(self, digest: bytes, until: float) -> Known:
+        # From before the question on: what is revoked meanwhile is known no longer than said.
+        edge = CallContext(_NOBODY, _NOBODY, "edge", ("agent",))
+        request = wire.AuthenticateRequest(credential_hash=digest)
+        try:
+            with use_context(edge, signer=self._signer):
+                found = await self._peers.call(self._peers.access.Authenticate, request)
+        except Unauthenticated as error:
+            self._good.pop(digest, None)
+            if error.reason != "CREDENTIAL_INVALID":
+                raise
+            _remember(self._bad, digest, until)
+            raise _unknown() from None
+        known = self._read(found)
+        _remember(self._good, digest, (until, known))
+        return known
+
+    def _read(self, found: wire.AuthenticateResponse) -> Known:
+        context = CallContext(
+            from_public("org", found.organization_id), from_public("user", found.user_id), found.role, self._audience
+        )
+        limit = found.requests_per_minute if found.HasField("requests_per_minute") else None
+        ends_at = found.expires_at.ToNanoseconds() / 1e9 if found.HasField("expires_at") else float("inf")
+        return Known(context, found.credential_id, _reach(found), limit, ends_at)
+
+
+def _reach(found: wire.AuthenticateResponse) -> Reach:
+    if found.role == CLIENT:
+        token = found.client_token
+        policy = {each.agent_id: frozenset(ACCESS[name] for name in each.access) for each in token.policy}
+        return Reach(CLIENT, policy, token.hostname)
+    if found.agent_ids:
+        return Reach(found.role, dict.fromkeys(found.agent_ids, MAY.get(found.role, frozenset())))
+    return Reach(found.role)
+
+
+def _remember(cache: OrderedDict[K, V], key: K, value: V) -> None:
+    cache.pop(key, None)
+    while len(cache) >= _MOST_KNOWN:
+        cache.popitem(last=False)
+    cache[key] = value
+
+
+def _unknown() -> Unauthenticated:
+    return Unauthenticated("this key or token is not known, or its time is over", reason="CREDENTIAL_INVALID")

@@ -1,0 +1,151 @@
+"""What each role may do: every route needs one right, and every role has some. Pure.
+
+A resource that has no row below is closed to all roles but admin; a test holds the rows to the routes there are.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+
+class Right(Enum):
+    """What a route needs. The four of agents are those that client-side tokens name."""
+
+    # Without any credential.
+    OPEN = auto()
+    READ_AGENT = auto()
+    WRITE_AGENT = auto()
+    READ_MESSAGES = auto()
+    WRITE_MESSAGES = auto()
+    # Whatever else a tenant has, but secrets.
+    READ = auto()
+    # All else that developers do, secrets of agents, tools and sandboxes included.
+    WRITE = auto()
+    # Keys, users, tenants, providers with their secrets, budgets.
+    OWN = auto()
+
+
+_OF_AGENTS = frozenset({Right.READ_AGENT, Right.WRITE_AGENT, Right.READ_MESSAGES, Right.WRITE_MESSAGES})
+ADMIN, CLIENT, AGENT_ONLY = "admin", "client", "agent-only"
+MAY: Mapping[str, frozenset[Right]] = {
+    ADMIN: frozenset(Right),
+    "developer": frozenset(Right) - {Right.OWN},
+    AGENT_ONLY: frozenset({Right.OPEN, Right.READ_AGENT, Right.READ_MESSAGES, Right.WRITE_MESSAGES}),
+    "read-only": frozenset({Right.OPEN, Right.READ_AGENT, Right.READ_MESSAGES, Right.READ}),
+    # And of these only what its policy says.
+    CLIENT: _OF_AGENTS | {Right.OPEN},
+}
+# Rights as a client-side token's policy names them.
+ACCESS: Mapping[str, Right] = {right.name.lower(): right for right in _OF_AGENTS}
+
+_ALL = ".*"
+_READING = "GET|HEAD"
+_SOCKET = "WEBSOCKET"
+_AGENT = r"/v1/(?:agents|_internal_agents)/[^/]+"
+_CONVERSATION = r"/v1/conversations/[^/]+"
+# (methods, paths in their canonical form, right): the first that fits.
+_ROUTES: Sequence[tuple[str, str, Right]] = (
+    # Liveness probes carry no key, nor does a browser that comes back from an authorization server, or reads the docs.
+    (_READING, r"/v1/(health|ready|tools/mcp/oauth/callback)|/(docs(/.*)?|redoc|openapi\.json)", Right.OPEN),
+    (_ALL, r"/v1/(api-keys|users|orgs|admin)(/.*)?", Right.OWN),
+    ("POST|PUT|PATCH|DELETE", r"/v1/(providers|budgets)(/.*)?", Right.OWN),
+    # Talking
+    ("POST", r"/v1/(anthropic|zai)/v1/messages(/count_tokens)?", Right.WRITE_MESSAGES),
+    (_READING, r"/v1/(anthropic|zai)/v1/models(/.*)?", Right.READ_AGENT),
+    (_ALL, r"/mcp|/v1/chat/completions|/openai/v1/chat/completions|/v1/voice-beta/.*", Right.WRITE_MESSAGES),
+    (_READING, r"/v1/models(/.*)?|/openai/v1/models(/.*)?", Right.READ_AGENT),
+    ("POST", r"/v1/agents/messages/search|/v1/messages/search", Right.READ_MESSAGES),
+    ("POST", rf"{_AGENT}/messages/capture", Right.WRITE_AGENT),
+    (
+        f"POST|{_SOCKET}",
+        rf"({_AGENT}|{_CONVERSATION})/(messages(/.*)?|ws|stream|cancel|generate)",
+        Right.WRITE_MESSAGES,
+    ),
+    ("POST", r"/v1/conversations|/v1/groups/[^/]+/messages(/.*)?", Right.WRITE_MESSAGES),
+    ("PATCH", r"/v1/steps/[^/]+/feedback", Right.WRITE_MESSAGES),
+    # What was said
+    (_READING, rf"{_AGENT}/(messages|checkpoints|rewinds)(/.*)?", Right.READ_MESSAGES),
+    (_READING, r"/v1/(runs|steps)/[^/]+/trace|/v1/telemetry/[^/]+", Right.READ_AGENT),
+    (_READING, r"/v1/messages/batches(/.*)?", Right.READ),
+    (_READING, r"/v1/(conversations|runs|_internal_runs|steps|messages)(/.*)?", Right.READ_MESSAGES),
+    ("POST", r"/v1/runs/[^/]+/stream", Right.READ_MESSAGES),
+    # An agent's memory as a git repository
+    (_READING, r"/v1/git/[^/]+/[^/]+/info/refs", Right.READ_AGENT),
+    ("POST", r"/v1/git/[^/]+/[^/]+/git-upload-pack", Right.READ_AGENT),
+    (_ALL, r"/v1/git(/.*)?", Right.WRITE_AGENT),
+    # Agents
+    (_ALL, rf"{_AGENT}/export", Right.WRITE),
+    (_READING, r"/v1/(agents|_internal_agents)(/.*)?", Right.READ_AGENT),
+    ("POST", rf"/v1/agents/import|{_AGENT}/fork|{_AGENT}/tools/[^/]+/run|{_CONVERSATION}/fork-agent", Right.WRITE),
+    ("DELETE", _AGENT, Right.WRITE),
+    # They outlive the token of a page.
+    ("POST|DELETE", rf"{_AGENT}/schedule(/.*)?", Right.WRITE),
+    (_ALL, rf"({_AGENT}|{_CONVERSATION})(/.*)?", Right.WRITE_AGENT),
+    # Searches that are no GET, and GETs that show or change more than one reads
+    ("POST", r"/v1/(passages|tools)/search", Right.READ),
+    (_ALL, r".*/(secrets|environment-variables?)(/.*)?", Right.WRITE),
+    (_READING, r"/v1/mcp-servers/connect/.*", Right.WRITE),
+    # Others' APIs, on the tenant's account
+    (_ALL, r"/v1/(anthropic|zai)(/.*)?|/openai/v1(/.*)?", Right.WRITE),
+    # Tokens are made and seen by who could do what they can.
+    (_ALL, r"/v1/client-side-access-tokens(/.*)?", Right.WRITE),
+)
+_RESOURCES = r"""
+    _internal_blocks _internal_search _internal_templates agents archives blocks budgets embeddings environments
+    executions folders groups identities jobs learned-windows mcp-servers messages passages providers runs
+    sandbox-config schedules sources steps tags templates tools usage
+"""
+_RESOURCE = re.compile(rf"/v1/({'|'.join(_RESOURCES.split())})(/.*)?")
+_RULES = [(re.compile(methods), re.compile(paths), right) for methods, paths, right in _ROUTES]
+
+
+def right_of(method: str, path: str) -> Right | None:
+    """What a request needs; `path` in its canonical form. None: nothing was decided about it."""
+    for methods, paths, right in _RULES:
+        if methods.fullmatch(method) and paths.fullmatch(path):
+            return right
+    if not _RESOURCE.fullmatch(path):
+        return None
+    return Right.READ if method in ("GET", "HEAD") else Right.WRITE
+
+
+class Target(NamedTuple):
+    """Where a request leads: to these agents, or to the agent of a thing with an id."""
+
+    agents: frozenset[str] = frozenset()
+    # "conversation", "run" or "step"; empty: `agents` is all there is.
+    kind: str = ""
+    id: str = ""
+
+
+_TARGETS = {
+    "agent": re.compile(
+        rf"{_AGENT.replace('[^/]+', '(agent-[^/]+)')}(?:/.*)?|/v1/(?:voice-beta|git)/(agent-[^/]+)(?:/.*)?"
+    ),
+    "conversation": re.compile(r"/v1/conversations/((?:conv|agent)-[^/]+)(?:/.*)?"),
+    "run": re.compile(r"/v1/runs/(run-[^/]+)(?:/.*)?"),
+    "step": re.compile(r"/v1/(?:steps|telemetry)/(step-[^/]+)(?:/.*)?"),
+}
+# Where the query alone says whose they are, and by which of its fields.
+_BY_QUERY: Sequence[tuple[re.Pattern[str], frozenset[str]]] = (
+    (re.compile(r"(GET|HEAD) /v1/runs(/active)?"), frozenset({"agent_id", "agent_ids"})),
+    (re.compile(r"(GET|HEAD) /v1/(conversations(/default(/.*)?)?|steps)"), frozenset({"agent_id"})),
+    (re.compile(r"POST /v1/conversations"), frozenset({"agent_id"})),
+)
+
+
+def target_of(method: str, path: str, query: bytes) -> Target | None:
+    """Whose agents a request is about, as far as its address tells; None where it does not."""
+    for kind, pattern in _TARGETS.items():
+        if found := pattern.fullmatch(path):
+            name = next(filter(None, found.groups())).lower()
+            return Target(frozenset({name})) if name.startswith("agent-") else Target(kind=kind, id=name)
+    for route, names in _BY_QUERY:
+        if route.fullmatch(f"{method} {path}"):
+            fields = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+            agents = [part.strip().lower() for name, value in fields if name in names for part in value.split(",")]
+            # One that is empty may be read as "of all".
+            return Target(frozenset(agents)) if agents and all(agents) else None
+    return None

@@ -1,0 +1,77 @@
+"""The agent file of a template, filled in for the agents that are made of it. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from gateway.agent_files.checking import MOST_MESSAGES, wrong
+from gateway.agent_files.shapes import AgentFile, FileAgent, FileMessage
+
+_VARIABLE = re.compile(r"\{\{\s*([A-Za-z0-9_.-]{1,128})\s*\}\}")
+# That variables put into texts: each may stand there thousands of times.
+MOST_INSERTED = 4_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filling:
+    """What agents get beside what their template says; `variables` are those of its texts. See `drafts.Options`."""
+
+    name: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    messages: Sequence[Mapping[str, Any]] = ()
+    tags: tuple[str, ...] = ()
+    identity_ids: tuple[str, ...] = ()
+    model: str | None = None
+    embedding: str | None = None
+    project_id: str | None = None
+
+
+def filled_in(file: AgentFile, filling: Filling) -> AgentFile:
+    """The file with `{{variable}}` in blocks and instructions replaced. The first agent gets the name and begins with
+    the messages; all get the secrets. A variable that is not given stays as it is. Raises InvalidArgument
+    (AGENT_FILE_INVALID) where variables make more than MOST_INSERTED characters.
+    """
+    variables = filling.variables
+    texts = (block.value for block in file.blocks), (agent.system or "" for agent in file.agents)
+    if sum(_inserted(text, variables) for text in chain(*texts)) > MOST_INSERTED:
+        raise wrong(f"memory_variables put more than {MOST_INSERTED} characters into the texts of the template.")
+    for block in file.blocks:
+        block.value = _filled(block.value, variables)
+    for agent in file.agents:
+        agent.system = None if agent.system is None else _filled(agent.system, variables)
+        agent.secrets = dict.fromkeys((*agent.secret_names, *filling.secrets), "")
+        agent.messages, agent.in_context_message_ids = None, None
+    first = file.agents[0]
+    first.name = filling.name or first.name
+    _begin(first, filling.messages)
+    return file
+
+
+def _begin(agent: FileAgent, messages: Sequence[Mapping[str, Any]]) -> None:
+    made = [
+        FileMessage(
+            # Behind all that a file can have.
+            id=f"message-{MOST_MESSAGES + place}",
+            role=message["role"],
+            content=message["content"],
+            name=message.get("name"),
+            otid=message.get("otid"),
+            sender_id=message.get("sender_id"),
+        )
+        for place, message in enumerate(messages)
+    ]
+    # The first of a window is the compiled prompt: one of the client's own must not be taken for it.
+    prompt = FileMessage(id=f"message-{MOST_MESSAGES + len(made)}", role="system", content="")
+    agent.messages = [prompt, *made] if made else None
+    agent.in_context_message_ids = [message.id for message in agent.messages or ()] or None
+
+
+def _inserted(text: str, variables: Mapping[str, str]) -> int:
+    return sum(len(variables.get(found[1], "")) for found in _VARIABLE.finditer(text))
+
+
+def _filled(text: str, variables: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)

@@ -1,0 +1,126 @@
+"""The OpenAPI document: FastAPI's, with what it cannot know: answers, errors, ways to authenticate, examples."""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+
+from gateway.openapi.answers import ANSWERS, JSON_TYPE, Answer
+from gateway.openapi.examples import EXAMPLES
+from gateway.openapi.objects.common import INVALID, MODEL_PROBLEM, OPENAI_PROBLEM, PROBLEM
+from gateway.openapi.shapes import COMPONENTS, Schema, some
+
+_DESCRIPTIONS = {
+    400: "An argument that cannot be: a name that is taken, a tool that does not parse, a request the model refuses.",
+    401: "No key or password, or a wrong one; or the provider refuses its key.",
+    402: "A budget or the provider's quota is exhausted.",
+    403: "The key's role, or a restricted token, does not allow this.",
+    404: "What the path or the body names is not there.",
+    408: "An MCP server did not answer in time.",
+    409: "It conflicts with what is stored or under way. `x-should-retry: false` where repeating is of no use.",
+    410: "The stream is not kept any more.",
+    413: "The body is larger than the operator allows.",
+    415: "A file of a type that is not read.",
+    422: "The request is wrong in itself. `examples`: ids of the right form.",
+    429: "Too many requests, of this key or at the provider.",
+    499: "The client has left.",
+    500: "A failure that nobody foresaw; `x-trace-id` finds it in the logs.",
+    501: "Not available yet; the sentence says what.",
+    502: "A provider or an MCP server failed.",
+    503: "A service cannot be reached, or is overloaded.",
+    504: "A provider or a service did not answer in time.",
+}
+_SCHEMES = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, a restricted token or the password."},
+    "password": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-BARE-PASSWORD",
+        "description": "`password <the server's password>`, the older form.",
+    },
+}
+
+
+def document(app: FastAPI) -> Schema:
+    """The document of the routes of `app` that are not hidden."""
+    made: Schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    schemas = made.setdefault("components", {}).setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    made = _with_renamed(made, schemas.keys() & COMPONENTS.keys())
+    made["components"]["schemas"] |= COMPONENTS
+    made["components"]["securitySchemes"] = _SCHEMES
+    # None is asked for where the operator has set none.
+    made["security"] = [{}, *({name: []} for name in _SCHEMES)]
+    made["components"]["responses"] = {f"Problem{status}": _problem(status) for status in _DESCRIPTIONS}
+    for method, path, route in routes(app):
+        operation = made["paths"][path][method.lower()]
+        operation["operationId"] = _operation_id(method, path)
+        _describe(operation, method, path, ANSWERS.get(route.endpoint, Answer()))
+    return made
+
+
+def _with_renamed(value: Any, taken: Collection[str]) -> Any:
+    """Where a part of a body has the name of an answer, the body's gets another."""
+    if isinstance(value, list):
+        return [_with_renamed(item, taken) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: _with_renamed(item, taken) for key, item in value.items()}
+    name = str(made.get("$ref", "")).rpartition("/")[2]
+    if name in taken:
+        made["$ref"] += "Input"
+    if isinstance(made.get("schemas"), dict):
+        made["schemas"] = {f"{key}Input" if key in taken else key: item for key, item in made["schemas"].items()}
+    return made
+
+
+def routes(app: FastAPI) -> Iterator[tuple[str, str, APIRoute]]:
+    """Method, path and route of every operation of the document."""
+    for path, route in _walk(app.routes, ""):
+        for method in sorted(route.methods or ()):
+            yield method, path, route
+
+
+def _walk(found: Any, prefix: str) -> Iterator[tuple[str, APIRoute]]:
+    for route in found:
+        if isinstance(route, APIRoute):
+            if route.include_in_schema:
+                yield re.sub(r":\w+}", "}", prefix + route.path), route
+        elif hasattr(route, "original_router") and route.include_context.include_in_schema:
+            yield from _walk(route.original_router.routes, prefix + (route.include_context.prefix or ""))
+
+
+def _operation_id(method: str, path: str) -> str:
+    return f"{method.lower()}_{re.sub('[^a-zA-Z0-9]+', '_', path).strip('_')}"
+
+
+def _describe(operation: dict[str, Any], method: str, path: str, answer: Answer) -> None:
+    responses = operation.setdefault("responses", {})
+    for usual in ("200", "204", "422"):
+        responses.pop(usual, None)
+    responses[str(answer.status)] = {"description": "As asked."}
+    if content := answer.content():
+        responses[str(answer.status)]["content"] = content
+    for status in _DESCRIPTIONS:
+        responses[str(status)] = {"$ref": f"#/components/responses/Problem{status}"}
+    for status in answer.also:
+        told = _problem(status)
+        responses[str(status)] = told | {"content": told["content"] | answer.content()}
+    body = operation.get("requestBody", {}).get("content", {}).get(JSON_TYPE)
+    if body is not None and (example := EXAMPLES.get(f"{method} {path}")):
+        body["example"] = example
+
+
+def _problem(status: int) -> Schema:
+    schema = INVALID if status == 422 else some(PROBLEM, MODEL_PROBLEM)
+    return {
+        "description": _DESCRIPTIONS[status],
+        "content": {JSON_TYPE: {"schema": some(schema, OPENAI_PROBLEM)}},
+        "headers": {
+            "x-trace-id": {"description": "By which the logs of every service are found.", "schema": {"type": "string"}}
+        },
+    }

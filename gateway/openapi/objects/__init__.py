@@ -1,0 +1,1 @@
+"""The objects that routes answer with, by the service that keeps them."""

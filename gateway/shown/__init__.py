@@ -1,0 +1,1 @@
+"""How REST shows what the services say."""

@@ -1,0 +1,1 @@
+"""WebSockets: talking to agents, and remote devices."""

@@ -1,0 +1,1 @@
+"""Turns over HTTP: asked for, told as they go, gone on with."""

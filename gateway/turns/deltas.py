@@ -1,0 +1,149 @@
+"""Token by token and whole: what a reader of deltas still has to be told once the message itself is durable.
+
+The agent service sends pieces of a message as they come (deltas) and, when it is stored, the message itself. A client
+that joins pieces must get each character once, so of the stored message only what the pieces lacked is passed on.
+After a replica was lost, pieces may have been missed: then the pieces that follow are held back, and the stored message
+supplies what is missing.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.shown.convert import Rest
+from gateway.shown.messages import calls_of, head, message, message_type
+from loci.agent.v1 import message_pb2
+
+
+@dataclass
+class _Call:
+    named: bool = False
+    arguments: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Heard:
+    """What was passed on of one message id."""
+
+    step_id: str
+    # Pieces of text by (message_type, otid).
+    texts: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    calls: dict[str, _Call] = field(default_factory=dict)
+    # (message_type, otid) of parts that come in one piece, or whose signature was passed on.
+    done: set[tuple[str, str]] = field(default_factory=set)
+    # Pieces of it were missed, or may have been.
+    muted: bool = False
+
+
+class Deltas:
+    """The messages under way in one stream.
+
+    joins_midway: the stream begins at an unknown place of a message under way (a run is joined without a cursor).
+    tail_only: the stream begins after a cursor, so the head of a message may have been read before.
+    """
+
+    def __init__(self, *, joins_midway: bool = False, tail_only: bool = False) -> None:
+        self._heard: dict[str, _Heard] = {}
+        self._joins_midway = joins_midway
+        self._tail_only = tail_only
+
+    def rejoined(self) -> None:
+        """The stream was interrupted: pieces were lost of the messages under way, and perhaps of one that is new."""
+        for heard in self._heard.values():
+            heard.muted = True
+        self._joins_midway = True
+
+    def abandon(self, message_id: str, step_id: str) -> None:
+        """Pieces of this message are void; with an empty id, those of every message of the step."""
+        for key in [key for key, heard in self._heard.items() if message_id in ("", key)]:
+            if message_id or self._heard[key].step_id == step_id:
+                del self._heard[key]
+
+    def piece(self, source: message_pb2.Message) -> list[Rest]:
+        """What to pass on of a delta: it, or nothing."""
+        heard = self._heard.get(source.id)
+        if heard is None:
+            heard = self._heard[source.id] = _Heard(source.step_id, muted=self._joins_midway)
+        # Only the first message seen after joining can have begun before.
+        self._joins_midway = False
+        if heard.muted:
+            return []
+        kind = message_type(source)
+        part = (kind, source.otid)
+        match kind:
+            case "tool_call_message" | "approval_request_message":
+                return [_call_chunk(source, call, heard) for call in calls_of(source)]
+            case "assistant_message" | "reasoning_message":
+                heard.texts.setdefault(part, []).append(_text(source))
+                if source.reasoning_message.HasField("signature"):
+                    heard.done.add(part)
+            case _:
+                heard.done.add(part)
+        return [message(source)]
+
+    def whole(self, source: message_pb2.Message) -> list[Rest]:
+        """What to pass on of a durable message: what its pieces did not say."""
+        heard = self._heard.get(source.id)
+        kind = message_type(source)
+        part = (kind, source.otid)
+        if heard is None:
+            return [message(source)]
+        match kind:
+            case "tool_call_message" | "approval_request_message":
+                return _remaining_calls(source, heard)
+            case "assistant_message" | "reasoning_message" if part in heard.texts:
+                return self._remaining_text(source, "".join(heard.texts.pop(part)), part in heard.done)
+            case _ if part in heard.done:
+                return []
+        return [message(source)]
+
+    def _remaining_text(self, source: message_pb2.Message, said: str, signed: bool) -> list[Rest]:
+        text = _text(source)
+        signature = source.reasoning_message.HasField("signature") and not signed
+        if text.startswith(said):
+            rest = text[len(said) :]
+        elif said.startswith(text) or (self._tail_only and text.endswith(said)):
+            rest = ""
+        else:
+            # The pieces belong to another text: better twice than not at all.
+            rest = text
+        if not rest and not signature:
+            return []
+        name = "content" if message_type(source) == "assistant_message" else "reasoning"
+        return [message(source) | {name: rest}]
+
+
+def _text(source: message_pb2.Message) -> str:
+    if source.WhichOneof("message") == "assistant_message":
+        return source.assistant_message.content
+    return source.reasoning_message.reasoning
+
+
+def _call_chunk(source: message_pb2.Message, call: message_pb2.ToolCall, heard: _Heard) -> Rest:
+    known = heard.calls.setdefault(call.tool_call_id, _Call())
+    known.arguments.append(call.arguments)
+    named, known.named = known.named, known.named or bool(call.name)
+    return _chunk(source, call.tool_call_id, "" if named else call.name, call.arguments)
+
+
+def _chunk(source: message_pb2.Message, call_id: str, name: str, arguments: str) -> Rest:
+    """A piece of a call: the id always, the name once, null keys left out, one object under both field names."""
+    piece: dict[str, Any] = {"tool_call_id": call_id}
+    if name:
+        piece["name"] = name
+    if arguments:
+        piece["arguments"] = arguments
+    return head(source) | {"tool_call": piece, "tool_calls": piece}
+
+
+def _remaining_calls(source: message_pb2.Message, heard: _Heard) -> list[Rest]:
+    calls = calls_of(source)
+    if not any(call.tool_call_id in heard.calls for call in calls):
+        return [message(source)]
+    chunks = []
+    for call in calls:
+        known = heard.calls.pop(call.tool_call_id, _Call())
+        said = "".join(known.arguments)
+        rest = call.arguments[len(said) :] if call.arguments.startswith(said) else ""
+        if rest or not known.named:
+            chunks.append(_chunk(source, call.tool_call_id, "" if known.named else call.name, rest))
+    return chunks

@@ -1,0 +1,52 @@
+"""A turn as server-sent events, framed as clients of the reference expect it. Pure: events in, bytes out.
+
+`data: <json>` and a blank line per chunk, without event names. A stream ends with stop_reason, usage_statistics and
+`data: [DONE]`; a failed one with stop_reason, `event: error` with an error_message, and `data: [DONE]`.
+
+Where chunks are numbered, `id:` is the number too: browsers send the last one back as Last-Event-ID. Of several chunks
+of one event the last has it, so that who was cut off between them is told the event again.
+"""
+
+import orjson
+
+from gateway.shown.convert import Rest
+from gateway.turns.told import Told
+from loci.agent.v1 import message_service_pb2
+from services.common.errors import LociError
+
+DONE = b"data: [DONE]\n\n"
+
+
+def frame(content: Rest) -> bytes:
+    """One chunk."""
+    return b"data: " + orjson.dumps(content) + b"\n\n"
+
+
+def error_frame(content: Rest) -> bytes:
+    """The chunk that makes the SDKs raise."""
+    return b"event: error\n" + frame(content)
+
+
+class Frames(Told):
+    """The frames of one stream."""
+
+    def frames(self, event: message_service_pb2.TurnEvent) -> list[bytes]:
+        """What one event is told as; may be nothing."""
+        frames = [_framed(content) for content in self.contents(event)]
+        if event.WhichOneof("event") == "end":
+            frames.append(DONE)
+        if frames and self.numbered and event.sequence:
+            frames[-1] = b"id: %d\n" % event.sequence + frames[-1]
+        return frames
+
+    def ping(self) -> bytes:
+        """A keepalive, which names the run."""
+        return frame(self.alive())
+
+    def broken(self, failure: LociError | None) -> list[bytes]:
+        """The end of a stream whose source was lost for good, or (None) that met a bug. The run itself may go on."""
+        return [*map(_framed, self.broke_off(failure)), DONE]
+
+
+def _framed(content: Rest) -> bytes:
+    return error_frame(content) if content["message_type"] == "error_message" else frame(content)

@@ -1,0 +1,65 @@
+"""How a client wants to see a turn. It is kept with the run: whoever goes on with that sees it alike."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import orjson
+
+from gateway.bodies.messages import AttachRun, SendMessages, TurnWishes
+from gateway.bodies.sockets import Approve, Send
+from gateway.shown.convert import view_of
+from gateway.shown.messages import answer_types
+from gateway.turns.deltas import Deltas
+from gateway.turns.spoken import Spoken
+
+
+@dataclass(frozen=True)
+class View:
+    """tokens: pieces of messages as they come. types: the message types to show, None for all; compaction: those of
+    compactions, too. spoken: the tool by which older agents speak, and its argument, shown as messages; None: as calls.
+    """
+
+    tokens: bool = True
+    types: Sequence[str] | None = None
+    compaction: bool = False
+    spoken: tuple[str, str] | None = ("send_message", "message")
+
+    @classmethod
+    def of(cls, body: TurnWishes) -> "View":
+        """What a request for a turn asks for."""
+        tool, argument = body.assistant_message_tool_name, body.assistant_message_tool_kwarg
+        return cls(
+            tokens=body.stream_tokens if isinstance(body, SendMessages | Send | Approve) else True,
+            types=body.include_return_message_types,
+            compaction=body.include_compaction_messages,
+            spoken=(tool, argument) if body.use_assistant_message else None,
+        )
+
+    @classmethod
+    def joined(cls, kept: str, body: AttachRun) -> "View":
+        """That of the request which began the run, as `json` told it, but for what the body says otherwise."""
+        # Names that another release knows are left out.
+        given = {name: value for name, value in view_of(kept).items() if name in cls.__annotations__}
+        said = {"tokens": body.stream_tokens, "compaction": body.include_compaction_messages}
+        given |= {name: value for name, value in said.items() if value is not None}
+        if body.use_assistant_message is not None:
+            given["spoken"] = (given.get("spoken") or cls.spoken) if body.use_assistant_message else None
+        return cls(**given)
+
+    @property
+    def json(self) -> str:
+        """The form in which it is kept."""
+        return orjson.dumps(asdict(self)).decode()
+
+    @property
+    def shown_types(self) -> frozenset[str]:
+        """The message types to pass on."""
+        return answer_types(self.types, compaction=self.compaction)
+
+    def deltas(self, *, resumed: bool = False) -> Deltas | None:
+        """What tells pieces of messages."""
+        return Deltas(tail_only=resumed) if self.tokens else None
+
+    def speech(self, *, resumed: bool = False) -> Spoken | None:
+        """What shows how older agents speak."""
+        return Spoken(*self.spoken, resumed=resumed) if self.spoken else None

@@ -1,0 +1,1 @@
+"""Who may call, and as whom: tenants, users, keys and restricted tokens."""

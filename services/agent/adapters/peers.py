@@ -1,0 +1,74 @@
+"""The services behind the agent service, for turns and for administration."""
+
+from dataclasses import dataclass
+
+import grpc
+
+from services.agent.access.ports import TenantPeers
+from services.agent.adapters.access.peers import GrpcTenantPeers
+from services.agent.adapters.admin.conversation_memories import GrpcConversationMemories
+from services.agent.adapters.admin.peers import GrpcAgentMemories, GrpcModelCatalogue, GrpcToolCatalogue
+from services.agent.adapters.admin.shared_memories import GrpcIdentityMemories, GrpcSharedBlocks
+from services.agent.adapters.admin.transfers import GrpcTransferMemories
+from services.agent.adapters.admin.versioned_memories import GrpcVersionedMemories
+from services.agent.adapters.memory import GrpcMemory
+from services.agent.adapters.models import GrpcModels
+from services.agent.adapters.recall.embedder import GrpcEmbedder
+from services.agent.adapters.tools import GrpcTools
+from services.agent.admin.ports_admin import (
+    AgentMemories,
+    ModelCatalogue,
+    ToolCatalogue,
+)
+from services.agent.admin.ports_checkpoints import VersionedMemories
+from services.agent.admin.ports_conversations import ConversationMemories
+from services.agent.admin.ports_identities import IdentityMemories, SharedBlocks
+from services.agent.admin.ports_model_calls import Renderer
+from services.agent.admin.ports_transfers import TransferMemories
+from services.agent.ports import Memory, Models, Tools
+from services.agent.recall.ports import Embedder
+from services.common.context import Signer
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """The services behind this one, for turns and for administration."""
+
+    models: Models
+    renderer: Renderer
+    memory: Memory
+    tools: Tools
+    memories: AgentMemories
+    conversation_memories: ConversationMemories
+    versioned_memories: VersionedMemories
+    identity_memories: IdentityMemories
+    shared_blocks: SharedBlocks
+    transfer_memories: TransferMemories
+    tool_catalogue: ToolCatalogue
+    model_catalogue: ModelCatalogue
+    embedder: Embedder
+    tenant_peers: TenantPeers
+
+
+def grpc_peers(
+    memory: grpc.aio.Channel, llm_gateway: grpc.aio.Channel, tool_runner: grpc.aio.Channel, *, signer: Signer
+) -> Peers:
+    """Peers behind channels. `signer`: of the tokens that tools call Loci with."""
+    catalogue = GrpcModelCatalogue(llm_gateway)
+    models = GrpcModels(llm_gateway, catalogue)
+    return Peers(
+        models=models,
+        renderer=models,
+        memory=GrpcMemory(memory),
+        tools=GrpcTools(tool_runner, signer),
+        memories=GrpcAgentMemories(memory),
+        conversation_memories=GrpcConversationMemories(memory),
+        versioned_memories=GrpcVersionedMemories(memory),
+        identity_memories=GrpcIdentityMemories(memory),
+        shared_blocks=GrpcSharedBlocks(memory),
+        transfer_memories=GrpcTransferMemories(memory),
+        tool_catalogue=GrpcToolCatalogue(tool_runner),
+        model_catalogue=catalogue,
+        embedder=GrpcEmbedder(llm_gateway),
+        tenant_peers=GrpcTenantPeers(memory, llm_gateway, tool_runner),
+    )

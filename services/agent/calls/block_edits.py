@@ -1,0 +1,29 @@
+"""Blocks that a tool changed in the `agent_state` it was given: written to memory as the agent's own edits."""
+
+import json
+from dataclasses import replace
+
+from services.agent.messages import Call
+from services.agent.ports import CallSite, Executed, Memory
+from services.common.errors import LociError
+
+_TOOL = "memory_rethink"
+
+
+async def with_edits(executed: Executed, call: Call, site: CallSite, memory: Memory) -> Executed:
+    """The call with its edits applied, each exactly once under a key of its own; the return says what came of them.
+
+    The model sees it in the same turn, the next one has it in its prompt. The tool has acted, whatever becomes of them.
+    """
+    told = []
+    for index, (label, value) in enumerate(executed.edits):
+        arguments = json.dumps({"label": label, "new_memory": value})
+        edit = Call(f"{call.key}:{index}", call.id, _TOOL, arguments)
+        try:
+            told.append((await memory.apply(edit, site)).text)
+        except LociError as error:
+            told.append(f"The memory block {label[:80]} may not have been changed: {error.message}")
+    if not told:
+        return executed
+    text = "\n".join([executed.returned.text, *told])
+    return replace(executed, returned=replace(executed.returned, text=text))

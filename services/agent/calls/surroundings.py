@@ -1,0 +1,34 @@
+"""What a run is shown beside its history, asked for when it begins."""
+
+import asyncio
+import logging
+
+from services.agent.calls.model_calls import Surroundings
+from services.agent.ports import Memory, MemoryView, Owned, Tools
+from services.agent.prompt import asked
+from services.common.errors import LociError
+
+_log = logging.getLogger(__name__)
+
+
+def surroundings(
+    owned: Owned, memory: Memory, tools: Tools, view: "asyncio.Future[MemoryView] | None" = None
+) -> Surroundings:
+    """Asks for all of it at once; `view`: where memory was asked before."""
+    settings = owned.turn.settings
+    if view is None:
+        view = asyncio.ensure_future(memory.view(owned.agent_id, owned.conversation_id))
+    described = asyncio.ensure_future(tools.describe(settings.tool_ids))
+    recalled = None
+    if settings.recall_passages and (query := asked(owned.turn)):
+        recalled = asyncio.ensure_future(_recall(memory, owned, query))
+    return Surroundings(view, described, recalled, owned.prompt, owned.counted)
+
+
+async def _recall(memory: Memory, owned: Owned, query: str) -> tuple[str, ...]:
+    try:
+        return await memory.recall(owned.agent_id, query, owned.turn.settings.recall_passages)
+    except LociError as error:
+        # It helps when it is there; the turn goes on without it.
+        _log.warning("no passages were recalled: %s", error.message)
+        return ()

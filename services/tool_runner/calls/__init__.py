@@ -1,0 +1,1 @@
+"""Calls of tools: each at most once, by receipts that outlive whoever asked."""

@@ -1,0 +1,1 @@
+"""Protobuf to plain values and back."""

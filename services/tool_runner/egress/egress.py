@@ -1,0 +1,50 @@
+"""The tool runner's way out: one per process, which makes a tunnel for each call."""
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from services.tool_runner.egress import policy as policies
+from services.tool_runner.egress.authority import Authority
+from services.tool_runner.egress.places import Places
+from services.tool_runner.egress.policy import Host, Policy
+from services.tool_runner.egress.proxy import Call, Limits, Proxy
+from services.tool_runner.egress.secrets import Held
+from services.tool_runner.ports import Tunnel
+
+
+@dataclass(frozen=True, slots=True)
+class EgressSettings:
+    """What an operator sets."""
+
+    # Hosts that every tool may reach.
+    hosts: tuple[Host, ...] = ()
+    # Whether tools may be let to private addresses, this machine's included.
+    allow_private: bool = False
+    # Where the name `loci` leads; "": nowhere.
+    gateway_url: str = ""
+    # Addresses (host, port) of Loci's own parts: never reached, whoever allows it.
+    own: tuple[tuple[str, int], ...] = ()
+    limits: Limits = field(default_factory=Limits)
+
+
+class Egress:
+    """Makes tunnels. `trusted`: for TLS to the world; by default the usual authorities, or those of SSL_CERT_FILE."""
+
+    def __init__(self, settings: EgressSettings, *, trusted: ssl.SSLContext | None = None) -> None:
+        self._settings = settings
+        self._places = Places(allow_private=settings.allow_private, own=settings.own, trusted=trusted)
+        self._authority = Authority()
+
+    def policy_of(self, network: str) -> Policy:
+        """A tool's `network` and the operator's hosts. Raises Refused (NETWORK_INVALID)."""
+        return policies.parse(network).with_allowed(self._settings.hosts)
+
+    def tunnel(self, policy: Policy, secrets: Sequence[Held] = (), client_token: str = "") -> Tunnel:
+        """The way out of one call: `policy_of` its tool, the secrets that `secrets.split` held back, its token.
+
+        What is not allowed is refused with a sentence that says how to allow it; so a tunnel helps those, too, that
+        may reach nothing.
+        """
+        call = Call(policy, secrets, client_token)
+        return Proxy(call, self._places, self._authority, self._settings.gateway_url, self._settings.limits)

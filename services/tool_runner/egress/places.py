@@ -1,0 +1,136 @@
+"""From a host that is allowed to a connection: every address it has is checked, and one of those is connected to.
+
+So whoever answers a question for a name differently the next time gains nothing. What no policy allows: addresses of
+the cloud's metadata, and Loci's own parts.
+"""
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.common.addresses import Address, is_public, plain
+from services.common.outward import ALLOW, Refused, resolve
+from services.tool_runner.egress.streams import Socket
+
+_MOST_TRIED = 4
+_CONNECT_SECONDS = 15.0
+_RESOLVE_SECONDS = 10.0
+_NEVER = [
+    ipaddress.ip_network(network)
+    for network in (
+        "0.0.0.0/8",
+        "169.254.0.0/16",  # link-local; metadata of AWS, Google, Azure and most others
+        "100.100.100.200/32",  # metadata of Alibaba
+        "168.63.129.16/32",  # Azure's platform
+        "192.0.0.192/32",  # metadata of Oracle
+        "224.0.0.0/3",
+        "::/128",
+        "fe80::/10",
+        "fd00:ec2::/32",  # metadata of AWS
+        "fd20:ce::/32",  # metadata of Google
+        "ff00::/8",
+    )
+]
+
+
+class Unreachable(Exception):
+    """The host may be called and cannot be; the text is a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where requests go. `vouched`: the operator names it, and it may be private; `is_loci`: it is our own gateway."""
+
+    host: str
+    port: int
+    tls: bool
+    vouched: bool = False
+    is_loci: bool = False
+
+
+class Places:
+    """Resolves, checks and connects. `own`: hosts and ports of Loci's parts."""
+
+    def __init__(
+        self, *, allow_private: bool, own: Sequence[tuple[str, int]], trusted: ssl.SSLContext | None = None
+    ) -> None:
+        self._allow_private = allow_private
+        self._own = own
+        self._trusted = trusted
+
+    async def find(self, origin: Origin) -> list[Address]:
+        """The addresses of a host that the tool's policy allows. Raises Refused, Unreachable."""
+        host, port = origin.host, origin.port
+        try:
+            async with asyncio.timeout(_RESOLVE_SECONDS):
+                found = await resolve(host)
+        except Refused as missing:
+            raise Unreachable(str(missing)) from None
+        except TimeoutError:
+            raise Unreachable(f"{host} was not resolved within {_RESOLVE_SECONDS:g} s") from None
+        for address in () if origin.is_loci else found:
+            if any(plain(address) in network for network in _NEVER):
+                raise Refused(f"{host} is at {address}, which no tool may reach")
+            if not (self._allow_private or origin.vouched or is_public(address)):
+                raise Refused(f"{host} is not at a public address; set {ALLOW}=1 on the server to allow it")
+            if await self._is_own(plain(address), port):
+                raise Refused(f"{host}:{port} is a part of Loci, which tools reach as http://loci")
+        return found[:_MOST_TRIED]
+
+    async def dial(self, addresses: Sequence[Address], origin: Origin) -> Socket:
+        """Connects to the first address that answers, over TLS where the origin says so. Raises Unreachable."""
+        problem = "it has no address"
+        for address in addresses:
+            try:
+                return await self._connected(str(address), origin)
+            except TimeoutError:
+                problem = f"no answer within {_CONNECT_SECONDS:g} s"
+            except ssl.SSLCertVerificationError as error:
+                problem = f"its certificate is not trusted: {error.verify_message}"
+            except OSError as error:
+                problem = error.strerror or str(error) or type(error).__name__
+        raise Unreachable(f"{origin.host}:{origin.port} cannot be reached: {problem}")
+
+    async def _connected(self, address: str, origin: Origin) -> Socket:
+        name = origin.host if origin.tls else None
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            streams = await asyncio.open_connection(
+                address, origin.port, ssl=self._context() if origin.tls else None, server_hostname=name
+            )
+        return Socket(*streams)
+
+    def _context(self) -> ssl.SSLContext:
+        if self._trusted is None:
+            # The usual authorities, or those of SSL_CERT_FILE; made once, because that takes 20 ms.
+            self._trusted = ssl.create_default_context()
+        return self._trusted
+
+    async def _is_own(self, address: Address, port: int) -> bool:
+        for host, own_port in self._own:
+            if own_port == port:
+                parts = await _resolved(host)
+                if address in parts or (_is_here(address) and any(map(_is_here, parts))):
+                    return True
+        return False
+
+
+async def _resolved(host: str) -> list[Address]:
+    try:
+        return [plain(address) for address in await resolve(host)]
+    except Refused:
+        return []
+
+
+def _is_here(address: Address) -> bool:
+    """Whether an address is one of this machine: only those can be bound."""
+    if address.is_loopback or address.is_unspecified:
+        return True
+    with socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(address), 0))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,1 @@
+"""Files that calls are given and make."""

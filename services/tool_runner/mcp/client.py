@@ -1,0 +1,226 @@
+"""Speaks to MCP servers: sessions are kept warm by server, and what a server does wrong ends in time and in size."""
+
+import asyncio
+import importlib
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+from weakref import WeakSet
+
+from services.tool_runner.mcp.bearer import Bearer, NoBearer
+from services.tool_runner.mcp.ports import Programs
+from services.tool_runner.mcp.problems import Kind, McpProblem, ServerError
+from services.tool_runner.mcp.servers import Server, Stdio
+
+if TYPE_CHECKING:
+    from services.tool_runner.mcp.line import Dial, Line
+
+JsonObject = dict[str, Any]
+_TRANSPORTS = "services.tool_runner.mcp.transports"
+_MOST_LINES = 256
+_MOST_LINES_OF_TENANT = 64
+_MOST_PROGRAMS = 32
+_MOST_PAGES = 50
+_MOST_LISTED = 2_000
+_MOST_CURSOR = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Longest waits, and how long a session without calls is kept; seconds."""
+
+    connect: float = 30.0
+    list: float = 30.0
+    execute: float = 60.0
+    idle: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server, and who speaks to it. `stored`: its session may be kept; others end at once."""
+
+    organization_id: UUID
+    server: Server
+    bearer: Bearer = field(default_factory=NoBearer)
+    stored: bool = True
+
+
+_Key = tuple[UUID, UUID, int]
+
+
+class McpClient:
+    """`programs` is None where servers that are programs are off."""
+
+    def __init__(
+        self,
+        *,
+        allow_private: bool,
+        programs: Programs | None,
+        times: Times | None = None,
+        trusted: ssl.SSLContext | None = None,
+    ) -> None:
+        self._allow_private = allow_private
+        self._programs = programs
+        self._trusted = trusted
+        self.times = times or Times()
+        self._lines: dict[_Key, Line] = {}
+        self._opening: dict[_Key, asyncio.Lock] = {}
+        # Those too that take no new requests and still have some.
+        self._all: WeakSet[Line] = WeakSet()
+
+    async def tools(self, target: Target) -> list[Any]:
+        """What it lists, as it sent it: at most 2,000 of 50 pages. Raises McpProblem."""
+        try:
+            return await self._tools(target)
+        except McpProblem as problem:
+            if not problem.fresh:
+                raise
+        return await self._tools(target)
+
+    async def call(
+        self,
+        target: Target,
+        name: str,
+        arguments: JsonObject,
+        *,
+        schema: JsonObject,
+        seconds: float,
+        listener: Callable[[str], None],
+    ) -> JsonObject:
+        """What a tool answered. Once sent, a call is never sent again. Raises McpProblem, ServerError."""
+        params = {"name": name, "arguments": arguments}
+        for last in (False, True):
+            async with self._line(target) as line:
+                try:
+                    return await line.ask("tools/call", params, seconds=seconds, listener=listener, schema=schema)
+                except McpProblem as problem:
+                    if last or problem.arrived or not problem.fresh:
+                        raise
+        raise AssertionError("the last attempt returns or raises")
+
+    async def close(self) -> None:
+        """End all sessions."""
+        self._lines.clear()
+        await asyncio.gather(*(line.close() for line in list(self._all)), return_exceptions=True)
+
+    async def _tools(self, target: Target) -> list[Any]:
+        listed: list[Any] = []
+        async with self._line(target) as line:
+            try:
+                async with asyncio.timeout(self.times.list):
+                    cursor: str | None = None
+                    for _ in range(_MOST_PAGES):
+                        params = {"cursor": cursor} if cursor else {}
+                        page = await _asked(line, params, self.times.list)
+                        listed += page.get("tools") or []
+                        cursor = _next(page, cursor)
+                        if cursor is None or len(listed) >= _MOST_LISTED:
+                            break
+            except TimeoutError:
+                line.retire()
+                text = f"the MCP server did not list its tools within {self.times.list:g} s"
+                raise McpProblem(Kind.TIMEOUT, text) from None
+        return listed[:_MOST_LISTED]
+
+    @asynccontextmanager
+    async def _line(self, target: Target) -> AsyncIterator["Line"]:
+        """A session: the warm one, or a new one. Raises McpProblem."""
+        if target.stored:
+            yield await self._warm(target)
+            return
+        line = await self._opened(target)
+        try:
+            yield line
+        finally:
+            await line.close()
+
+    async def _warm(self, target: Target) -> "Line":
+        key = (target.organization_id, target.server.id, target.server.version)
+        # One that was looked at here may have ended since it was last asked.
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            line = self._lines.get(key)
+            if line is None or not line.alive:
+                self._sweep(target)
+                line = await self._opened(target)
+                self._lines[key] = line
+            return line
+
+    def _sweep(self, target: Target) -> None:
+        """Forget those that ended, and make room by ending the one that was idle longest. Raises McpProblem."""
+        for key, line in list(self._lines.items()):
+            # Of an older version of the server, nothing is asked any more.
+            if key[:2] == (target.organization_id, target.server.id):
+                line.retire()
+            if not line.alive:
+                del self._lines[key]
+        for key in [key for key, lock in self._opening.items() if key not in self._lines and not lock.locked()]:
+            del self._opening[key]
+        own = [key for key in self._lines if key[0] == target.organization_id]
+        if len(own) >= _MOST_LINES_OF_TENANT:
+            self._evict(own)
+        elif len(self._lines) >= _MOST_LINES:
+            self._evict(list(self._lines))
+
+    def _evict(self, keys: list[_Key]) -> None:
+        idle = [key for key in keys if not self._lines[key].busy]
+        if not idle:
+            raise McpProblem(Kind.UNREACHABLE, "too many MCP servers are in use at once; try again")
+        self._lines.pop(min(idle, key=lambda key: self._lines[key].used)).retire()
+
+    async def _opened(self, target: Target) -> "Line":
+        dial = await self._dial(target)
+        from services.tool_runner.mcp.line import Line  # noqa: PLC0415 - see `_dial`
+
+        line = Line(dial, idle=self.times.idle)
+        self._all.add(line)
+        await line.open(self.times.connect)
+        return line
+
+    async def _dial(self, target: Target) -> "Dial":
+        transport = target.server.transport
+        if isinstance(transport, Stdio) and self._programs is None:
+            raise stdio_disabled()
+        # The SDK takes 36 MB and most of a second: a process that never speaks to a server does without.
+        await asyncio.to_thread(importlib.import_module, _TRANSPORTS)
+        from services.tool_runner.mcp import transports  # noqa: PLC0415
+
+        if isinstance(transport, Stdio):
+            assert self._programs is not None
+            return transports.process_dial(await self._programs.ready(target.organization_id, transport))
+        return transports.http_dial(
+            transport,
+            target.bearer,
+            allow_private=self._allow_private,
+            connect=self.times.connect,
+            execute=self.times.execute,
+            trusted=self._trusted,
+        )
+
+
+async def _asked(line: "Line", params: JsonObject, seconds: float) -> JsonObject:
+    try:
+        page = await line.ask("tools/list", params, seconds=seconds)
+    except ServerError as error:
+        raise McpProblem(Kind.FAILED, f"the MCP server did not list its tools: {str(error)[:300]}") from None
+    if not isinstance(page.get("tools"), list):
+        raise McpProblem(Kind.FAILED, "the MCP server's list of tools is no list")
+    return page
+
+
+def _next(page: JsonObject, cursor: str | None) -> str | None:
+    following = page.get("nextCursor")
+    if not isinstance(following, str) or not following or following == cursor or len(following) > _MOST_CURSOR:
+        return None
+    return following
+
+
+def stdio_disabled() -> McpProblem:
+    """For a server that is a program, where that is off."""
+    return McpProblem(
+        Kind.DISABLED,
+        "MCP servers that are programs are off on this server; LOCI_MCP_STDIO=true (or MCP_DISABLE_STDIO=false) "
+        "allows them, each in a sandbox",
+    )

@@ -1,0 +1,103 @@
+"""How the SDK's session begins, what its requests carry in each version of the protocol, and how its end is seen."""
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+import anyio
+from mcp.client.session import ClientSession
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    encode_header_value,
+    find_invalid_x_mcp_header,
+    mcp_param_headers,
+    x_mcp_header_map,
+)
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    CONNECTION_CLOSED,
+    PROTOCOL_VERSION_META_KEY,
+    Implementation,
+)
+
+JsonObject = dict[str, Any]
+US = Implementation(name="loci", version="1")
+# The SDK's own words for a session that ended under a request; servers use its number for other things, too.
+_ENDED = ("Connection closed", "SSE stream ended", "SSE stream failed")
+
+
+def has_ended(error: MCPError) -> bool:
+    """Whether it is the SDK that says so: no answer can come."""
+    return error.code == CONNECTION_CLOSED and error.message.startswith(_ENDED)
+
+
+async def greeted(session: ClientSession) -> str:
+    """The version that both speak: by a handshake, or, with servers that know none, by asking."""
+    try:
+        await session.initialize()
+    except MCPError as error:
+        if has_ended(error):
+            raise
+        try:
+            await session.discover()
+        except MCPError:
+            raise error from None
+    return session.protocol_version or ""
+
+
+def introduction(version: str) -> JsonObject:
+    info = US.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return {PROTOCOL_VERSION_META_KEY: version, CLIENT_INFO_META_KEY: info, CLIENT_CAPABILITIES_META_KEY: {}}
+
+
+def routing(method: str, params: JsonObject, schema: Mapping[str, Any]) -> dict[str, str]:
+    headers = {MCP_METHOD_HEADER: method}
+    if method == "tools/call":
+        headers[MCP_NAME_HEADER] = encode_header_value(params["name"])
+        if find_invalid_x_mcp_header(schema) is None:
+            headers |= mcp_param_headers(x_mcp_header_map(schema), params.get("arguments") or {})
+    return headers
+
+
+class Noted:
+    """A stream of the SDK that says when it ends: the SDK keeps that to itself."""
+
+    def __init__(self, inner: Any, on_end: Callable[[], None]) -> None:
+        self._inner = inner
+        self._on_end = on_end
+
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        try:
+            received: SessionMessage | Exception = await self._inner.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            self._on_end()
+            raise
+        return received
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> "Noted":
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> "Noted":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

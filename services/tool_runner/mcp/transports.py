@@ -1,0 +1,134 @@
+"""The SDK's transports over our own ways out: HTTP to checked addresses, programs in sandboxes."""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx2
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+from pydantic import ValidationError
+
+from services.tool_runner.mcp.bearer import Bearer
+from services.tool_runner.mcp.line import Dial, Streams
+from services.tool_runner.mcp.outward import MOST_EVENT, MOST_STREAM, OutwardMcp, mcp_client
+from services.tool_runner.mcp.problems import Kind, McpProblem
+from services.tool_runner.mcp.servers import Http
+from services.tool_runner.mcp.servers import Kind as ServerKind
+from services.tool_runner.mcp.throttle import Throttle, too_much
+from services.tool_runner.mcp.watch import Watch
+from services.tool_runner.ports import Process
+
+_DAY = 86_400.0
+
+
+def http_dial(
+    server: Http,
+    bearer: Bearer,
+    *,
+    allow_private: bool,
+    connect: float,
+    execute: float,
+    trusted: ssl.SSLContext | None = None,
+) -> Dial:
+    """Dials a server behind a URL; seconds."""
+    older = server.kind is ServerKind.SSE
+
+    def dial(watch: Watch) -> AbstractAsyncContextManager[Streams]:
+        outward = OutwardMcp(
+            watch, bearer, allow_private=allow_private, seconds=execute, reads_events=older, trusted=trusted
+        )
+        return _sse(server, outward, connect) if older else _streamable(server, outward, connect)
+
+    return dial
+
+
+@asynccontextmanager
+async def _streamable(server: Http, outward: OutwardMcp, connect: float) -> AsyncIterator[Streams]:
+    async with (
+        mcp_client(outward, server.all_headers(), connect) as client,
+        # To end the session costs a request that nobody waits for; servers forget idle ones.
+        streamable_http_client(server.url, http_client=client, max_sse_event_size=MOST_EVENT) as streams,
+    ):
+        yield streams
+
+
+@asynccontextmanager
+async def _sse(server: Http, outward: OutwardMcp, connect: float) -> AsyncIterator[Streams]:
+    def client(
+        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+    ) -> httpx2.AsyncClient:
+        return mcp_client(outward, server.all_headers(), connect)
+
+    async with sse_client(server.url, timeout=connect, sse_read_timeout=_DAY, httpx_client_factory=client) as streams:
+        yield streams
+
+
+def process_dial(start: AbstractAsyncContextManager[Process]) -> Dial:
+    """Dials a program: one JSON message a line on its stdin and stdout."""
+
+    @asynccontextmanager
+    async def dial(watch: Watch) -> AsyncIterator[Streams]:
+        async with start as process:
+            heard, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            write, said = anyio.create_memory_object_stream[SessionMessage](0)
+            async with heard, read, write, said, anyio.create_task_group() as group:
+                group.start_soon(_hear, process, heard, watch)
+                group.start_soon(_say, process, said, watch)
+                try:
+                    yield read, write
+                finally:
+                    group.cancel_scope.cancel()
+
+    return dial
+
+
+async def _hear(process: Process, heard: Any, watch: Watch) -> None:
+    """What the program writes, until it ends; what is no message of the protocol is passed over."""
+    throttle, rest = Throttle(MOST_STREAM), bytearray()
+    async with heard:
+        try:
+            while data := await process.read():
+                await throttle.passed(data)
+                rest += data
+                if b"\n" in data:
+                    *lines, last = bytes(rest).split(b"\n")
+                    rest = bytearray(last)
+                    for line in lines:
+                        await _heard(line, heard)
+                if len(rest) > MOST_EVENT:
+                    raise too_much(MOST_EVENT)
+        except McpProblem as problem:
+            watch.end(problem)
+        else:
+            watch.end(_ended(process))
+
+
+async def _heard(line: bytes, heard: Any) -> None:
+    if not line.lstrip().startswith(b"{"):
+        return  # programs print their banners to stdout
+    try:
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError:
+        return
+    await heard.send(SessionMessage(message))
+
+
+async def _say(process: Process, said: Any, watch: Watch) -> None:
+    async with said:
+        async for message in said:
+            line = message.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+            try:
+                await process.write(line + b"\n")
+            except ConnectionError:
+                watch.fail(line, _ended(process))
+
+
+def _ended(process: Process) -> McpProblem:
+    said = process.errors.strip()
+    text = "the MCP server's program ended" + (f"; its last words: {said[-600:]}" if said else "")
+    return McpProblem(Kind.UNREACHABLE, text, arrived=True, fresh=True)

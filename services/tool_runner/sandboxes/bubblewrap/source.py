@@ -1,0 +1,176 @@
+"""Workers in bubblewrap, for machines without a container engine.
+
+What it promises, as the Docker sandbox does: no network, no file of the host but Python's and Node's own and public
+certificates (read-only), no other process in sight, no capability, no new privileges, our seccomp rules, an
+unprivileged user, work directories in memory with a quota, and nothing left afterwards.
+What differs: the tool shares the host's kernel, Python and Node; where no control group can be made (not root),
+memory is counted by the worker every 50 ms and by RLIMIT_AS per process, and CPU is not limited.
+"""
+
+import asyncio
+import os
+import platform
+import random
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.common.processes import Child
+from services.tool_runner.job import Job, Language, Layer, Limits, SandboxUnavailable
+from services.tool_runner.layers.store import unpacked
+from services.tool_runner.sandboxes.bubblewrap.cgroups import Cgroup, Cgroups, find_cgroups
+from services.tool_runner.sandboxes.bubblewrap.command import FIRST_UID, SANDBOXES, command
+from services.tool_runner.sandboxes.bubblewrap.node_runtime import NodeRuntime, find_node
+from services.tool_runner.sandboxes.bubblewrap.orphans import end_orphans, mark_of_this_process
+from services.tool_runner.sandboxes.bubblewrap.python_runtime import PythonRuntime, compiled, find_runtimes
+from services.tool_runner.sandboxes.bubblewrap.worker import BubblewrapWorker, Started
+from services.tool_runner.sandboxes.pool import PooledSandbox
+from services.tool_runner.sandboxes.ports import Shape
+from services.tool_runner.sandboxes.seccomp import UnsupportedMachine, bpf_filter
+from services.tool_runner.sandboxes.worker_files import worker_files
+
+_INSTALL = (
+    "install bubblewrap (Debian, Ubuntu: apt-get install bubblewrap) or a container engine (then: make sandbox-image)"
+)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What every sandbox of this host has in common. `files`: the worker, by path below /opt/loci."""
+
+    bwrap: str
+    python: PythonRuntime
+    files: Mapping[str, bytes]
+    seccomp: bytes
+    cgroups: Cgroups | None
+
+
+async def create(warm: int = 1) -> PooledSandbox:
+    """The sandbox, proven with one empty call; raises SandboxUnavailable."""
+    bwrap = shutil.which("bwrap")
+    if sys.platform != "linux" or bwrap is None:
+        raise SandboxUnavailable(f"no bubblewrap: {_INSTALL}")
+    try:
+        seccomp = bpf_filter(platform.machine())
+    except UnsupportedMachine as error:
+        raise SandboxUnavailable(str(error)) from error
+    cgroups = find_cgroups()
+    await asyncio.to_thread(end_orphans)
+    if cgroups:
+        cgroups.reap()
+    problem = "no Python 3.11 or newer was found"
+    for python in await find_runtimes():
+        files = await compiled(python, worker_files())
+        source = BubblewrapSource(_Place(bwrap, python, files, seccomp, cgroups))
+        probe = PooledSandbox(source, warm=0)
+        try:
+            await probe.run(Job("def probe():\n    return 1", "probe", {}, limits=Limits(seconds=5.0)))
+        except SandboxUnavailable as error:
+            problem = str(error)
+        else:
+            return PooledSandbox(source, warm)
+        finally:
+            await probe.close()
+    raise SandboxUnavailable(f"bubblewrap is installed but does not work here: {problem}")
+
+
+class BubblewrapSource:
+    """Each worker is one `bwrap` process."""
+
+    name = "bubblewrap"
+    image = ""
+
+    def __init__(self, place: _Place) -> None:
+        self._place = place
+        # In no order: the kernel counts processes by user, and another runner of this machine begins somewhere else.
+        self._free_uids = random.sample(range(FIRST_UID, FIRST_UID + SANDBOXES), SANDBOXES)
+        self._node: NodeRuntime | None = None
+        self._finding = asyncio.Lock()
+
+    async def start(self, shape: Shape, tenant: str) -> BubblewrapWorker:
+        """See `ports.WorkerSource`. Nothing is of a tenant."""
+        if shape.language is Language.NODE:
+            async with self._finding:
+                self._node = self._node or await find_node()
+        layer = await _unpacked(shape.layer) if shape.layer else None
+        if not self._free_uids:
+            raise SandboxUnavailable(f"{SANDBOXES} sandboxes are at work; try again")
+        uid = self._free_uids.pop()
+        cgroup: Cgroup | None = None
+        try:
+            cgroup = self._new_cgroup(shape)
+            started = await self._run_bwrap(shape, uid, layer)
+            worker = BubblewrapWorker(started, cgroup, lambda: self._free_uids.append(uid))
+        except BaseException:
+            if cgroup:
+                cgroup.remove()
+            self._free_uids.append(uid)
+            raise
+        try:
+            await worker.begin()
+        except BaseException:
+            await worker.close()
+            raise
+        return worker
+
+    async def close(self) -> None:
+        """Workers end each for itself."""
+        node, self._node = self._node, None
+        if node:
+            await asyncio.to_thread(node.discard)
+
+    def _new_cgroup(self, shape: Shape) -> Cgroup | None:
+        try:
+            return self._place.cgroups.create(shape) if self._place.cgroups else None
+        except OSError as error:
+            raise SandboxUnavailable(f"no control group could be made: {error}") from error
+
+    async def _run_bwrap(self, shape: Shape, uid: int, layer: Path | None) -> Started:
+        """bwrap, waiting with the start of the worker until it is told to go on."""
+        place = self._place
+        files = {path: _pipe_with(content) for path, content in place.files.items()}
+        seccomp = _pipe_with(place.seccomp)
+        (info, info_write), (errors, errors_write), (block, unblock) = os.pipe(), os.pipe(), os.pipe()
+        theirs = (*files.values(), seccomp, info_write, block)
+        try:
+            argv = command(
+                place.bwrap,
+                shape,
+                uid,
+                python=place.python,
+                node=self._node if shape.language is Language.NODE else None,
+                layer=layer,
+                files=files,
+                seccomp=seccomp,
+                info=info_write,
+                block=block,
+                mark=mark_of_this_process(),
+            )
+            child = await Child.start(*argv, environment={}, descriptors=theirs, errors=errors_write)
+        except BaseException as error:
+            for descriptor in (info, errors, unblock):
+                os.close(descriptor)
+            if isinstance(error, OSError):
+                raise SandboxUnavailable(f"bubblewrap could not be started: {error}") from error
+            raise
+        finally:
+            for descriptor in (*theirs, errors_write):
+                os.close(descriptor)
+        return Started(child, info, errors, unblock)
+
+
+async def _unpacked(layer: Layer) -> Path:
+    try:
+        return await asyncio.to_thread(unpacked, layer)
+    except OSError as error:
+        raise SandboxUnavailable(f"the tool's packages could not be unpacked: {error}") from error
+
+
+def _pipe_with(data: bytes) -> int:
+    """The read end of a pipe that holds `data`, which must fit a pipe (64 KiB)."""
+    read, write = os.pipe()
+    with open(write, "wb") as pipe:
+        pipe.write(data)
+    return read

@@ -1,0 +1,92 @@
+"""What the launcher asks of the engine, each in a thread of its own kind, so that no kind waits for another."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from services.tool_runner.job import SandboxUnavailable
+from services.tool_runner.sandboxes.launcher.engine import Container, Engine
+from services.tool_runner.sandboxes.launcher.spec import read_asked
+from services.tool_runner.sandboxes.launcher.wire import Message
+
+T = TypeVar("T")
+# More at once take longer each, and all of them together no less.
+_STARTS, _REMOVALS, _QUESTIONS = 4, 2, 4
+
+
+class Work:
+    """The engine's side of the launcher; it connects at the first use, and again where that failed."""
+
+    def __init__(self, image: str, runtime: str) -> None:
+        self._image = image
+        self._runtime = runtime
+        self._engine: Engine | None = None
+        self._connecting = asyncio.Lock()
+        self._starts = ThreadPoolExecutor(_STARTS, "start")
+        self._removals = ThreadPoolExecutor(_REMOVALS, "remove")
+        self._questions = ThreadPoolExecutor(_QUESTIONS, "ask")
+
+    async def start(self, fields: Message, wanted: Callable[[], bool]) -> Container | None:
+        """None where it is no longer wanted when its turn comes.
+
+        Raises SandboxUnavailable, NoLayer, and KeyError or TypeError for fields that are none.
+        """
+        asked = read_asked(fields)
+        engine = await self._connected()
+        return await self._in(self._starts, lambda: engine.start(asked) if wanted() else None)
+
+    async def remove(self, container: Container) -> None:
+        """Kill and remove it."""
+        engine = await self._connected()
+        await self._in(self._removals, lambda: engine.remove(container.identity))
+
+    async def ran_out_of_memory(self, container: Container) -> bool:
+        """Of one that has ended."""
+        engine = await self._connected()
+        return await self._in(self._questions, lambda: engine.ran_out_of_memory(container.identity))
+
+    async def answer(self, question: Message) -> Message:
+        """To what ASK brought; see `wire`."""
+        if question["op"] == "add_layer":
+            return await self._add_layer(str(question["key"]), Path(question["archive"]))
+        return await self._probe(float(question["pull_seconds"]))
+
+    async def _add_layer(self, key: str, archive: Path) -> Message:
+        try:
+            engine = await self._connected()
+            await self._in(self._questions, lambda: engine.add_layer(key, archive))
+        except SandboxUnavailable as error:
+            return {"problem": str(error)}
+        return {"problem": ""}
+
+    async def _probe(self, pull_seconds: float) -> Message:
+        """Whether there is an engine with the runtime, and the image in it."""
+        try:
+            engine = await self._connected()
+            await self._in(self._questions, engine.check_runtime)
+            image, problem = await self._in(self._questions, engine.has_image), ""
+            if not image and pull_seconds:
+                problem = await self._in(self._questions, lambda: engine.pull(pull_seconds))
+                image = not problem
+            return {"engine": True, "image": image, "problem": problem}
+        except SandboxUnavailable as error:
+            return {"engine": False, "image": False, "problem": str(error)}
+
+    async def _connected(self) -> Engine:
+        async with self._connecting:
+            if self._engine is None:
+                engine = await self._in(self._questions, lambda: Engine(self._image, self._runtime))
+                # What dead launchers left goes first, so that the machine is whole again before it works.
+                await self._in(self._questions, engine.reap)
+                self._engine = engine
+            return self._engine
+
+    def close(self) -> None:
+        """Wait for what is being done."""
+        for pool in (self._starts, self._questions, self._removals):
+            pool.shutdown()
+
+    async def _in(self, pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(pool, call)

@@ -1,0 +1,68 @@
+"""What a kind of sandbox is to `pool.py`: somewhere that starts workers. All else is the same for all of them."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from services.tool_runner.job import Language, Layer, Limits
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is fixed when a worker is started: a warm one serves only calls of its own shape."""
+
+    language: Language
+    memory: int
+    processes: int
+    cpus: float
+    disk: int
+    layer: Layer | None = None
+
+
+def shape_of(limits: Limits, language: Language, layer: Layer | None) -> Shape:
+    """The shape that a call needs."""
+    return Shape(language, limits.memory, limits.processes, limits.cpus, limits.disk, layer)
+
+
+class Worker(Protocol):
+    """A started `worker/` behind a stream of bytes; it may not have said hello yet. See `talk/wire.py`."""
+
+    # Whether memory and processes are counted outside of it, by a control group.
+    counted: bool
+
+    async def read(self) -> bytes:
+        """What it wrote; b"" once it is gone. Raises OSError."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """To its input; waits while it does not read. Raises OSError when it is gone."""
+        ...
+
+    async def problem(self) -> str:
+        """Once it is gone: what it, or what started it, complained of; "" for nothing."""
+        ...
+
+    async def ran_out_of_memory(self) -> bool:
+        """Once it is gone: whether the kernel killed a process of it for its memory."""
+        ...
+
+    async def close(self) -> None:
+        """Kill it and leave nothing of it. Idempotent."""
+        ...
+
+
+class WorkerSource(Protocol):
+    """Starts workers in one kind of sandbox."""
+
+    name: str
+    image: str
+
+    async def start(self, shape: Shape, tenant: str) -> Worker:
+        """A fresh worker; raises SandboxUnavailable, and leaves nothing then.
+
+        `tenant` is "" for one that is kept warm for anybody: only sources whose places are bound to tenants need it.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End what is left. Idempotent."""
+        ...

@@ -1,0 +1,85 @@
+"""Runs Python in the tool's process: a function with arguments (CALL), or a program (SCRIPT)."""
+
+import importlib
+import sys
+import types
+from typing import Any
+
+from .annotated import as_annotated
+from .outcome import TOOL_FILE, Outcome, encoded, raised
+from .state import Client, State
+
+
+def run(job: dict[str, Any]) -> Outcome:
+    """Load the source, run it, and say how it ended; never raises."""
+    script = job["mode"] == "script"
+    try:
+        state = State(job["agent_state"])
+        value = _script(job) if script else _call(job, state)
+        outcome = encoded(value, job["limits"]["result"], or_text=script)
+        return outcome | {"edits": state.edits()} if outcome["reason"] == "ok" else outcome
+    # Whatever a tool raises, SystemExit included, is its outcome.
+    except BaseException as error:  # noqa: BLE001
+        return raised(error, job["source"])
+
+
+def _call(job: dict[str, Any], state: State) -> Any:
+    module = _module("tool", job)
+    exec(compile(job["source"], TOOL_FILE, "exec"), module.__dict__)
+    function = getattr(module, job["function"])
+    names, needed = _parameters(function)
+    # An argument that may be left out and has no default is None (Optional[T]).
+    missing = dict.fromkeys(needed)
+    given = {"agent_state": state.value} if "agent_state" in names and state.value is not None else {}
+    return _awaited(function(**(missing | as_annotated(function, job["arguments"]) | given)))
+
+
+def _parameters(function: Any) -> tuple[list[str], list[str]]:
+    """Names of all that it takes, and of those without a default."""
+    if isinstance(function, types.FunctionType) and not hasattr(function, "__wrapped__"):
+        code = function.__code__
+        plain, named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        names = list(code.co_varnames[:named])
+        without = names[: plain - len(function.__defaults__ or ())]
+        return names, without + [name for name in names[plain:] if name not in (function.__kwdefaults__ or {})]
+    # Classes, decorated functions and other callables are rare, and this takes long to load.
+    inspect = importlib.import_module("inspect")
+    found = inspect.signature(function).parameters.values()
+    kept = [one for one in found if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    return [one.name for one in kept], [one.name for one in kept if one.default is one.empty]
+
+
+def _script(job: dict[str, Any]) -> Any:
+    """Run it as a program; the value of its last expression, None without one."""
+    ast = importlib.import_module("ast")
+    module = _module("__main__", job)
+    tree = ast.parse(job["source"], TOOL_FILE)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    try:
+        exec(compile(tree, TOOL_FILE, "exec"), module.__dict__)
+        if last is None:
+            return None
+        return _awaited(eval(compile(ast.Expression(last.value), TOOL_FILE, "eval"), module.__dict__))
+    except SystemExit as end:
+        if end.code in (None, 0):
+            return None
+        raise
+
+
+def _module(name: str, job: dict[str, Any]) -> types.ModuleType:
+    module = types.ModuleType(name)
+    if job["client"]:
+        module.__dict__["client"] = Client()
+    sys.modules[name] = module
+    return module
+
+
+def _awaited(value: Any) -> Any:
+    if not hasattr(type(value), "__await__"):
+        return value
+    # asyncio is imported by who needs it: it would double the start of every worker.
+    return importlib.import_module("asyncio").run(_wait_for(value))
+
+
+async def _wait_for(value: Any) -> Any:
+    return await value

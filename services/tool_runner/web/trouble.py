@@ -1,0 +1,5 @@
+"""What goes wrong on the web, as a sentence for the model. Pure."""
+
+
+class WebError(Exception):
+    """Nothing was found or fetched; the text says why, and what can be done."""

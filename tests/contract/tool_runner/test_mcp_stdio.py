@@ -1,0 +1,125 @@
+"""MCP servers that are programs, in every sandbox that is here: one of the official SDK, and one of npm."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from services.tool_runner.egress.egress import Egress, EgressSettings
+from services.tool_runner.job import Limits
+from services.tool_runner.layers.installing import LayerSettings
+from services.tool_runner.layers.layers import Layers
+from services.tool_runner.mcp.client import McpClient, Target, Times
+from services.tool_runner.mcp.problems import Kind, McpProblem
+from services.tool_runner.mcp.programs import SandboxPrograms
+from services.tool_runner.mcp.servers import Server, Stdio
+from services.tool_runner.ports import Sandbox
+from tests.contract.tool_runner.test_layers import One
+from tests.fakes import mcp_packages
+from tests.fakes.package_index import PackageIndex, package_index
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheels")
+    mcp_packages.fill(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def layer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Open to all: where this is root, tools are run as another user. One for all tests: the SDK is installed once."""
+    folder = tmp_path_factory.mktemp("layers")
+    for path in (folder.parent.parent, folder.parent, folder):
+        path.chmod(0o755)
+    return folder / "made"
+
+
+@pytest.fixture
+def index() -> Iterator[PackageIndex]:
+    with package_index() as serving:
+        serving.add_npm("@loci/tiny-mcp", "1.0.0", mcp_packages.npm_files())
+        serving._files["/@loci%2ftiny-mcp"] = serving._files["/@loci/tiny-mcp"]
+        yield serving
+
+
+@asynccontextmanager
+async def _client(sandbox: Sandbox, settings: LayerSettings, times: Times | None = None) -> AsyncIterator[McpClient]:
+    egress = Egress(EgressSettings())
+    layers = Layers(settings, One(sandbox), egress)
+    programs = SandboxPrograms(One(sandbox), egress, layers, Limits())
+    client = McpClient(allow_private=False, programs=programs, times=times or Times(30, 30, 30, 60))
+    yield client
+    await client.close()
+    await layers.close()
+
+
+def _target(command: str, *args: str, env: dict[str, str] | None = None, network: str = "") -> Target:
+    program = Stdio(command=command, args=args, env=env or {}, network=network)
+    return Target(uuid4(), Server(id=uuid4(), name="program", transport=program))
+
+
+async def _call(client: McpClient, target: Target, tool: str, /, **arguments: Any) -> str:
+    answer = await client.call(target, tool, arguments, schema={}, seconds=20, listener=lambda line: None)
+    text: str = answer["content"][0]["text"]
+    return text
+
+
+async def _patiently(client: McpClient, target: Target) -> list[Any]:
+    """Its tools; the first wait for the packages may be too long for one."""
+    for _ in range(4):
+        try:
+            return await client.tools(target)
+        except McpProblem as problem:
+            if problem.kind is not Kind.TIMEOUT:
+                raise
+    raise AssertionError("its packages are still being installed")
+
+
+async def test_a_server_of_the_sdk_comes_as_a_layer_and_runs_without_network(
+    sandbox: Sandbox, wheels: Path, layer_folder: Path
+) -> None:
+    settings = LayerSettings(layer_folder, pip_index_url="none", pip_find_links=(str(wheels),))
+    async with _client(sandbox, settings) as client:
+        target = _target("uvx", "--from", "test-mcp-server", mcp_packages.PROGRAM, env={"MARK": "given"})
+        tools = await _patiently(client, target)
+        assert [tool["name"] for tool in tools][:2] == ["add", "echo"]
+        assert await _call(client, target, "add", a=1, b=2) == "3"
+        # One process for all calls, with its variables and no others of ours.
+        assert await _call(client, target, "environment", name="MARK") == "given"
+        assert await _call(client, target, "environment", name="LOCI_ENCRYPTION_KEY") == ""
+
+
+async def test_a_program_of_npm_is_found_by_its_package(
+    sandbox: Sandbox, index: PackageIndex, layer_folder: Path
+) -> None:
+    settings = LayerSettings(layer_folder, npm_registry=index.url)
+    async with _client(sandbox, settings) as client:
+        target = _target("npx", "-y", "@loci/tiny-mcp@1.0.0", "--flag", "word", env={"MARK": "given"})
+        assert [tool["name"] for tool in await client.tools(target)] == ["argv"]
+        assert await _call(client, target, "argv") == '[["--flag","word"],"given"]'
+
+
+async def test_a_program_that_ends_is_told_with_its_last_words(sandbox: Sandbox, layer_folder: Path) -> None:
+    async with _client(sandbox, LayerSettings(layer_folder)) as client:
+        with pytest.raises(McpProblem, match="no such luck"):
+            await client.tools(_target("python3", "-c", "import sys; sys.exit('no such luck')"))
+        with pytest.raises(McpProblem, match="cannot be started"):
+            await client.tools(_target("no-such-program"))
+
+
+async def test_a_program_that_hangs_floods_or_babbles_ends_in_time(sandbox: Sandbox, layer_folder: Path) -> None:
+    times = Times(connect=2, list=2, execute=2, idle=10)
+    async with _client(sandbox, LayerSettings(layer_folder), times) as client:
+        for source in (
+            "import time; time.sleep(60)",
+            "while True: print('x' * 1000, flush=True)",
+            "import json\nwhile True: print(json.dumps({'jsonrpc': '2.0', 'method': 'notifications/message'}))",
+            "import sys\nwhile True: sys.stdout.write('{' * 100000)",
+        ):
+            with pytest.raises(McpProblem) as caught:
+                await client.tools(_target("python3", "-c", source))
+            assert caught.value.kind in (Kind.TIMEOUT, Kind.FAILED), caught.value

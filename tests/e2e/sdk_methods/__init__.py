@@ -1,0 +1,1 @@
+"""A case for every method of the official client."""

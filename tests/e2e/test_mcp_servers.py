@@ -1,0 +1,285 @@
+"""MCP servers with the official client: an agent that calls tools of real ones, and Loci's agents as one."""
+
+import asyncio
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import letta_client
+import mcp_types as types
+import pytest
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.e2e.conftest import Providers
+from tests.e2e.stack import Stack, free_port, running
+from tests.e2e.test_walk import BLOCKS
+from tests.fakes.http import HttpServer
+from tests.fakes.mcp_hostile import HostileMcp
+from tests.fakes.mcp_packages import NPM_SERVER
+from tests.fakes.mcp_server import TOOLS, McpServer
+
+NPM = Path(__file__).parent / "npm-mcp"
+REFERENCE = NPM / "node_modules/.bin/mcp-server-everything"
+MODEL = "loci/demo"
+
+
+@pytest.fixture(scope="module")
+def stack(providers: Providers) -> Iterator[Stack]:
+    """A Loci that may speak to this machine, and run servers."""
+    allowed = {"LOCI_ALLOW_PRIVATE_URLS": "1", "LOCI_MCP_STDIO": "true"}
+    with running(providers.environment() | allowed) as started:
+        yield started
+
+
+@pytest.fixture
+def client(stack: Stack) -> Any:
+    return stack.client()
+
+
+def _server(client: Any, name: str, url: str, kind: str = "streamable_http", **config: Any) -> Any:
+    return client.mcp_servers.create(server_name=name, config={"mcp_server_type": kind, "server_url": url, **config})
+
+
+def _returns(response: Any) -> list[Any]:
+    return [one for one in response.messages if one.message_type == "tool_return_message"]
+
+
+def test_an_agent_calls_tools_of_a_server_and_follows_its_changes(client: Any) -> None:
+    with McpServer().in_thread() as fake:
+        server = _server(client, "calculator", fake.url, custom_headers={"x-key": "s3cret"})
+        assert (server.mcp_server_type, server.server_url, server.status) == ("streamable_http", fake.url, "connected")
+        assert server.custom_headers == {"x-key": "********"}
+        assert client.mcp_servers.retrieve(server.id).server_name == "calculator"
+        assert server.id in [one.id for one in client.mcp_servers.list()]
+        tools = {tool.name: tool for tool in client.mcp_servers.tools.list(server.id)}
+        assert set(tools) == {tool.name for tool in TOOLS}
+        add = client.mcp_servers.tools.retrieve(tools["add"].id, mcp_server_id=server.id)
+        assert (add.tool_type, add.tags) == ("external_mcp", ["mcp:calculator"])
+        ran = client.mcp_servers.tools.run(add.id, mcp_server_id=server.id, args={"a": 20, "b": 22})
+        assert (ran.status, ran.func_return) == ("success", 42)
+
+        agent = client.agents.create(name="mathematician", model=MODEL, memory_blocks=BLOCKS, tool_ids=[add.id])
+        response = client.agents.messages.create(agent.id, input="use add with a=1, b=2")
+        (returned,) = _returns(response)
+        assert (returned.status, returned.tool_return) == ("success", "3")
+
+        other = types.Tool(name="subtract", description="Take away.", input_schema={"type": "object"})
+        fake.tools = [*TOOLS[1:], other]
+        changes = client.mcp_servers.refresh(server.id)
+        assert (changes["added"], changes["deleted"]) == (["subtract"], ["add"])
+        # The agent goes on without what is gone, and can be given what is new.
+        assert client.agents.tools.list(agent.id) == [] or "add" not in [
+            tool.name for tool in client.agents.tools.list(agent.id).items
+        ]
+        assert client.agents.messages.create(agent.id, input="Hello").stop_reason.stop_reason == "end_turn"
+
+        renamed = client.mcp_servers.update(
+            server.id, config={"mcp_server_type": "streamable_http", "server_url": None}, server_name="renamed"
+        )
+        assert (renamed.server_name, renamed.server_url) == ("renamed", fake.url)
+        client.mcp_servers.delete(server.id)
+        with pytest.raises(letta_client.NotFoundError):
+            client.mcp_servers.retrieve(server.id)
+
+
+def test_a_server_that_dies_and_comes_back(client: Any) -> None:
+    port = free_port()
+    with McpServer().in_thread(port) as fake:
+        server = _server(client, "mortal", fake.url)
+        echo = next(tool for tool in client.mcp_servers.tools.list(server.id) if tool.name == "echo")
+        agent = client.agents.create(name="patient", model=MODEL, memory_blocks=BLOCKS, tool_ids=[echo.id])
+        (first,) = _returns(client.agents.messages.create(agent.id, input='use echo with text="one"'))
+        assert first.tool_return == "one"
+    (second,) = _returns(client.agents.messages.create(agent.id, input='use echo with text="two"'))
+    assert second.status == "error"
+    assert "mortal" in second.tool_return
+    with pytest.raises(letta_client.APIStatusError) as down:
+        client.mcp_servers.refresh(server.id)
+    assert down.value.status_code == 502
+    body: Any = down.value.body
+    assert body["error"]["type"] == "mcp_connection_error"
+    with McpServer().in_thread(port):
+        (third,) = _returns(client.agents.messages.create(agent.id, input='use echo with text="three"'))
+        assert (third.status, third.tool_return) == ("success", "three")
+    client.mcp_servers.delete(server.id)
+
+
+def test_the_older_routes_by_name(stack: Stack) -> None:
+    with McpServer().in_thread() as fake, httpx.Client(base_url=f"{stack.url}/v1/tools/mcp", timeout=30) as http:
+        config = {"server_name": "older", "type": "sse", "server_url": fake.sse_url}
+        tested = http.post("/servers/test", json=config).json()
+        assert [tool["name"] for tool in tested["tools"]] == [tool.name for tool in TOOLS]
+        assert "older" in [one["server_name"] for one in http.put("/servers", json=config).json()]
+        assert http.put("/servers", json=config).status_code == 409
+        assert http.get("/servers").json()["older"]["type"] == "sse"
+        listed = {tool["name"]: tool for tool in http.get("/servers/older/tools").json()}
+        assert listed["add"]["inputSchema"]["required"] == ["a", "b"]
+        assert http.post("/servers/older/add").json()["name"] == "add"
+        ran = http.post("/servers/older/tools/echo/execute", json={"args": {"text": "hi"}}).json()
+        assert (ran["status"], ran["func_return"]) == ("success", "hi")
+        assert http.post("/servers/older/resync").json() == {
+            "added": [],
+            "updated": [],
+            "deleted": [],
+            "tool_problems": [],
+        }
+        with http.stream("POST", "/servers/connect", json=config) as stream:
+            events = [line for line in stream.iter_lines() if line.startswith("data: ")]
+        assert [event.split('"event":"')[1].split('"')[0] for event in events] == ["connection_attempt", "success"]
+        assert http.patch("/servers/older", json={"server_url": fake.sse_url}).json()["server_url"] == fake.sse_url
+        assert "older" not in [one["server_name"] for one in http.delete("/servers/older").json()]
+        assert http.get("/servers/older/tools").status_code == 404
+        page = http.get("/oauth/callback", params={"state": "<b>unknown</b>", "code": "x"})
+        assert (page.status_code, page.headers["content-type"]) == (400, "text/html; charset=utf-8")
+        assert "<b>" not in page.text
+
+
+def test_one_bad_schema_is_isolated(client: Any) -> None:
+    hostile = HttpServer(HostileMcp())
+
+    async def main() -> None:
+        await hostile.start()
+        url = f"http://127.0.0.1:{hostile.port}/bad-tools"
+        server = await asyncio.to_thread(_server, client, "crooked", url)
+        assert (server.status, len(server.tool_problems)) == ("connected", 7)
+        tools = await asyncio.to_thread(client.mcp_servers.tools.list, server.id)
+        assert [tool.name for tool in tools] == ["also_good", "good"]
+        await asyncio.to_thread(client.mcp_servers.delete, server.id)
+        await hostile.stop()
+
+    asyncio.run(main())
+
+
+def test_a_program_runs_in_a_sandbox_and_its_variables_are_secret(client: Any) -> None:
+    arguments = ["--input-type=module", "-e", NPM_SERVER, "--", "program", "word"]
+    config = {"mcp_server_type": "stdio", "command": "node", "args": arguments, "env": {"MARK": "s3cret"}}
+    server = client.mcp_servers.create(server_name="program", config=config)
+    assert server.problem is None, server.problem
+    assert (server.status, server.env) == ("connected", {"MARK": "********"})
+    (tool,) = client.mcp_servers.tools.list(server.id)
+    ran = client.mcp_servers.tools.run(tool.id, mcp_server_id=server.id)
+    # It has the variable; whoever asks is not told.
+    assert json.loads(ran.func_return) == [["word"], "********"]
+    client.mcp_servers.delete(server.id)
+
+
+def test_programs_are_off_unless_allowed(providers: Providers) -> None:
+    with running(providers.environment()) as careful:
+        client = careful.client()
+        with pytest.raises(letta_client.BadRequestError, match="LOCI_MCP_STDIO"):
+            client.mcp_servers.create(server_name="program", config={"command": "cat", "args": []})
+        # Nor is anything on this machine reached.
+        with pytest.raises(letta_client.BadRequestError, match="server_url"):
+            _server(client, "inside", "http://127.0.0.1:1/mcp")
+
+
+@contextmanager
+def _reference(mode: str, port: int) -> Iterator[None]:
+    environment = {"PATH": os.environ["PATH"], "PORT": str(port)}
+    process = subprocess.Popen([REFERENCE, mode], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                with closing(httpx.Client()) as http:
+                    http.get(f"http://127.0.0.1:{port}/")
+                break
+            except httpx.TransportError:
+                time.sleep(0.05)
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="needs: npm ci --prefix tests/e2e/npm-mcp")
+@pytest.mark.parametrize(
+    ("mode", "kind", "path"), [("streamableHttp", "streamable_http", "/mcp"), ("sse", "sse", "/sse")]
+)
+def test_the_reference_server_of_npm(client: Any, mode: str, kind: str, path: str) -> None:
+    port = free_port()
+    with _reference(mode, port):
+        server = _server(client, f"everything {kind}", f"http://127.0.0.1:{port}{path}", kind)
+        assert (server.status, server.tool_problems) == ("connected", [])
+        tools = {tool.metadata["mcp"]["tool_name"]: tool for tool in client.mcp_servers.tools.list(server.id)}
+
+        def run(name: str, **args: Any) -> Any:
+            return client.mcp_servers.tools.run(tools[name].id, mcp_server_id=server.id, args=args)
+
+        assert run("echo", message="hi").func_return == "Echo: hi"
+        assert run("get-sum", a=1, b=2).func_return == "The sum of 1 and 2 is 3."
+        assert run("get-structured-content", location="New York").func_return["conditions"]
+        picture = run("get-tiny-image").func_return
+        assert [part["type"] for part in picture] == ["text", "image", "text"]
+        told = run("trigger-long-running-operation", duration=0.2, steps=2)
+        assert told.stdout == ["[progress 1/2]", "[progress 2/2]"]
+        assert run("get-sum", a="one", b=2).status == "error"
+    assert run("echo", message="hi").status == "error"
+    with _reference(mode, port):
+        assert run("echo", message="back").func_return == "Echo: back"
+
+
+def test_agents_are_tools_for_clients_of_mcp(stack: Stack, client: Any) -> None:
+    agent = client.agents.create(
+        name="Tour Guide", description="Knows the town.", model=MODEL, memory_blocks=BLOCKS, tags=["mcp"]
+    )
+
+    async def main() -> None:
+        heard: list[str] = []
+
+        async def told(progress: float, total: float | None, message: str | None) -> None:
+            heard.append(message or "")
+
+        async with Client(streamable_http_client(f"{stack.url}/mcp")) as mcp:
+            listed = {tool.name: tool for tool in (await mcp.list_tools()).tools}
+            assert {"list_agents", "send_message", "read_memory", "Tour_Guide"} <= listed.keys()
+            assert listed["Tour_Guide"].description == "Knows the town."
+
+            async def call(name: str, **arguments: Any) -> Any:
+                result: Any = await mcp.call_tool(name, arguments, progress_callback=told)
+                return result.is_error, result.content[0].text
+
+            assert agent.id in (await call("list_agents"))[1]
+            failed, reply = await call("send_message", agent="Tour Guide", message="My name is Ada.")
+            assert (failed, bool(reply)) == (False, True)
+            assert "assistant_message" in heard
+            assert (await call("Tour_Guide", message="Hello"))[0] is False
+            assert '"label":"human"' in (await call("read_memory", agent=agent.id))[1]
+            assert await call("send_message", agent="nobody", message="Hello") == (
+                True,
+                "there is no agent named 'nobody'; list_agents tells ids",
+            )
+            assert (await call("send_message", agent=agent.id))[0] is True
+
+    asyncio.run(main())
+    said = client.agents.messages.list(agent.id, limit=50).items
+    assert "My name is Ada." in [one.content for one in said if one.message_type == "user_message"]
+
+
+def test_the_endpoint_is_behind_the_password(providers: Providers) -> None:
+    with running(providers.environment() | {"LETTA_SERVER_PASSWORD": "geheim"}) as guarded:
+        initialize = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            },
+        }
+        headers = {"accept": "application/json, text/event-stream"}
+        url = f"{guarded.url}/mcp"
+        assert httpx.post(url, json=initialize, headers=headers).status_code == 401
+        allowed = httpx.post(url, json=initialize, headers=headers | {"authorization": "Bearer geheim"})
+        assert (allowed.status_code, '"name":"loci"' in allowed.text) == (200, True)
+        # The state is what a browser shows, and all that it has.
+        assert httpx.get(f"{guarded.url}/v1/tools/mcp/oauth/callback?state=x").status_code == 400
+        assert httpx.get(f"{guarded.url}/v1/mcp-servers/").status_code == 401

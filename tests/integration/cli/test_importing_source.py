@@ -1,0 +1,132 @@
+"""The old server's database as it is read: of older revisions too, whose tables lack columns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from cli.errors import CliError
+from cli.importing import schema
+from cli.importing.source import Source
+from tests import letta_database
+from tests import letta_world as old
+from tests.postgres import Postgres
+
+OTHER = "org-11111111-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def empty(postgres: Postgres) -> Iterator[str]:
+    """The URL of a database without tables in `public`."""
+    name = postgres.create_database()
+    yield postgres.superuser_url(name)
+    postgres.drop_database(name)
+
+
+@pytest.fixture(scope="module")
+def letta(postgres: Postgres) -> Iterator[str]:
+    """The URL of a database with the small world."""
+    name = postgres.create_database()
+    url = postgres.superuser_url(name)
+    asyncio.run(letta_database.create(url, old.build()))
+    yield url
+    postgres.drop_database(name)
+
+
+async def execute(url: str, *statements: str) -> None:
+    connection = await asyncpg.connect(url)
+    for statement in statements:
+        await connection.execute(statement)
+    await connection.close()
+
+
+async def all_of(rows: AsyncIterator[Any]) -> list[Any]:
+    return [row async for row in rows]
+
+
+async def test_rows_are_whole_and_kept_ones_alone(letta: str) -> None:
+    # As SQLAlchemy writes it.
+    async with Source.opened(letta.replace("postgresql://", "postgresql+asyncpg://")) as source:
+        assert (await source.revision(), await source.choose("")) == (schema.REVISION, letta_database.ORGANIZATION)
+        agents = {row["id"]: row for row in await all_of(source.rows(schema.AGENTS))}
+        assert agents.keys() == {old.ADA, old.BEN, old.CLEO, old.REFUSED}
+        ada = agents[old.ADA]
+        assert (ada["response_format"], ada["metadata_"], ada["hidden"]) == (None, {"team": "owls"}, None)
+        assert await source.deleted("agents") == 1
+        assert await source.count("agents") == 4
+        [passage, *_] = await all_of(source.rows(schema.PASSAGES, archive_id=old.LARGE_ARCHIVE))
+        assert len(passage["embedding"]) == schema.PADDED
+        assert set(await source.joined(schema.AGENT_BLOCKS, old.ADA)) == {
+            old.ADAS_HUMAN,
+            old.SHARED,
+            old.MISSING_BLOCK,
+        }
+        there = await source.those_that_are("block", [old.SHARED, old.MISSING_BLOCK, old.ADAS_HUMAN])
+        assert there == [old.SHARED, old.ADAS_HUMAN]
+
+
+async def test_messages_come_as_each_conversation_lists_them(letta: str) -> None:
+    async with Source.opened(letta) as source:
+        await source.choose("")
+        window = [old.message_id(number) for number in (1, 5, 4)]
+        shown = await all_of(source.window(old.ADA, window))
+        assert [(row["id"], row["keeper"]) for row in shown] == [(one, None) for one in window]
+        older = [row["id"] for row in await all_of(source.older(old.ADA, window))]
+        assert older == [old.message_id(number) for number in (2, 3, 6, 7, 8, 9, 10, 11)]
+        talk = [(row["id"], row["keeper"]) for row in await all_of(source.said_in(old.TALK))]
+        fork = [(row["id"], row["keeper"]) for row in await all_of(source.said_in(old.FORK))]
+        assert talk == [(old.message_id(number), old.TALK) for number in (40, 41, 42)]
+        own = {43: old.FORK, 41: old.TALK, 42: old.TALK, 44: old.FORK}
+        assert fork == [(old.message_id(number), keeper) for number, keeper in own.items()]
+        assert (await source.listed_and_gone(old.FORK), await source.listed_nowhere(old.ADA)) == (1, 1)
+
+
+async def test_a_database_of_an_older_revision(empty: str) -> None:
+    await execute(
+        empty,
+        "CREATE TABLE agents (id text, name text, message_ids json, created_at timestamptz)",
+        "CREATE TABLE messages (id text, agent_id text, role text, text text, created_at timestamptz)",
+        "INSERT INTO agents VALUES ('agent-1', 'older', '[\"message-2\"]', now())",
+        "INSERT INTO messages SELECT 'message-' || n, 'agent-1', 'user', 'said', now() + n * interval '1 s'"
+        " FROM generate_series(1, 3) n",
+    )
+    async with Source.opened(empty) as source:
+        assert (await source.revision(), await source.choose("")) == ("", "")
+        [agent] = await all_of(source.rows(schema.AGENTS))
+        assert (agent["name"], agent["message_ids"], agent["llm_config"]) == ("older", ["message-2"], None)
+        assert [row["id"] for row in await all_of(source.older("agent-1", ["message-2"]))] == ["message-1", "message-3"]
+        [shown] = await all_of(source.window("agent-1", ["message-2"]))
+        assert (shown["text"], shown["content"], shown["keeper"]) == ("said", None, None)
+        assert await all_of(source.rows(schema.GROUPS)) == await all_of(source.said_in("conv-1")) == []
+        assert (await source.joined(schema.AGENT_TAGS, "agent-1"), await source.answers("agent-1")) == ([], [])
+        assert (await source.count("runs"), await source.deleted("agents")) == (0, 0)
+        assert (await source.listed_nowhere("agent-1"), await source.listed_and_gone("conv-1")) == (0, 0)
+        assert await source.orphans(schema.MESSAGES, schema.AGENTS, "agent_id") == 0
+
+
+async def test_one_of_several_organizations(empty: str) -> None:
+    world = old.build()
+    world.add("agents", id="agent-of-another", name="other", organization_id=OTHER)
+    await letta_database.create(empty, world)
+    async with Source.opened(empty) as source:
+        with pytest.raises(CliError, match=OTHER) as error:
+            await source.choose("")
+        assert error.value.code == 2
+        assert await source.choose(OTHER) == OTHER
+        assert [row["id"] for row in await all_of(source.rows(schema.AGENTS))] == ["agent-of-another"]
+
+
+async def test_it_is_read_only(letta: str) -> None:
+    async with Source.opened(letta) as source:
+        with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+            await source._connection.execute("DELETE FROM agents")
+
+
+async def test_what_is_no_old_server(empty: str) -> None:
+    with pytest.raises(CliError, match="no tables of a Letta server"):
+        async with Source.opened(empty):
+            pass

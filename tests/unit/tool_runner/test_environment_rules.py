@@ -1,0 +1,80 @@
+"""What environment variables and sandbox settings may say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from services.tool_runner.environments import configs, rules
+from services.tool_runner.environments.values import Draft
+from services.tool_runner.model import Refused
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("1A", "x", "letters, digits"),
+        ("A-B", "x", "letters, digits"),
+        ("É", "x", "letters, digits"),
+        ("A\n", "x", "letters, digits"),
+        ("", "x", "letters, digits"),
+        ("A" * 256, "x", "1 to 255"),
+        *((name, "x", "set by Loci") for name in ("PATH", "HOME", "LOCI_X", "LD_PRELOAD", "no_proxy", "ALL_PROXY")),
+        ("A", "s3cret\0", "NUL"),
+        ("A", "é" * 32_769, "65538 bytes"),
+    ],
+)
+def test_what_cannot_be_a_variable(name: str, value: str, says: str) -> None:
+    with pytest.raises(Refused, match=says) as caught:
+        rules.check_all([Draft(name, value)])
+    assert caught.value.reason == "ENVIRONMENT_INVALID"
+    assert "s3cret" not in caught.value.message
+
+
+def test_what_can_be_a_variable() -> None:
+    rules.check_all([Draft("_", ""), Draft("A" * 255, "x" * 65_536), Draft("LETTA_API_KEY", "é\n"), Draft("ENV", "x")])
+
+
+def test_there_are_not_too_many_and_none_twice() -> None:
+    with pytest.raises(Refused, match="at most 256"):
+        rules.check_all([Draft(f"A{number}", "") for number in range(257)])
+    with pytest.raises(Refused, match="given twice"):
+        rules.check_all([Draft("A", "1"), Draft("A", "2")])
+    with pytest.raises(Refused, match="all together"):
+        rules.check_all([Draft(f"A{number}", "x" * 65_000) for number in range(5)])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[]", "JSON object"),
+        ("{", "not JSON"),
+        ('{"timeout": NaN}', "not JSON"),
+        ("[" * 100_000, "65536 bytes"),
+        ("[" * 60_000, "not JSON"),
+        ('{"timeout": true}', "config.timeout"),
+        ('{"timeout": 0}', "config.timeout"),
+        ('{"use_venv": 1}', "config.use_venv"),
+        ('{"pip_requirements": ["six"]}', "config.pip_requirements"),
+        ('{"npm_requirements": [{"name": "left-pad", "version": 1}]}', "config.npm_requirements"),
+        ('{"pip_requirements": [{"name": "x @ https://example.com/x.whl"}]}', "not the name of a package"),
+        ('{"pip_requirements": {}}', "config.pip_requirements"),
+    ],
+)
+def test_what_cannot_be_sandbox_settings(text: str, says: str) -> None:
+    with pytest.raises(Refused, match=says) as caught:
+        configs.checked_config(text)
+    assert caught.value.reason == "SANDBOX_CONFIG_INVALID"
+
+
+def test_settings_that_mean_the_same_have_one_fingerprint() -> None:
+    settings = {"use_venv": True, "pip_requirements": [{"name": "six", "version": None}], "unknown": [1]}
+    text = configs.checked_config(json.dumps(settings))
+    found = configs.effective("local", text)
+    assert found.pip_requirements == '[{"name":"six","version":null}]'
+    same = dict(reversed(settings.items())) | {"template": None}
+    assert configs.effective("local", json.dumps(same)) == found
+    others = {configs.effective(*given).fingerprint for given in (("e2b", text), ("local", ""), ("e2b", ""))}
+    assert len(others - {found.fingerprint}) == 3
+    assert configs.effective("local", "") == configs.effective("local", '{"pip_requirements": null}')

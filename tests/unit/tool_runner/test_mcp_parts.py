@@ -1,0 +1,198 @@
+"""The pure parts: what a server offers, what it answers, what a command means, what is secret."""
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from services.tool_runner.job import ExitReason, Language
+from services.tool_runner.mcp import contents, offers, servers
+from services.tool_runner.mcp.offers import Offer
+from services.tool_runner.mcp.packages import program_of
+from services.tool_runner.mcp.problems import McpProblem
+from services.tool_runner.mcp.registry import renewed
+from services.tool_runner.mcp.schema_check import SchemaCheck
+from services.tool_runner.mcp.servers import MASK, Http, Kind, Stdio
+from services.tool_runner.mcp.throttle import Throttle
+from services.tool_runner.model import Refused
+
+PNG = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "a\nb"),
+        ({"content": []}, ""),
+        ({}, ""),
+        ({"content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}}, 3),
+        (
+            {"content": [{"type": "text", "text": "{}"}], "structuredContent": {"a": [1], "result": 2}},
+            {"a": [1], "result": 2},
+        ),
+        ({"content": [{"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}}]}, "inside"),
+        (
+            {"content": [{"type": "resource", "resource": {"uri": "file:///a", "blob": "AAAA", "mimeType": "x/y"}}]},
+            "[file:///a: 3 bytes of x/y]",
+        ),
+        ({"content": [{"type": "resource_link", "uri": "file:///a", "name": "a file"}]}, "[a file](file:///a)"),
+        (
+            {"content": [{"type": "audio", "data": "", "mimeType": "audio/wav"}]},
+            "[a sound of type audio/wav, which cannot be shown]",
+        ),
+        ({"content": [{"type": "news", "x": 1}]}, '{"type": "news", "x": 1}'),
+        ({"content": "no list"}, "no list"),
+        ({"content": [{"type": "text", "text": "\ud800\x00"}]}, "?\ufffd"),
+        (
+            {"content": [PNG]},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
+        ),
+    ],
+)
+def test_what_a_tool_answers_is_its_result(answer: Any, result: Any) -> None:
+    made = contents.result_of(answer)
+    assert made.reason is ExitReason.OK
+    assert json.loads(made.result or "") == result
+
+
+def test_an_error_is_one_that_raised() -> None:
+    made = contents.result_of({"isError": True, "content": [{"type": "text", "text": "no disk"}]})
+    assert (made.reason, made.result) == (ExitReason.RAISED, None)
+    assert made.error is not None
+    assert made.error.message == "no disk"
+    waiting = contents.result_of({"resultType": "input_required", "inputRequests": {}})
+    assert waiting.reason is ExitReason.RAISED
+
+
+@pytest.mark.parametrize(
+    ("name", "valid"),
+    [
+        ("add", "add"),
+        ("get sum!", "get_sum"),
+        ("a/b.c", "a_b_c"),
+        ("2fast", "_2fast"),
+        ("日本", "tool"),
+        ("a" * 60, "a" * 48),
+    ],
+)
+def test_names_are_made_valid(name: str, valid: str) -> None:
+    assert offers.valid_name(name) == valid
+
+
+def test_what_a_server_changed_is_taken_over_and_what_a_user_changed_stays() -> None:
+    server_id = uuid4()
+    offer = Offer("add", "Add.", {"type": "object", "properties": {}}, False)
+    tool = offers.tool_of(offer, tool_id=UUID(int=1), name="add", server_id=server_id, server="one")
+    assert renewed(tool, offer) is None
+    better = Offer("add", "Add two.", {"type": "object", "properties": {"a": {}}}, False)
+    taken = renewed(tool, better)
+    assert taken is not None
+    assert (taken.description, json.loads(taken.json_schema)["description"]) == ("Add two.", "Add two.")
+    own = renewed(replace(tool, description="Mine."), better)
+    assert own is not None
+    assert (own.description, json.loads(own.json_schema)["parameters"]) == ("Mine.", better.parameters)
+
+
+def test_descriptions_are_cut() -> None:
+    (offer,) = offers.read([{"name": "a", "description": "x" * 10_000 + "\x07"}]).offers
+    assert len(offer.description) == offers.MOST_DESCRIPTION
+
+
+async def test_a_schema_that_kills_the_child_harms_no_other() -> None:
+    plain = {"type": "object", "properties": {}}
+    # Its types are to be different from one another, which is looked at pair by pair.
+    deadly = {"type": "object", "properties": {"a": {"type": [{"x": number} for number in range(20_000)]}}}
+    good = [Offer(name, "", plain, False) for name in ("one", "two", "three")]
+    listing = offers.Listing((good[0], Offer("deadly", "", deadly, False), *good[1:]))
+    checked = await SchemaCheck().checked(listing)
+    assert [offer.name for offer in checked.offers] == ["one", "two", "three"]
+    assert dict(checked.problems) == {"deadly": "its inputSchema needs too much time or memory to read"}
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "language", "needed", "words"),
+    [
+        (
+            "npx",
+            ["-y", "@scope/pkg@1.2.3", "stdio"],
+            Language.NODE,
+            [("@scope/pkg", "1.2.3")],
+            ["@scope/pkg", "", "stdio"],
+        ),
+        ("/usr/bin/npx", ["--yes", "pkg"], Language.NODE, [("pkg", "")], ["pkg", ""]),
+        ("npx", ["-p", "pkg", "bin", "--x"], Language.NODE, [("pkg", "")], ["pkg", "bin", "--x"]),
+        ("npm", ["exec", "--", "pkg"], Language.NODE, [("pkg", "")], ["pkg", ""]),
+        ("uvx", ["mcp-server-git"], Language.PYTHON, [("mcp-server-git", "")], ["mcp-server-git"]),
+        ("uvx", ["mcp-server-git@1.0", "-v"], Language.PYTHON, [("mcp-server-git", "1.0")], ["mcp-server-git", "-v"]),
+        ("uvx", ["--from", "pkg[cli]==2.*", "run"], Language.PYTHON, [("pkg[cli]", "==2.*")], ["run"]),
+        ("uvx", ["--with", "extra", "pkg"], Language.PYTHON, [("pkg", ""), ("extra", "")], ["pkg"]),
+        ("uv", ["tool", "run", "pkg"], Language.PYTHON, [("pkg", "")], ["pkg"]),
+    ],
+)
+def test_commands_of_npx_and_uvx_are_packages_and_programs(
+    command: str, args: list[str], language: Language, needed: list[tuple[str, str]], words: list[str]
+) -> None:
+    program = program_of(command, args)
+    assert program.language is language
+    assert [(one["name"], one["version"]) for one in json.loads(program.requirements)] == needed
+    assert list(program.argv[-len(words) :]) == words
+
+
+def test_other_commands_are_programs_of_the_image() -> None:
+    program = program_of("python3", ["-m", "server"])
+    assert (program.argv, program.requirements) == (("python3", "-m", "server"), "")
+    assert program_of("node", ["server.js"]).language is Language.NODE
+    for bad in (["npx"], ["npx", "--registry", "http://evil", "pkg"], ["uvx", "git+https://evil/x"], ["uvx", "--from"]):
+        with pytest.raises(Refused):
+            program_of(bad[0], bad[1:])
+
+
+@pytest.mark.parametrize(
+    ("transport", "word"),
+    [
+        (Http(kind=Kind.SSE, url="u", headers={"a b": "c"}), "custom_headers"),
+        (Http(kind=Kind.SSE, url="u", headers={"a": "b\r\nc: d"}), "custom_headers"),
+        (Http(kind=Kind.SSE, url="u", headers={"Content-Length": "5"}), "custom_headers"),
+        (Http(kind=Kind.SSE, url="u", auth_token="x"), "auth_header"),
+        (Http(kind=Kind.SSE, url="u", auth_header="mcp-session-id", auth_token="x"), "auth_header"),
+        (Stdio(command=" "), "command"),
+        (Stdio(command="a", args=("\x00",)), "args"),
+        (Stdio(command="a", env={"A=B": "c"}), "env"),
+    ],
+)
+def test_what_no_transport_can_have_is_refused(transport: Any, word: str) -> None:
+    with pytest.raises(Refused, match=word):
+        servers.check(transport)
+
+
+def test_secrets_are_masked_kept_and_left_out_of_what_is_stored_in_the_open() -> None:
+    http = Http(kind=Kind.SSE, url="https://a", auth_header="Authorization", auth_token="t0ken", headers={"k": "v4l"})
+    program = Stdio(command="cat", env={"KEY": "v4lue"})
+    for transport in (http, program):
+        shown = servers.masked(transport)
+        assert servers.unmasked(shown, transport) == transport
+        text = servers.config_text(transport) + repr(transport) + repr(shown)
+        assert not any(secret in text for secret in ("t0ken", "v4l", "v4lue"))
+        kept = servers.transport_of(transport.kind, servers.config_text(transport), servers.secrets_text(transport))
+        assert kept == transport
+    with pytest.raises(Refused, match="stands for a value"):
+        servers.unmasked(Stdio(command="cat", env={"NEW": MASK}), program)
+    assert http.all_headers() == {"k": "v4l", "Authorization": "Bearer t0ken"}
+
+
+async def _pass(throttle: Throttle, data: bytes, times: int) -> None:
+    for _ in range(times):
+        await throttle.passed(data)
+
+
+async def test_what_comes_too_fast_waits_and_what_is_too_much_ends() -> None:
+    throttle = Throttle(1_000_000)
+    async with asyncio.timeout(1):
+        await throttle.passed(b"\n" * 9_000)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(_pass(throttle, b"\n" * 1_000, 10), 0.2)
+    with pytest.raises(McpProblem, match="sent more than"):
+        await throttle.passed(bytes(2_000_000))
