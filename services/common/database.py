@@ -7,7 +7,8 @@ it is returned, which saves a round trip each time, and PgBouncer in transaction
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -15,6 +16,7 @@ import orjson
 
 from services.common.counter import ConnectionCounter, CountedStatement
 from services.common.counter import StatementCounter as StatementCounter
+from services.common.errors import Unavailable
 from services.common.settings import SettingsError
 
 _NOT_YET = (
@@ -29,6 +31,18 @@ _WRONG = (
     asyncpg.InvalidCatalogNameError,
     asyncpg.InterfaceError,
     ValueError,
+)
+
+# All that the driver itself raises.
+DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+# An InternalClientError is a statement on a connection whose last word, that it was ended, has
+# been read while its end has not.
+_LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
 )
 
 Init = Callable[[Any], Awaitable[object]]
@@ -134,6 +148,32 @@ async def wait_for_database(url: str, *, timeout: float = 30.0, setting: str = "
             return
         await asyncio.sleep(pause)
         pause = min(pause * 2, 1.0)
+
+
+def is_lost(error: BaseException | None) -> bool:
+    """Whether it says that the connection broke or the database stops, in the driver's words or in SQLAlchemy's."""
+    wrapped = getattr(error, "orig", None)
+    if wrapped is not None:
+        error = wrapped.__cause__
+    # A DataError is an InterfaceError and a ValueError: a value that is not of its column's type, which is a bug.
+    return isinstance(error, _LOST) and not isinstance(error, ValueError)
+
+
+def is_away(error: BaseException) -> bool:
+    """As `is_lost`, or it cannot be connected to; only for what was raised by the database's own use."""
+    return isinstance(error, OSError | TimeoutError) or is_lost(error)
+
+
+@asynccontextmanager
+async def reached(whose: str) -> AsyncIterator[None]:
+    """What is done within needs the database of `whose` ("the tool runner"). Raises Unavailable where it is away."""
+    try:
+        yield
+    except Exception as error:
+        if not is_away(error):
+            raise
+        # What the driver says names hosts and roles, and is for the log alone.
+        raise Unavailable(f"the database of {whose} cannot be reached now; try again") from error
 
 
 def without_password(url: str) -> str:

@@ -23,6 +23,7 @@ from services.common.errors import (
     LociError,
     ResourceExhausted,
     Unauthenticated,
+    Unavailable,
     Unimplemented,
     from_rpc,
     to_status,
@@ -178,6 +179,11 @@ def _as_loci_error(error: BaseException, method: str) -> LociError:
         return Unimplemented(f"{method} is not implemented")
     if isinstance(error, asyncio.CancelledError):
         return Cancelled(f"what {method} waited for was cancelled")
+    from services.common.database import is_lost  # noqa: PLC0415 - who has no database does not load its driver
+
+    if is_lost(error):
+        logger.warning("no database in %s: %s", method, error)
+        return Unavailable("the database cannot be reached now; try again")
     trace_id = telemetry.current_trace_id()
     logger.error("unexpected error in %s", method, exc_info=error)
     return Internal(f"internal error; trace {trace_id}", reason="INTERNAL", metadata={"trace_id": trace_id})

@@ -9,6 +9,7 @@ from services.common.errors import Aborted, Cancelled, DeadlineExceeded, Resourc
 # What is away or busy now: a database, a connection, a peer; and what another replica may be able to read.
 _PASSING = (
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
     OSError,
     PeerLost,
     NewerRelease,

@@ -7,6 +7,7 @@ from operator import attrgetter
 
 import asyncpg
 
+from services.common.database import is_away
 from services.llm_gateway.ports import StoreRefused, StoreUnavailable, UsageRow
 
 _TYPES = {
@@ -42,13 +43,6 @@ ON CONFLICT (organization_id, hour) DO UPDATE SET
     tokens = kept.tokens + excluded.tokens,
     cost_nanos_usd = kept.cost_nanos_usd + excluded.cost_nanos_usd
 """
-_AWAY = (
-    OSError,
-    TimeoutError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.OperatorInterventionError,
-)
 
 
 @contextmanager
@@ -56,13 +50,12 @@ def failures_told() -> Iterator[None]:
     """What the database raises inside, as StoreUnavailable or StoreRefused."""
     try:
         yield
-    except asyncpg.DataError as error:
-        # The driver's own: it is an InterfaceError, too, and yet no absence that would pass.
-        raise StoreRefused(str(error)) from error
-    except _AWAY as error:
-        raise StoreUnavailable(str(error) or type(error).__name__) from error
-    except asyncpg.PostgresError as error:
-        raise StoreRefused(str(error)) from error
+    except Exception as error:
+        if is_away(error):
+            raise StoreUnavailable(str(error) or type(error).__name__) from error
+        if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError):
+            raise StoreRefused(str(error)) from error
+        raise
 
 
 class PostgresUsageStore:

@@ -1,13 +1,13 @@
 """Tenants' providers in Postgres (schema llm_gateway)."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 
-from services.common.errors import Unavailable
+from services.common.database import reached
 from services.common.purging import purge_rows
 from services.llm_gateway.configuration.ports import MOST_PROVIDERS, Mark, StoredProvider
 from services.llm_gateway.errors import ProviderInvalid, ProviderNameTaken
@@ -42,13 +42,6 @@ _SYNCED = """
 UPDATE llm_gateway.providers SET models = $4, synced_at = $5, sync_error = $6
 WHERE organization_id = $1 AND id = $2 AND version = $3
 """
-_AWAY = (
-    OSError,
-    TimeoutError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.OperatorInterventionError,
-)
 
 
 class PostgresProviderStore:
@@ -119,13 +112,8 @@ def _provider(row: Mapping[str, Any]) -> StoredProvider:
     return StoredProvider(**fields)
 
 
-@asynccontextmanager
-async def _there() -> AsyncIterator[None]:
-    try:
-        yield
-    except _AWAY as error:
-        # What the driver says names hosts and roles, and is for the log alone.
-        raise Unavailable("the database of the llm gateway cannot be reached now; try again") from error
+def _there() -> AbstractAsyncContextManager[None]:
+    return reached("the llm gateway")
 
 
 @asynccontextmanager

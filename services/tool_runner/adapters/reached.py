@@ -1,34 +1,16 @@
 """The database where it can be reached, and where not: Unavailable, so that who asks does so again."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import asyncpg
 
-from services.common.errors import Unavailable
-
-_AWAY = (
-    OSError,
-    TimeoutError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.InterfaceError,
-    asyncpg.OperatorInterventionError,
-)
+from services.common import database
 
 
-@asynccontextmanager
-async def reached() -> AsyncIterator[None]:
+def reached() -> AbstractAsyncContextManager[None]:
     """What is done within needs the database. Raises Unavailable."""
-    try:
-        yield
-    except _AWAY as error:
-        # The driver's word for a value that is not of its column's type, which is a bug.
-        if isinstance(error, ValueError):
-            raise
-        # What the driver says names hosts and roles, and is for the log alone.
-        raise Unavailable("the database of the tool runner cannot be reached now; try again") from error
+    return database.reached("the tool runner")
 
 
 class Reached:

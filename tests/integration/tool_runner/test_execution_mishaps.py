@@ -97,16 +97,18 @@ async def test_a_database_that_is_away_for_a_moment_is_asked_again(runner: Servi
     tool = await runner.upsert()
     runner.sandbox.gate.set()
     connection = await asyncpg.connect(tool_url)
-    for round_ in range(5):
-        request = execution_pb.ExecuteToolRequest(call_key=f"away-{round_}", tool_id=tool.id)
-        call = asyncio.ensure_future(call_idempotent(runner.execution.ExecuteTool, request, timeout=10))
-        await asyncio.sleep(0.002 * round_)
-        await connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-        assert (await call).receipt.state in (execution_pb.RECEIPT_STATE_DONE, execution_pb.RECEIPT_STATE_UNKNOWN)
-    await connection.close()
+    try:
+        for round_ in range(5):
+            request = execution_pb.ExecuteToolRequest(call_key=f"away-{round_}", tool_id=tool.id)
+            call = asyncio.ensure_future(call_idempotent(runner.execution.ExecuteTool, request, timeout=10))
+            await asyncio.sleep(0.002 * round_)
+            await connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            assert (await call).receipt.state in (execution_pb.RECEIPT_STATE_DONE, execution_pb.RECEIPT_STATE_UNKNOWN)
+    finally:
+        await connection.close()
     assert len(runner.sandbox.jobs) <= 5
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-import asyncpg
 import orjson
 
 from services.agent.messages import Call, Message, Return, Role, text_of
@@ -15,6 +14,7 @@ from services.agent.recall.searching import Search
 from services.agent.storable import storable
 from services.agent.window.excerpts import excerpt
 from services.agent.zones import zone
+from services.common.database import DRIVER_ERRORS
 from services.common.errors import NotFound
 
 DEFAULT_LIMIT = 5
@@ -52,7 +52,7 @@ class PostgresRecall:
         except NotFound:
             # It is being deleted.
             messages, words = [], ()
-        except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except DRIVER_ERRORS as error:
             _log.warning("a search failed: %s", type(error).__name__)
             return Return(call.id, call.name, "The search failed; try it with fewer words.", is_error=True)
         if not messages:

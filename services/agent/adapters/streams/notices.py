@@ -15,7 +15,7 @@ from uuid import UUID
 import asyncpg
 
 from services.agent.streams.ports_streams import Nobody, Notice
-from services.common.database import connect_options
+from services.common.database import DRIVER_ERRORS, connect_options
 from services.common.database_settings import DatabaseSettings
 
 CHANNEL = "loci_agent"
@@ -61,7 +61,7 @@ class PostgresNotices:
         while True:
             try:
                 await self._talk()
-            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            except (OSError, TimeoutError, *DRIVER_ERRORS) as error:
                 if self._connected.is_set():
                     pause = _FIRST_PAUSE
                 _log.warning("the connection for notices was lost: %s", error)
@@ -79,7 +79,7 @@ class PostgresNotices:
             while True:
                 await self._send(connection)
         finally:
-            with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            with suppress(OSError, TimeoutError, *DRIVER_ERRORS):
                 await connection.close(timeout=1.0)
 
     async def _send(self, connection: Any) -> None:

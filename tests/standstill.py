@@ -1,0 +1,92 @@
+"""A pytest plugin: a test that failed while the machine itself stood still is run once more, and the end says so.
+
+A virtual machine that is paused, or a disk that answers after seconds, ends every wait in every test at once: nothing
+of ours failed. A child process with nothing to do but sleep and write one byte measures it: where it lost more than
+a second, nothing here could run. A failure at any other time is a failure, whatever another try would give.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+_PROGRAM = Path(__file__).with_name("standstill_watch.py")
+
+
+class Watch:
+    """Measures when the machine stood still, from now until `close`."""
+
+    def __init__(self) -> None:
+        self._told = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        self._child = subprocess.Popen(
+            [sys.executable, "-I", str(_PROGRAM)],
+            stdin=subprocess.PIPE,
+            stdout=self._told,
+            cwd="/",
+            start_new_session=True,  # Ctrl-C is for the tests
+        )
+
+    def stood_still(self, since: float) -> float:
+        """Seconds that were lost in one piece at or after `since` (`time.monotonic()`), the most; 0.0 for none."""
+        time.sleep(0.5)  # the child may not have told of the last one yet
+        size = os.fstat(self._told.fileno()).st_size
+        lines = os.pread(self._told.fileno(), size, 0).decode().splitlines()
+        lost = [ended - began for began, ended in (map(float, line.split()) for line in lines) if ended >= since]
+        return max(lost, default=0.0)
+
+    def close(self) -> None:
+        """Ends the child."""
+        assert self._child.stdin is not None
+        self._child.stdin.close()
+        self._child.wait(10)
+        self._told.close()
+
+
+class Standstill:
+    """The plugin: tests in turn, beside a watch."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._again: list[tuple[str, float]] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+        """As pytest does it, and once more after a standstill."""
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        since = time.monotonic()
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        if any(report.failed for report in reports) and (lost := self._watch.stood_still(since)):
+            self._again.append((item.nodeid, lost))
+            # What fixtures of more than this test were left in is not known either.
+            item.session._setupstate.teardown_exact(None)
+            reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        for report in reports:
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Name the tests that were run again."""
+        if self._again:
+            terminalreporter.section("run again, for the machine stood still during them")
+        for name, lost in self._again:
+            terminalreporter.write_line(f"{lost:6.1f} s  {name}")
+
+    def pytest_unconfigure(self) -> None:
+        """The watch ends with the run."""
+        self._watch.close()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to watch, where tests will run."""
+    if not config.option.collectonly:
+        config.pluginmanager.register(Standstill(Watch()), "standstill")
