@@ -16,7 +16,7 @@ from loci.llm.v1 import model_service_pb2 as llm_pb
 from loci.memory.v1 import passage_pb2
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from services.common.ids import from_public, to_public
-from services.memory.convert.fields import timestamp
+from services.common.timestamps import timestamp
 from tests.integration.memory.harness import ConceptModels, Memory, embeddings, memory_service
 
 MODES = {

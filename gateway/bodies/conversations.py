@@ -5,10 +5,10 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from gateway.bodies.agents import Handle
 from gateway.bodies.common import Body, Json, Positive, dump, given
 from gateway.bodies.messages import Compact, SendMessages
-from gateway.bodies.passages import timestamp
 from gateway.params import AgentInBody, Moment
 from loci.agent.v1 import conversation_service_pb2
 from services.common.ids import to_public, uuid7
+from services.common.timestamps import timestamp
 
 # What a null means something for: what was set is set no more.
 _CLEARED_BY_NULL = frozenset({"summary", "description", "model", "model_settings", "context_window_limit"})

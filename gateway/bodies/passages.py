@@ -1,10 +1,8 @@
 """Archives, passages, and what is searched for among them."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from google.protobuf.field_mask_pb2 import FieldMask
-from google.protobuf.timestamp_pb2 import Timestamp
 from pydantic import AliasChoices, Field
 
 from gateway.bodies.agents import Handle
@@ -12,6 +10,7 @@ from gateway.bodies.common import Body, Json, deprecated, dump, given
 from gateway.params import AgentInBody, ArchiveInBody, Moment
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
 from services.common.ids import to_public, uuid7
+from services.common.timestamps import timestamp
 
 TagMode = Literal["any", "all"]
 Mode = Literal["hybrid", "vector", "text"]
@@ -144,15 +143,6 @@ def passage_change(
         passage=passage_service_pb2.PassageDraft(**fields),
         update_mask=FieldMask(paths=list(fields)),
     )
-
-
-def timestamp(moment: datetime | None) -> Timestamp | None:
-    """A `Moment` as protobuf."""
-    if moment is None:
-        return None
-    stamp = Timestamp()
-    stamp.FromDatetime(moment)
-    return stamp
 
 
 def _fields(body: Body, *plain: str) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from gateway.bodies.common import Body
-from gateway.bodies.passages import timestamp
 from gateway.params import AgentInBody, Moment, conversation_ref
 from loci.agent.v1 import message_service_pb2
+from services.common.timestamps import timestamp
 
 _MODES = {
     "hybrid": message_service_pb2.MESSAGE_SEARCH_MODE_HYBRID,

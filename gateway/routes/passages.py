@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from gateway.bodies import passages as bodies
-from gateway.bodies.passages import MODES, timestamp
+from gateway.bodies.passages import MODES
 from gateway.body import JsonRoute
 from gateway.params import AgentId, Cursor, Limit, Moment, Names, PassageId, page_size
 from gateway.responses import json_response
@@ -19,6 +19,7 @@ from gateway.services import Loci, Services
 from gateway.shown.convert import Rest
 from gateway.shown.passages import EMBEDDING_SECONDS, passage_answer, passage_answers, passage_rests, without_vectors
 from loci.memory.v1 import passage_pb2, passage_service_pb2
+from services.common.timestamps import timestamp
 
 router = APIRouter(route_class=JsonRoute)
 _OF_AGENT = "/agents/{agent_id}/archival-memory"

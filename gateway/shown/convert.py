@@ -114,6 +114,7 @@ _NO_EMBEDDING: Rest = {
     "embedding_chunk_size": 300,
     "batch_size": 32,
 }
+_NOT_IN_BLOCKS = frozenset({"created_at", "updated_at", "version"})
 # The reference's fields that Loci has no use for are there and null.
 _NOT_IN_TOOLS = frozenset(
     ("created_at", "updated_at", "version", "idempotent", "network", "takes_agent_state", "mcp_server_id")
@@ -124,10 +125,8 @@ _STEP_NULLS = dict.fromkeys(("model_endpoint", "origin", "provider_id", "request
 
 def block(message: block_pb2.Block) -> Rest:
     """The reference's Block: 19 fields."""
-    rest = to_rest(message)
+    rest = to_rest(message, leave=_NOT_IN_BLOCKS)
     rest["metadata"] = rest["metadata"] or {}
-    for name in ("created_at", "updated_at", "version"):
-        del rest[name]
     return rest
 
 

@@ -11,9 +11,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from loci.agent.v1 import access_service_pb2 as wire
 from services.agent.access.ports import ApiKey, ClientToken, Known, Organization, User
 from services.agent.access.rules import CLIENT_ROLE, TOKEN_LIFE, AgentAccess, KeyDraft, TokenDraft, merged
-from services.agent.convert.messages import timestamp
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.timestamps import timestamp
 
 _PREFIX = "ROLE_"
 

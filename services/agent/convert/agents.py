@@ -1,6 +1,7 @@
 """Agents <-> protobuf."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -16,12 +17,12 @@ from services.agent.convert.first_messages import first_messages
 from services.agent.convert.groups import group_to_proto
 from services.agent.convert.identities import identity_to_proto
 from services.agent.convert.lists import page
-from services.agent.convert.messages import timestamp
 from services.agent.messages import Call, gated_calls, piece_id, pieces, system_message_id
 from services.agent.rules.rule_json import rules_to_json
 from services.agent.storable import storable
 from services.agent.summaries.compaction_settings import settings_from_json, settings_to_json
 from services.common.ids import from_public, to_public, uuid7
+from services.common.timestamps import timestamp
 
 _AGENTS_PER_PAGE = 50
 _JSON = "_json"
@@ -65,7 +66,7 @@ def agent_to_proto(described: Described) -> agent_pb2.Agent:
         response_format_json=json_text(settings.response_format),
         project_id=settings.project_id,
         tool_rules_json=json_text(rules_to_json(settings.tool_rules)),
-        compaction_settings_json=json_text(_compaction(settings)),
+        compaction_settings_json=_compaction(settings),
         message_buffer_autoclear=settings.message_buffer_autoclear,
         max_files_open=settings.max_files_open,
         per_file_view_window_char_limit=settings.per_file_view_window_char_limit,
@@ -176,9 +177,16 @@ def _put_last_run(wire: agent_pb2.Agent, run: LastRun) -> None:
     wire.last_stop_reason = stop_reason(run.stop_reason)
 
 
-def _compaction(settings: AgentSettings) -> dict[str, Any]:
-    chosen = settings_from_json(settings.compaction_settings or {})
-    return settings_to_json(chosen, agent_model=settings.model)
+def _compaction(settings: AgentSettings) -> str:
+    if settings.compaction_settings:
+        chosen = settings_from_json(settings.compaction_settings)
+        return json_text(settings_to_json(chosen, agent_model=settings.model))
+    return _usual_compaction(settings.model)
+
+
+@lru_cache(1_000)
+def _usual_compaction(model: str) -> str:
+    return json_text(settings_to_json(settings_from_json({}), agent_model=model))
 
 
 def _pending(waiting: Waiting) -> agent_pb2.PendingApproval:

@@ -9,9 +9,9 @@ from services.agent.admin.ports_checkpoints import Inherited, Rewind, RewoundBlo
 from services.agent.admin.time_travel import Where
 from services.agent.convert.agents import agent_to_proto
 from services.agent.convert.conversations import place
-from services.agent.convert.messages import timestamp
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.timestamps import timestamp
 
 CHECKPOINTS_PER_PAGE = 50
 _PREFIXES = {CheckpointKind.RUN: "run", CheckpointKind.STEP: "step", CheckpointKind.INPUT: "message"}

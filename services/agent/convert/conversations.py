@@ -12,11 +12,11 @@ from services.agent.admin.conversations import ConversationDraft
 from services.agent.admin.drafts import json_object
 from services.agent.admin.ports_conversations import ConversationList, ConversationOrder
 from services.agent.convert.lists import page
-from services.agent.convert.messages import timestamp
 from services.agent.messages import system_message_id
 from services.agent.refusals import Refused
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
+from services.common.timestamps import timestamp
 
 _CONVERSATIONS_PER_PAGE = 50
 _JSON = "_json"

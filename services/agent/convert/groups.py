@@ -6,8 +6,8 @@ from loci.agent.v1 import group_pb2, group_service_pb2
 from services.agent.admin.groups import Group, GroupDraft, GroupList, manager_settings
 from services.agent.convert.fields import ids, json_text, optional_id, optional_text
 from services.agent.convert.lists import page
-from services.agent.convert.messages import timestamp
 from services.common.ids import from_public, to_public
+from services.common.timestamps import timestamp
 
 _PER_PAGE = 50
 

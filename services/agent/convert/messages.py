@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from typing import assert_never
 from uuid import UUID
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from loci.agent.v1 import message_pb2
 from services.agent.events import Compacting, Delta, Shown
 from services.agent.messages import (
@@ -27,6 +25,7 @@ from services.agent.messages import (
 )
 from services.agent.summaries.summary import unpack
 from services.common.ids import to_public, uuid7
+from services.common.timestamps import timestamp
 
 
 def event_to_message(event: Compacting) -> message_pb2.Message:
@@ -80,13 +79,6 @@ def delta_to_proto(event: Delta, run_id: UUID) -> message_pb2.Message:
     )
     _put(shown, "assistant", (event.part,))
     return shown
-
-
-def timestamp(time: datetime) -> Timestamp:
-    """A time on the wire."""
-    wire = Timestamp()
-    wire.FromDatetime(time)
-    return wire
 
 
 def _piece(message: Message, otid: str, parts: Sequence[Part]) -> message_pb2.Message:

@@ -11,10 +11,10 @@ from services.agent.admin.callbacks import error_of
 from services.agent.admin.ports_runs import Callback, RunList, RunSteps, RunUsage, StoredRun
 from services.agent.admin.spans import Span, between, nanoseconds
 from services.agent.convert.lists import page
-from services.agent.convert.messages import timestamp
 from services.agent.convert.turns import run_to_proto, usage_to_proto
 from services.agent.fact_log import failure_to_json
 from services.common.ids import from_public, to_public
+from services.common.timestamps import timestamp
 
 _RUNS_PER_PAGE = 100
 

@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 from loci.agent.v1 import message_pb2, message_service_pb2
 from loci.agent.v1 import schedule_service_pb2 as wire
 from services.agent.convert.inputs import messages_from_proto
-from services.agent.convert.messages import content_to_proto, timestamp
+from services.agent.convert.messages import content_to_proto
 from services.agent.convert.options import options_from_proto
 from services.agent.messages import Message
 from services.agent.schedules.ports import Draft, Schedule, When
 from services.common.context import CallContext
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
+from services.common.timestamps import timestamp
 
 _ROLES = {"system": message_pb2.MESSAGE_ROLE_SYSTEM}
 

@@ -22,7 +22,7 @@ from services.agent.admin.moving import (
     words,
 )
 from services.agent.convert.agents import draft
-from services.agent.convert.messages import content_to_proto, decision_to_proto, timestamp
+from services.agent.convert.messages import content_to_proto, decision_to_proto
 from services.agent.messages import (
     Call,
     Decision,
@@ -40,6 +40,7 @@ from services.agent.messages import (
 from services.agent.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.timestamps import timestamp
 
 _ROLE = "MESSAGE_ROLE_"
 # Texts of one frame of a stream, in bytes; a message that is longer travels alone.

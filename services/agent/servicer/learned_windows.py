@@ -5,8 +5,8 @@ from typing import Any
 from loci.agent.v1 import learned_window_service_pb2 as wire
 from loci.agent.v1 import learned_window_service_pb2_grpc
 from services.agent.adapters.admin.learned_windows import PostgresLearnedWindows
-from services.agent.convert.messages import timestamp
 from services.common.context import current
+from services.common.timestamps import timestamp
 
 
 class LearnedWindowServicer(learned_window_service_pb2_grpc.LearnedWindowServiceServicer):

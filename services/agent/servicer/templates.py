@@ -8,10 +8,10 @@ from loci.agent.v1 import template_service_pb2 as wire
 from loci.agent.v1 import template_service_pb2_grpc
 from services.agent.admin import templates
 from services.agent.admin.templates import NewTemplate, Template, TemplateStore
-from services.agent.convert.messages import timestamp
 from services.agent.servicer.refusals import refusals
 from services.common.context import current
 from services.common.ids import from_public, to_public, uuid7
+from services.common.timestamps import timestamp
 
 
 class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):

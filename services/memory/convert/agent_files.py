@@ -4,7 +4,8 @@ from uuid import UUID
 
 from loci.memory.v1 import agent_memory_service_pb2, folder_pb2, folder_service_pb2
 from services.common.ids import to_public
-from services.memory.convert.fields import json_text, timestamp
+from services.common.timestamps import timestamp
+from services.memory.convert.fields import json_text
 from services.memory.files.model import Folder
 from services.memory.files.ports_agents import AgentFile
 from services.memory.files.views import id_of_agent_file

@@ -6,6 +6,7 @@ from loci.memory.v1 import archive_service_pb2 as archive_service_pb
 from loci.memory.v1 import passage_pb2
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
+from services.common.timestamps import timestamp
 from services.memory.convert import fields, ids
 from services.memory.core.blocks import without_nul
 from services.memory.lists import ArchiveList
@@ -59,8 +60,8 @@ def archive_message(archive: Archive) -> passage_pb2.Archive:
         embedding=archive.embedding or "",
         dimensions=0 if archive.model is None else archive.model.dimensions,
         metadata_json=fields.json_text(archive.metadata),
-        created_at=fields.timestamp(archive.created_at),
-        updated_at=fields.timestamp(archive.updated_at),
+        created_at=timestamp(archive.created_at),
+        updated_at=timestamp(archive.updated_at),
         created_by_id=to_public("user", archive.created_by_id),
         last_updated_by_id=to_public("user", archive.last_updated_by_id),
         passage_count=archive.passage_count,

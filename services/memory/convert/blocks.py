@@ -7,6 +7,7 @@ from loci.memory.v1 import block_service_pb2 as block_service_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public, uuid7
 from services.common.paging import TagPage
+from services.common.timestamps import timestamp
 from services.memory.convert import fields, ids
 from services.memory.core.blocks import without_nul
 from services.memory.core.history import Which
@@ -152,8 +153,8 @@ def block_message(block: Block) -> block_pb2.Block:
         tags=block.tags,
         created_by_id=to_public("user", block.created_by_id),
         last_updated_by_id=to_public("user", block.last_updated_by_id),
-        created_at=fields.timestamp(block.created_at),
-        updated_at=fields.timestamp(block.updated_at),
+        created_at=timestamp(block.created_at),
+        updated_at=timestamp(block.updated_at),
         version=block.version,
         project_id=block.project_id,
         template_name=block.template_name,
@@ -178,7 +179,7 @@ def version_message(version: BlockVersion) -> block_pb2.BlockVersion:
         run_id=ids.optional_id("run", version.run_id),
         step_id=ids.optional_id("step", version.step_id),
         call_key=version.call_key or "",
-        created_at=fields.timestamp(version.created_at),
+        created_at=timestamp(version.created_at),
         label=version.label,
         limit=version.limit,
         description=version.description,

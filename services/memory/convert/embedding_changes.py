@@ -3,9 +3,9 @@
 from loci.memory.v1 import archive_service_pb2 as archive_pb
 from services.common.context import CallContext
 from services.common.ids import from_public
+from services.common.timestamps import timestamp
 from services.memory.archival.embedding_changes import Whose
 from services.memory.archival.embedding_rules import Progress
-from services.memory.convert import fields
 
 
 def whose(caller: CallContext, archive_id: str) -> Whose:
@@ -26,8 +26,8 @@ def change_message(progress: Progress, archive_id: str) -> archive_pb.EmbeddingC
         embedded=progress.embedded,
         total=progress.total,
         last_error=change.error,
-        created_at=fields.timestamp(progress.created_at),
-        updated_at=fields.timestamp(progress.updated_at),
-        completed_at=None if progress.completed_at is None else fields.timestamp(progress.completed_at),
+        created_at=timestamp(progress.created_at),
+        updated_at=timestamp(progress.updated_at),
+        completed_at=None if progress.completed_at is None else timestamp(progress.completed_at),
         rolling_back=change.rolling_back,
     )

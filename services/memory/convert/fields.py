@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public
@@ -56,9 +55,3 @@ def moment(message: Any, name: str) -> datetime | None:
     except (ValueError, OverflowError):
         raise InvalidArgument(f"{name} is not a time between the years 1 and 9999", reason="TIME_INVALID") from None
     return moment
-
-
-def timestamp(moment: datetime) -> Timestamp:
-    timestamp = Timestamp()
-    timestamp.FromDatetime(moment)
-    return timestamp

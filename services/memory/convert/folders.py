@@ -2,6 +2,7 @@
 
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.ids import from_public, to_public, uuid7
+from services.common.timestamps import timestamp
 from services.memory.convert import fields
 from services.memory.files.model import File, FolderChanges, FolderDraft, OnDuplicate
 from services.memory.files.uploads import Incoming
@@ -70,7 +71,7 @@ def file_message(file: File, content: str | None = None) -> folder_pb2.File:
         line_count=file.line_count,
         char_count=file.char_count,
         content=content,
-        created_at=fields.timestamp(file.created_at),
-        updated_at=fields.timestamp(file.updated_at),
+        created_at=timestamp(file.created_at),
+        updated_at=timestamp(file.updated_at),
         created_by_id=to_public("user", file.created_by_id),
     )

@@ -8,6 +8,7 @@ from loci.memory.v1 import passage_pb2
 from loci.memory.v1 import passage_service_pb2 as passage_service_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
+from services.common.timestamps import timestamp
 from services.memory.archival.passages import PassageFilter, PassageQuery, SearchMode
 from services.memory.archival.places import InArchive, InFolder, OfAgent, OfTenant, Place
 from services.memory.archival.search import Hit
@@ -110,8 +111,8 @@ def passage_message(passage: Passage) -> passage_pb2.Passage:
         tags=passage.tags,
         metadata_json=fields.json_text(passage.metadata),
         created_by_id=to_public("user", passage.created_by_id),
-        created_at=fields.timestamp(passage.created_at),
-        updated_at=fields.timestamp(passage.updated_at),
+        created_at=timestamp(passage.created_at),
+        updated_at=timestamp(passage.updated_at),
         embedding=passage.embedding or "",
         file=None if passage.file is None else _piece(passage.archive_id, passage.file),
         last_updated_by_id=to_public("user", passage.last_updated_by_id),

@@ -7,7 +7,7 @@ from loci.tool.v1 import environment_service_pb2 as wire
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 from services.common.paging import MOST
-from services.tool_runner.convert.times import timestamp
+from services.common.timestamps import timestamp
 from services.tool_runner.environments.values import Change, Draft, Owner, SandboxConfig, Scope, Variable
 from services.tool_runner.model import Refused
 

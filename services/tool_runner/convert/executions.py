@@ -6,8 +6,9 @@ from uuid import UUID
 from loci.tool.v1 import execution_service_pb2 as execution_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.timestamps import timestamp
 from services.tool_runner.calls.listing import FileFilter, ReceiptFilter
-from services.tool_runner.convert.times import moment, timestamp
+from services.tool_runner.convert.times import moment
 from services.tool_runner.convert.tools import tool_id
 from services.tool_runner.environments import rules
 from services.tool_runner.environments.values import Draft

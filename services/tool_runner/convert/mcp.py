@@ -9,7 +9,7 @@ from loci.tool.v1 import mcp_pb2 as mcp_pb
 from loci.tool.v1 import mcp_service_pb2 as service_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
-from services.tool_runner.convert.times import timestamp
+from services.common.timestamps import timestamp
 from services.tool_runner.convert.tools import tool_message
 from services.tool_runner.mcp import servers
 from services.tool_runner.mcp.connecting import Told

@@ -7,15 +7,6 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.common.errors import InvalidArgument
 
 
-def timestamp(moment: datetime | None) -> Timestamp | None:
-    """None stays None."""
-    if moment is None:
-        return None
-    stamp = Timestamp()
-    stamp.FromDatetime(moment)
-    return stamp
-
-
 def moment(stamp: Timestamp) -> datetime:
     """Raises InvalidArgument (TIME_INVALID)."""
     try:

@@ -9,7 +9,7 @@ from loci.tool.v1 import tool_service_pb2 as tool_service_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 from services.common.paging import Page
-from services.tool_runner.convert.times import timestamp
+from services.common.timestamps import timestamp
 from services.tool_runner.lists import ToolFilter, checked_size
 from services.tool_runner.model import (
     DEFAULT_RETURN_CHARS,

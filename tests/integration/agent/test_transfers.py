@@ -17,12 +17,12 @@ from loci.agent.v1.transfer_service_pb2_grpc import TransferServiceStub
 from loci.memory.v1 import archive_service_pb2, block_service_pb2
 from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
-from services.agent.convert.messages import timestamp
 from services.common.channel import make_channel
 from services.common.context import CallContext, use_context
 from services.common.errors import AlreadyExists, InvalidArgument, LociError, NotFound, from_rpc
 from services.common.ids import to_public, uuid7
 from services.common.migrate import migrate
+from services.common.timestamps import timestamp
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import AUDIENCE, ORGANIZATION, OTHER_ORGANIZATION, USER
 from tests.integration.agent.travel_world import TravelWorld, travel_world

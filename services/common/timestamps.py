@@ -1,0 +1,21 @@
+"""Moments on the wire."""
+
+from datetime import UTC, datetime
+from typing import overload
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@overload
+def timestamp(moment: datetime) -> Timestamp: ...
+@overload
+def timestamp(moment: None) -> None: ...
+def timestamp(moment: datetime | None) -> Timestamp | None:
+    """A moment; without an offset it is of UTC. None stays None."""
+    if moment is None:
+        return None
+    # A fifth of the cost of its own FromDatetime, and lists are full of times.
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    return Timestamp(seconds=since.days * 86_400 + since.seconds, nanos=since.microseconds * 1_000)
