@@ -22,7 +22,8 @@ from services.llm_gateway.recordings.replayer import ReplayingTransport
 
 # People think longer than the SDKs' 5 s between two messages, and a new connection costs them a handshake. Where the
 # server closes one earlier, a new one is made. How many calls run at once is decided before (gate.py).
-_LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=60.0)
+# 0 is aiohttp's word for none: what httpx has for that, None, would leave aiohttp its own of 100.
+_LIMITS = httpx2.Limits(max_connections=0, max_keepalive_connections=100, keepalive_expiry=60.0)
 
 
 # What aiohttp raises for a head or a framing that is none, and httpx does not know: it goes through as it is.
