@@ -224,9 +224,13 @@ class Load:
         self.report.add("transactions of the agent service per one-step turn", transactions / turns)
 
     def memory(self) -> None:
-        """Resident memory of all processes, Postgres apart."""
-        total = sum(process.memory_info().rss for process in self._processes())
-        self.report.add("resident memory of all processes when idle, MB", total / 1e6)
+        """Memory of all processes, Postgres apart: what they take together, and the sum of what each shows."""
+        infos = [process.memory_full_info() for process in self._processes()]
+        # Most of the pages of the interpreter and its libraries are there once for all.
+        self.report.add(
+            "memory of all processes when idle, shared pages once, MB", sum(info.pss for info in infos) / 1e6
+        )
+        self.report.add("the same, shared pages once for each, MB", sum(info.rss for info in infos) / 1e6)
 
     def _processes(self) -> list[psutil.Process]:
         family = [self.stack.supervisor, *self.stack.supervisor.children(recursive=True)]
