@@ -1,14 +1,13 @@
 """Client-side tokens, API keys, organizations and users."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
-from google.protobuf.timestamp_pb2 import Timestamp
 from pydantic import Field
 
 from gateway.bodies.common import Body, deprecated
 from gateway.params import Moment, checked_id
 from loci.agent.v1 import access_service_pb2 as wire
+from services.common.timestamps import timestamp
 
 Access = Literal["read_messages", "write_messages", "read_agent", "write_agent"]
 Role = Literal["admin", "developer", "agent-only", "read-only"]
@@ -36,7 +35,9 @@ class CreateToken(Body):
     def request(self) -> wire.CreateClientTokenRequest:
         """What to ask for."""
         policy = [wire.AgentAccess(agent_id=each.id, access=each.access) for each in self.policy]
-        return wire.CreateClientTokenRequest(hostname=self.hostname, policy=policy, expires_at=_stamp(self.expires_at))
+        return wire.CreateClientTokenRequest(
+            hostname=self.hostname, policy=policy, expires_at=timestamp(self.expires_at)
+        )
 
 
 class CreateApiKey(Body):
@@ -62,7 +63,7 @@ class CreateApiKey(Body):
             role=wire.Role.Value(f"ROLE_{self.role.upper().replace('-', '_')}"),
             agent_ids=self.agent_ids,
             requests_per_minute=self.requests_per_minute,
-            expires_at=_stamp(self.expires_at),
+            expires_at=timestamp(self.expires_at),
             user_id=self.user_id or "",
         )
         return wire.CreateApiKeyRequest(key=key)
@@ -94,11 +95,3 @@ class UpdateUser(Body):
 
     id: _UserId
     name: _Name
-
-
-def _stamp(time: datetime | None) -> Timestamp | None:
-    if time is None:
-        return None
-    stamp = Timestamp()
-    stamp.FromDatetime(time)
-    return stamp

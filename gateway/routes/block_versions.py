@@ -4,7 +4,7 @@ Every change of a block makes a version, and keeps who made it: the user, and fo
 call. Nothing is erased by going back: restoring, undoing and redoing make versions, too.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -21,6 +21,7 @@ from gateway.services import Loci, Services
 from gateway.shown import convert
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as wire
+from services.common.timestamps import timestamp
 
 router = APIRouter(prefix="/blocks/{block_id}", tags=["block history"], route_class=JsonRoute)
 
@@ -116,9 +117,7 @@ def _changed(block: block_pb2.Block) -> Response:
 
 
 def _timestamp(time: datetime) -> Timestamp:
-    timestamp = Timestamp()
     try:
-        timestamp.FromDatetime(time if time.tzinfo else time.replace(tzinfo=UTC))
-    except (OverflowError, ValueError):
+        return timestamp(time)
+    except OverflowError:
         raise InvalidRequest("`as_of`: give a time between the years 1 and 9999", "as_of") from None
-    return timestamp

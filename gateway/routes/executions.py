@@ -1,12 +1,10 @@
 """Calls of tools: their receipts, what they print, and the files they are given and make. Loci's own."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Path, Query
-from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,6 +19,7 @@ from gateway.shown.executions import content, listed_rest, receipt_rest, upload
 from gateway.uploads import file_part
 from loci.tool.v1 import execution_service_pb2 as pb
 from services.common.errors import LociError
+from services.common.timestamps import timestamp
 
 router = APIRouter(prefix="/executions", tags=["executions"], route_class=JsonRoute)
 
@@ -57,8 +56,8 @@ async def list_executions(
         tool_id=tool_id or "",
         states=[pb.ReceiptState.ValueType(number) for number in _numbers("states", states, _STATES)],
         outcomes=[pb.Outcome.ValueType(number) for number in _numbers("outcomes", outcomes, _OUTCOMES)],
-        since=_stamp(since),
-        until=_stamp(until),
+        since=timestamp(since),
+        until=timestamp(until),
     )
     page = await loci.peers.call(loci.peers.executions.ListReceipts, request)
     executions = list(map(listed_rest, page.receipts))
@@ -150,11 +149,3 @@ def _numbers(parameter: str, names: list[str] | None, known: Mapping[str, int]) 
             raise InvalidRequest(sentence, "query", parameter)
         numbers.append(known[name])
     return numbers
-
-
-def _stamp(moment: datetime | None) -> Timestamp | None:
-    if moment is None:
-        return None
-    stamp = Timestamp()
-    stamp.FromDatetime(moment)
-    return stamp

@@ -1,6 +1,6 @@
 """Steps: the model calls of runs, what they took, and what people thought of them."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from fastapi import APIRouter
@@ -16,6 +16,7 @@ from gateway.services import Loci
 from gateway.shown import convert, traces
 from gateway.shown.message_pages import shown_page
 from loci.agent.v1 import run_pb2, step_service_pb2
+from services.common.timestamps import timestamp
 
 router = APIRouter(tags=["steps"], route_class=JsonRoute)
 
@@ -119,10 +120,7 @@ def _time(parameter: str, text: str | None) -> Timestamp | None:
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
-        stamp = Timestamp()
-        stamp.FromDatetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        return timestamp(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         sentence = f"`{parameter}`: {text[:80]!r} is not a time in ISO 8601, such as 2026-01-29T15:01:19-08:00"
         raise InvalidRequest(sentence, "query", parameter) from None
-    return stamp

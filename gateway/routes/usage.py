@@ -1,10 +1,8 @@
 """What calls to models took and cost; Loci's own."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
-from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.responses import Response
 
 from gateway.errors import InvalidRequest
@@ -14,6 +12,7 @@ from gateway.services import Loci
 from gateway.shown import usage
 from gateway.shown.convert import enum_numbers
 from loci.llm.v1 import usage_service_pb2 as usage_pb
+from services.common.timestamps import timestamp
 
 router = APIRouter(prefix="/usage", tags=["usage"])
 
@@ -34,8 +33,8 @@ async def report_usage(
     """Sums over calls, by time or the costliest first; days and hours are UTC's. At most 10,000 rows."""
     groups = split(group_by)
     request = usage_pb.ReportUsageRequest(
-        since=_stamp(start),
-        until=_stamp(end),
+        since=timestamp(start),
+        until=timestamp(end),
         group_by=[_group(name) for name in groups],
         agent_id=agent_id or "",
         handle=model or "",
@@ -43,14 +42,6 @@ async def report_usage(
     )
     found = await loci.peers.call(loci.peers.usage.ReportUsage, request)
     return json_response(usage.report(found, groups))
-
-
-def _stamp(moment: datetime | None) -> Timestamp | None:
-    if moment is None:
-        return None
-    stamp = Timestamp()
-    stamp.FromDatetime(moment)
-    return stamp
 
 
 def _group(name: str) -> usage_pb.UsageGroup.ValueType:

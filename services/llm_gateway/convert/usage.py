@@ -8,6 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.llm.v1 import usage_service_pb2 as usage_pb
 from services.common.ids import from_public, to_public
+from services.common.timestamps import timestamp
 from services.llm_gateway.calling.budgets import Budget, BudgetState, Period
 from services.llm_gateway.calling.reports import Group, Report, ReportQuery, Row, Totals, checked_query
 from services.llm_gateway.errors import BudgetInvalid, UsageQueryInvalid
@@ -94,8 +95,7 @@ def period_of(number: int) -> Period:
 
 def state_message(state: BudgetState) -> usage_pb.BudgetState:
     """A budget and what is spent of it."""
-    budget, spent, resets_at = state.budget, state.spent, Timestamp()
-    resets_at.FromDatetime(state.resets_at)
+    budget, spent = state.budget, state.spent
     return usage_pb.BudgetState(
         budget=usage_pb.Budget(
             period=_NUMBERS[budget.period],
@@ -105,5 +105,5 @@ def state_message(state: BudgetState) -> usage_pb.BudgetState:
         ),
         operators=budget.operators,
         spent=usage_pb.BudgetSpent(requests=spent.requests, tokens=spent.tokens, cost_nanos_usd=spent.cost),
-        resets_at=resets_at,
+        resets_at=timestamp(state.resets_at),
     )

@@ -25,5 +25,17 @@ def test_a_moment_is_what_protobuf_makes_of_it(moment: datetime) -> None:
     assert timestamp(moment) == expected
 
 
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))),
+        datetime(9999, 12, 31, 23, 59, tzinfo=timezone(timedelta(hours=-1))),
+    ],
+)
+def test_a_moment_that_utc_does_not_have_is_refused(moment: datetime) -> None:
+    with pytest.raises(OverflowError):
+        timestamp(moment)
+
+
 def test_none_stays_none() -> None:
     assert timestamp(None) is None
