@@ -48,6 +48,10 @@ _LOST = (
 Init = Callable[[Any], Awaitable[object]]
 
 
+class ConnectFailed(asyncpg.InterfaceError):  # type: ignore[misc]
+    """Nobody accepts connections there, or not in time: what the driver tells by an OSError, which may be anything."""
+
+
 class Connection(asyncpg.Connection):  # type: ignore[misc]
     """An asyncpg connection that is returned to its pool without a reset query, and can be counted."""
 
@@ -98,6 +102,7 @@ async def open_pool(
 
     return await asyncpg.create_pool(
         url,
+        connect=connect,
         min_size=min(idle, size),
         max_size=size,
         max_inactive_connection_lifetime=300.0,
@@ -105,6 +110,14 @@ async def open_pool(
         init=prepare,
         **connect_options(pgbouncer=pgbouncer),
     )
+
+
+async def connect(*where: Any, **options: Any) -> Any:
+    """`asyncpg.connect`, but that it raises ConnectFailed, which `is_lost`, where no connection is to be had."""
+    try:
+        return await asyncpg.connect(*where, **options)
+    except OSError as error:  # TimeoutError is one
+        raise ConnectFailed(str(error) or type(error).__name__) from error
 
 
 def connect_options(*, pgbouncer: bool = False) -> dict[str, Any]:
@@ -151,17 +164,15 @@ async def wait_for_database(url: str, *, timeout: float = 30.0, setting: str = "
 
 
 def is_lost(error: BaseException | None) -> bool:
-    """Whether it says that the connection broke or the database stops, in the driver's words or in SQLAlchemy's."""
+    """Whether it says that the database cannot be reached: there is no connection, it broke, or the database stops.
+
+    In the driver's words or in SQLAlchemy's.
+    """
     wrapped = getattr(error, "orig", None)
     if wrapped is not None:
         error = wrapped.__cause__
     # A DataError is an InterfaceError and a ValueError: a value that is not of its column's type, which is a bug.
     return isinstance(error, _LOST) and not isinstance(error, ValueError)
-
-
-def is_away(error: BaseException) -> bool:
-    """As `is_lost`, or it cannot be connected to; only for what was raised by the database's own use."""
-    return isinstance(error, OSError | TimeoutError) or is_lost(error)
 
 
 @asynccontextmanager
@@ -170,7 +181,7 @@ async def reached(whose: str) -> AsyncIterator[None]:
     try:
         yield
     except Exception as error:
-        if not is_away(error):
+        if not is_lost(error):
             raise
         # What the driver says names hosts and roles, and is for the log alone.
         raise Unavailable(f"the database of {whose} cannot be reached now; try again") from error

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import asyncpg
 import orjson
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from services.common.counter import StatementCounter
-from services.common.database import Connection, connect_options
+from services.common.database import Connection, connect, connect_options
 
 
 def make_engine(
@@ -18,15 +17,15 @@ def make_engine(
     jsonb is Python data by orjson. `await engine.dispose()` closes it.
     """
 
-    async def connect() -> Any:
-        connection = await asyncpg.connect(url, connection_class=Connection, **connect_options(pgbouncer=pgbouncer))
+    async def create() -> Any:
+        connection = await connect(url, connection_class=Connection, **connect_options(pgbouncer=pgbouncer))
         if counter is not None:
             connection.count(counter)
         return connection
 
     return create_async_engine(
         "postgresql+asyncpg://",
-        async_creator=connect,
+        async_creator=create,
         pool_size=size,
         max_overflow=0,
         pool_pre_ping=True,

@@ -12,7 +12,7 @@ from typing import Any
 
 import asyncpg
 
-from services.common.database import connect_options
+from services.common.database import connect, connect_options
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ async def tend(url: str, index: VectorIndex, *, memory_mib: int) -> bool:
     """
     if not index.possible:
         return True
-    connection = await asyncpg.connect(url, **connect_options())
+    connection = await connect(url, **connect_options())
     try:
         # A session that waited would hold a snapshot, for which a concurrent build would wait in turn.
         if not await connection.fetchval("SELECT pg_try_advisory_lock(hashtextextended($1, 0))", _qualified(index)):

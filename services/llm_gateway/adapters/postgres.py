@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import asyncpg
 
-from services.common.database import is_away
+from services.common.database import is_lost
 from services.llm_gateway.ports import StoreRefused, StoreUnavailable, UsageRow
 
 _TYPES = {
@@ -51,7 +51,7 @@ def failures_told() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if is_away(error):
+        if is_lost(error):
             raise StoreUnavailable(str(error) or type(error).__name__) from error
         if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError):
             raise StoreRefused(str(error)) from error

@@ -14,10 +14,19 @@ import pytest
 from sqlalchemy import JSON, bindparam, column, select, text
 from sqlalchemy.dialects.postgresql import JSONB
 
-from services.common.database import StatementCounter, open_pool, wait_for_database, without_password
+from services.common.database import (
+    ConnectFailed,
+    StatementCounter,
+    connect,
+    is_lost,
+    open_pool,
+    wait_for_database,
+    without_password,
+)
 from services.common.engine import make_engine
 from services.common.settings import SettingsError
 from tests.conftest import DatabaseUrl
+from tests.postgres import Postgres
 
 VALUE = {"name": "Ada", "list": [1, 2.5, None, True], "text": "\N{GRINNING FACE}", "deep": {"a": {"b": []}}}
 
@@ -142,6 +151,42 @@ async def test_an_engine_speaks_to_the_same_url_with_the_same_json(database_url:
         assert await settled(counter) == (before[0] + 6, before[1] + 4)
     finally:
         await engine.dispose()
+
+
+async def test_whoever_asks_a_database_that_is_gone_is_told_that_it_cannot_be_reached() -> None:
+    with Postgres.started() as server:
+        url = server.service_url("memory", server.create_database())
+        pool, engine = await open_pool(url, size=2), make_engine(url)
+        assert await pool.fetchval("SELECT 1") == 1
+        async with engine.connect() as connection:
+            assert (await connection.execute(text("SELECT 1"))).scalar() == 1
+    try:
+        # First the connections that were open turn out to be broken, then no new ones are to be had.
+        for _ in range(3):
+            with pytest.raises(Exception, match=r".") as caught:
+                await pool.fetchval("SELECT 1")
+            assert is_lost(caught.value), repr(caught.value)
+            with pytest.raises(Exception, match=r".") as caught:
+                async with engine.connect():
+                    pass
+            assert is_lost(caught.value), repr(caught.value)
+        with pytest.raises(ConnectFailed):
+            await pool.fetchval("SELECT 1")
+    finally:
+        pool.terminate()
+        await engine.dispose()
+
+
+async def test_a_database_that_does_not_answer_in_time_cannot_be_reached() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(ConnectFailed, match=r"."):
+            await connect(f"postgresql://loci@127.0.0.1:{port}/loci", timeout=0.2)
+
+
+@pytest.mark.parametrize("error", [OSError("disk"), ValueError("x"), asyncpg.UniqueViolationError("y"), None])
+def test_other_errors_say_nothing_of_the_database(error: Exception | None) -> None:
+    assert not is_lost(error)
 
 
 async def test_waiting_returns_once_the_database_answers(database_url: DatabaseUrl) -> None:

@@ -12,10 +12,8 @@ from itertools import islice
 from typing import Any, get_args
 from uuid import UUID
 
-import asyncpg
-
 from services.agent.streams.ports_streams import Nobody, Notice
-from services.common.database import DRIVER_ERRORS, connect_options
+from services.common.database import DRIVER_ERRORS, connect, connect_options
 from services.common.database_settings import DatabaseSettings
 
 CHANNEL = "loci_agent"
@@ -61,7 +59,7 @@ class PostgresNotices:
         while True:
             try:
                 await self._talk()
-            except (OSError, TimeoutError, *DRIVER_ERRORS) as error:
+            except (TimeoutError, *DRIVER_ERRORS) as error:
                 if self._connected.is_set():
                     pause = _FIRST_PAUSE
                 _log.warning("the connection for notices was lost: %s", error)
@@ -72,7 +70,7 @@ class PostgresNotices:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _talk(self) -> None:
-        connection = await asyncpg.connect(self._url, **connect_options())
+        connection = await connect(self._url, **connect_options())
         try:
             await connection.add_listener(CHANNEL, self._hear)
             self._connected.set()
