@@ -87,12 +87,12 @@ async def test_a_page_asks_once_and_only_where_secrets_are_shown(edge: Edge, bac
         ("/v1/agents", {"secrets": {"KEY": ["s3cret"]}}),
         ("/v1/agents", {"secrets": "s3cret", "name": 5}),
         ("/v1/agents", {"tool_exec_environment_variables": ["s3cret"]}),
-        (f"/v1/sandbox-config/{CONFIG_ID}/environment-variable", {"value": "s3cret"}),
-        (f"/v1/sandbox-config/{CONFIG_ID}/environment-variable", {"key": "A", "value": ["s3cret"]}),
+        ("/v1/sandbox-config/CONFIG/environment-variable", {"value": "s3cret"}),
+        ("/v1/sandbox-config/CONFIG/environment-variable", {"key": "A", "value": ["s3cret"]}),
     ],
 )
 async def test_what_is_refused_is_not_echoed(edge: Edge, path: str, body: dict[str, Any]) -> None:
-    answer = await edge.http.post(path, json=body)
+    answer = await edge.http.post(path.replace("CONFIG", CONFIG_ID), json=body)
     assert answer.status_code == 422
     assert "s3cret" not in answer.text
 

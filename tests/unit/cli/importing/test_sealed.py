@@ -16,9 +16,9 @@ LONG = base64.b64encode(bytes(range(60))).decode()
 @pytest.mark.parametrize(
     ("stored", "older", "found"),
     [
-        (sealed("hidden"), None, Secret("hidden")),
-        (sealed("schlüssel"), "older", Secret("schlüssel")),
-        (sealed("hidden", "another key"), None, Secret(problem=WRONG_KEY)),
+        pytest.param(sealed("hidden"), None, Secret("hidden"), id="sealed"),
+        pytest.param(sealed("schlüssel"), "older", Secret("schlüssel"), id="beside an older one"),
+        pytest.param(sealed("hidden", "another key"), None, Secret(problem=WRONG_KEY), id="with another key"),
         ("plain", None, Secret("plain")),
         ("", "older", Secret("")),
         (None, "older", Secret("older")),
@@ -37,7 +37,7 @@ def test_with_the_key(stored: str | None, older: str | None, found: Secret) -> N
 @pytest.mark.parametrize(
     ("stored", "found"),
     [
-        (sealed("hidden"), Secret(problem=NO_KEY)),
+        pytest.param(sealed("hidden"), Secret(problem=NO_KEY), id="sealed"),
         ("plain", Secret("plain")),
         ("AKIA" + "A" * 60, Secret("AKIA" + "A" * 60)),
     ],
