@@ -1,12 +1,12 @@
 """/mcp: Loci's agents for clients of the Model Context Protocol, behind the gateway's own authentication."""
 
 import asyncio
-import importlib
 from typing import TYPE_CHECKING
 
 from starlette.types import Receive, Scope, Send
 
 from gateway.services import Services
+from services.common.late import imported
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -36,7 +36,7 @@ class McpEndpoint:
     async def _started(self) -> "StreamableHTTPSessionManager":
         async with self._starting:
             if self._manager is None:
-                await asyncio.to_thread(importlib.import_module, "gateway.mcp_agents")
+                await imported("gateway.mcp_agents")
                 from gateway import mcp_agents  # noqa: PLC0415 - 36 MB that few gateways need
 
                 manager = mcp_agents.manager(self._loci)

@@ -4,6 +4,9 @@ import ipaddress
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+# The setting by which an operator allows those that are not.
+ALLOW = "LOCI_ALLOW_PRIVATE_URLS"
+
 # What is not the open internet, by IANA's registries of special-purpose addresses (RFC 6890). Not `is_global`, whose
 # answers differ between releases of Python.
 _SPECIAL_RANGES = """
@@ -14,6 +17,10 @@ _SPECIAL = [ipaddress.IPv4Network(network) for network in _SPECIAL_RANGES.split(
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 _SPECIAL_UNICAST = [ipaddress.IPv6Network(network) for network in ("2001::/23", "2001:db8::/32", "3fff::/20")]
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+class Refused(Exception):
+    """The address is not one that may be called; the text is a sentence for whoever supplied it."""
 
 
 def is_public(address: Address) -> bool:

@@ -5,33 +5,22 @@ to one of those: whoever answers differently the next time gains nothing. Redire
 through the transport again and are checked like the first address. Proxies of the environment are not used.
 """
 
-import asyncio
 import ipaddress
 import re
-import socket
 import ssl
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
-from services.common.addresses import Address, is_public, plain
+from services.common.addresses import ALLOW, Address, Refused, is_public, plain
+from services.common.resolving import resolve
 
 LONGEST_URL = 2_048
-ALLOW = "LOCI_ALLOW_PRIVATE_URLS"
-
-# Names of users are resolved apart: one that never answers holds its thread for half a minute, and would keep from
-# their work all who use the common ones.
-_RESOLVING = ThreadPoolExecutor(64, "resolving")
 # Addresses that one name may have and that are tried.
 _MOST_TRIED = 4
 _NAME = re.compile(r"(?=.{1,254}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9_-]{0,62})*\.?", re.IGNORECASE)
-
-
-class Refused(Exception):
-    """The address is not one that may be called; the text is a sentence for whoever supplied it."""
 
 
 def check_url(url: str, *, allow_private: bool) -> httpx.URL:
@@ -122,16 +111,6 @@ def outward_client(*, allow_private: bool, timeout: float) -> httpx.AsyncClient:
 def no_cookies() -> CookieJar:
     """A jar that takes none: a client serves many tenants, and a cookie would tell one of them what is another's."""
     return CookieJar(DefaultCookiePolicy(allowed_domains=()))
-
-
-async def resolve(host: str) -> list[Address]:
-    """The addresses of a name, each once. Raises Refused when it has none."""
-    try:
-        asking = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
-        found = await asyncio.get_running_loop().run_in_executor(_RESOLVING, asking)
-    except (OSError, UnicodeError):
-        raise Refused(f"{host} cannot be resolved") from None
-    return list(dict.fromkeys(ipaddress.ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in found))
 
 
 @cache

@@ -16,7 +16,7 @@ from services.tool_runner.adapters.mcp_tokens import PostgresMcpTokens
 from services.tool_runner.adapters.tool_search import PostgresToolSearch
 from services.tool_runner.adapters.tools import PostgresTools
 from services.tool_runner.bootstrap import AUDIENCE, build, postgres_calls
-from services.tool_runner.builtin.running import BuiltinRunner, Web
+from services.tool_runner.builtin.running import BuiltinRunner
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.environments.configs import type_of
 from services.tool_runner.layers.layers import Layers
@@ -26,8 +26,7 @@ from services.tool_runner.model import ToolType
 from services.tool_runner.sandboxes.choose import SandboxChoice
 from services.tool_runner.sandboxes.others import makers
 from services.tool_runner.settings import Settings, read_database
-from services.tool_runner.web.fetching import Fetcher
-from services.tool_runner.web.searching import WebSearch
+from services.tool_runner.web.late import Web
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +41,7 @@ async def serve(env: Env) -> None:
     lists = LateLists(database.url, pgbouncer=database.pgbouncer)
     sandboxes = SandboxChoice(settings.sandbox, others=makers(settings.other_sandboxes))
     models = make_channel(settings.llm_gateway_address) if settings.llm_gateway_address else None
-    web = Web(WebSearch(settings.search), Fetcher(allow_private=settings.allow_private_urls))
+    web = Web(settings.search, allow_private=settings.allow_private_urls)
     egress = Egress(settings.egress)
     layers = Layers(settings.layers, sandboxes, egress)
     mcp = build_room(
@@ -83,8 +82,7 @@ async def serve(env: Env) -> None:
         mcp.client.close,
         layers.close,
         sandboxes.close,
-        web.search.close,
-        web.fetcher.close,
+        web.close,
     ]
     closing += [runner.search.close, lists.close, pool.close]
     if models is not None:

@@ -22,13 +22,15 @@ from services.tool_runner.mcp.client import Times
 from services.tool_runner.mcp.room import McpSettings
 from services.tool_runner.sandboxes.choose import LOCAL_IMAGE, Kind, SandboxSettings
 from services.tool_runner.sandboxes.docker import DockerSettings
-from services.tool_runner.sandboxes.e2b import E2bSettings
-from services.tool_runner.sandboxes.kubernetes.cluster import ClusterSettings
-from services.tool_runner.sandboxes.kubernetes.source import KubernetesSettings
-from services.tool_runner.sandboxes.modal import ModalSettings
-from services.tool_runner.sandboxes.others import OtherSettings
+from services.tool_runner.sandboxes.other_settings import (
+    ClusterSettings,
+    E2bSettings,
+    KubernetesSettings,
+    ModalSettings,
+    OtherSettings,
+)
+from services.tool_runner.web.choosing import SearchSettings
 from services.tool_runner.web.engines import ENGINES
-from services.tool_runner.web.searching import SearchSettings
 
 RECEIPT_DAYS = 30
 _URL = re.compile(r"https?://[^/?#@\s]+(/[^?#\s]*)?")

@@ -9,7 +9,7 @@ from services.agent.access.ports import Credentials, TenantEraser, Tenants
 from services.agent.adapters.access.credentials import PostgresCredentials
 from services.agent.adapters.access.tenants import PostgresTenantEraser, PostgresTenants
 from services.agent.adapters.admin.agents import PostgresAgents
-from services.agent.adapters.admin.callbacks import PostgresCallbackLog
+from services.agent.adapters.admin.callback_log import PostgresCallbackLog
 from services.agent.adapters.admin.checkpoints import PostgresCheckpoints
 from services.agent.adapters.admin.conversation_erasing import PostgresConversationEraser
 from services.agent.adapters.admin.conversation_store import PostgresConversations

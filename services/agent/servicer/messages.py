@@ -127,7 +127,7 @@ class MessageServicer(MessageLists, MessagesStored, MessageSearches, message_ser
     async def _request(self, turn: wire.TurnRequest) -> TurnRequest:
         request = turn_request(turn, current(), longest_seconds=self._longest_seconds)
         if request.options.callback_url is not None:
-            check_callback(request.options.callback_url, allow_private=self._allow_private_urls)
+            await check_callback(request.options.callback_url, allow_private=self._allow_private_urls)
         if request.options.model is not None:
             window = await self._models.window(request.organization_id, request.options.model)
             request = replace(request, options=replace(request.options, context_window_limit=window))

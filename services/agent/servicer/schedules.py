@@ -33,7 +33,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         """Plans something."""
         wanted = draft(request, current())
         if wanted.options.callback_url is not None:
-            check_callback(wanted.options.callback_url, allow_private=self._allow_private_urls)
+            await check_callback(wanted.options.callback_url, allow_private=self._allow_private_urls)
         with refusals():
             schedule = await self._schedules.create(wanted, _first)
         self._planned()

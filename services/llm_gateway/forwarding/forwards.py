@@ -3,8 +3,6 @@
 Nothing is tried again: a refusal is the caller's to read. With a key of the caller's own nothing is accounted.
 """
 
-import asyncio
-import importlib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
@@ -14,6 +12,7 @@ import orjson
 from opentelemetry.trace import SpanKind
 
 from services.common import telemetry
+from services.common.late import imported
 from services.llm_gateway.calling.accounts import Account, Meter
 from services.llm_gateway.calling.breaker import Outcome
 from services.llm_gateway.calling.endpoints import Endpoints, Errand, Visit
@@ -122,7 +121,7 @@ class Forwards:
     async def _loaded(self) -> "Clients":
         if self._clients is None:
             # Who never hands anything on has no HTTP client in memory; in a thread, because it takes long to import.
-            module = await asyncio.to_thread(importlib.import_module, _CLIENTS)
+            module = await imported(_CLIENTS)
             self._clients = self._clients or module.Clients(self._recordings)
         return self._clients
 

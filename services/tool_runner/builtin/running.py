@@ -3,16 +3,15 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from services.tool_runner.builtin.tool_program import PROGRAM
 from services.tool_runner.job import ExitReason, Mode, Output, Result, SandboxUnavailable, ToolError
 from services.tool_runner.model import Tool
 from services.tool_runner.ports import Place, Runner, Work
-from services.tool_runner.web.engines.engine import Engine, Hit
-from services.tool_runner.web.fetching import Fetcher
-from services.tool_runner.web.searching import WebSearch, query_of
+from services.tool_runner.web.engines.engine import Engine, Hit, Query
+from services.tool_runner.web.late import Web
 from services.tool_runner.web.trouble import WebError
 
 _HERE = Place("builtin")
@@ -20,14 +19,6 @@ _SANDBOXED = frozenset({"run_code", "run_code_with_tools"})
 _LANGUAGES = {"python": "python", "js": "javascript", "ts": "typescript"}
 # Pages whose text is fetched for an engine that gives none.
 _MOST_READ = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Web:
-    """The web as tools see it."""
-
-    search: WebSearch
-    fetcher: Fetcher
 
 
 class BuiltinRunner:
@@ -68,8 +59,7 @@ class BuiltinRunner:
 
     async def close(self) -> None:
         """Close connections."""
-        await self._web.search.close()
-        await self._web.fetcher.close()
+        await self._web.close()
 
     async def _run_code(self, work: Work, on_output: Callable[[Output], None]) -> Result:
         asked = work.arguments["language"]
@@ -81,8 +71,8 @@ class BuiltinRunner:
         return _shown(await self._sandboxed.run(script, on_output))
 
     async def _search(self, work: Work) -> Any:
-        query = query_of(work.arguments)
-        engine, hits = await self._web.search.search(query, work.environment)
+        query = _query(work.arguments)
+        engine, hits = await self._web.search(query, work.environment)
         if query.with_text and not engine.gives_text:
             hits = [await self._read(hit) for hit in hits[:_MOST_READ]] + hits[_MOST_READ:]
         return _found(query.text, engine, hits)
@@ -90,12 +80,12 @@ class BuiltinRunner:
     async def _read(self, hit: Hit) -> Hit:
         """The hit with its page's text; what cannot be read stays as the engine shows it."""
         try:
-            return replace(hit, text=(await self._web.fetcher.fetch(hit.url)).text)
+            return replace(hit, text=(await self._web.fetch(hit.url)).text)
         except WebError as error:
             return replace(hit, text=f"(not read: {error})")
 
     async def _fetch(self, work: Work) -> Any:
-        page = await self._web.fetcher.fetch(work.arguments["url"])
+        page = await self._web.fetch(work.arguments["url"])
         title = f"Title: {page.title}\n" if page.title else ""
         return f"{title}Source: {page.url}\n\n{page.text}"
 
@@ -115,6 +105,21 @@ def _shown(result: Result) -> Result:
     printed = [f"{name}:\n" + "\n".join(lines) for name, lines in logs.items() if lines]
     message = "\n".join([result.error.message, *printed])
     return replace(result, error=replace(result.error, message=message))
+
+
+def _query(arguments: Mapping[str, Any]) -> Query:
+    """From the arguments of web_search, which fit its schema."""
+    return Query(
+        text=arguments["query"],
+        most=arguments.get("num_results", 10),
+        category=arguments.get("category", ""),
+        with_text=arguments.get("include_text", False),
+        include_domains=tuple(arguments.get("include_domains", ())),
+        exclude_domains=tuple(arguments.get("exclude_domains", ())),
+        since=arguments.get("start_published_date", ""),
+        until=arguments.get("end_published_date", ""),
+        user_location=arguments.get("user_location", ""),
+    )
 
 
 def _found(query: str, engine: Engine, hits: list[Hit]) -> dict[str, Any]:

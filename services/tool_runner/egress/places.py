@@ -11,8 +11,8 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.common.addresses import Address, is_public, plain
-from services.common.outward import ALLOW, Refused, resolve
+from services.common.addresses import ALLOW, Address, Refused, is_public, plain
+from services.common.resolving import resolve
 from services.tool_runner.egress.streams import Socket
 
 _MOST_TRIED = 4

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from services.common.addresses import Address
-from services.common.outward import Refused
+from services.common.addresses import Address, Refused
 from services.tool_runner.egress import rewriting, targets
 from services.tool_runner.egress.authority import Authority
 from services.tool_runner.egress.client_hello import HANDSHAKE, names_only

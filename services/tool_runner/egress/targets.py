@@ -4,7 +4,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 
-from services.common.outward import Refused
+from services.common.addresses import Refused
 from services.tool_runner.egress.places import Origin
 from services.tool_runner.egress.policy import canonical
 

@@ -1,7 +1,6 @@
 """Speaks to MCP servers: sessions are kept warm by server, and what a server does wrong ends in time and in size."""
 
 import asyncio
-import importlib
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakSet
 
+from services.common.late import imported
 from services.tool_runner.mcp.bearer import Bearer, NoBearer
 from services.tool_runner.mcp.ports import Programs
 from services.tool_runner.mcp.problems import Kind, McpProblem, ServerError
@@ -184,7 +184,7 @@ class McpClient:
         if isinstance(transport, Stdio) and self._programs is None:
             raise stdio_disabled()
         # The SDK takes 36 MB and most of a second: a process that never speaks to a server does without.
-        await asyncio.to_thread(importlib.import_module, _TRANSPORTS)
+        await imported(_TRANSPORTS)
         from services.tool_runner.mcp import transports  # noqa: PLC0415
 
         if isinstance(transport, Stdio):

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from services.common.addresses import Refused as AddressRefused
 from services.common.errors import Aborted, AlreadyExists, NotFound
-from services.common.outward import Refused as AddressRefused
-from services.common.outward import check_url
+from services.common.late import imported
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.environments.masking import Mask
 from services.tool_runner.mcp import offers, servers
@@ -59,7 +59,7 @@ class Registry:
 
     async def create(self, organization_id: UUID, user_id: UUID, server: Server) -> Server:
         """Store it and read its tools. Raises Refused, AlreadyExists, McpProblem (programs are off)."""
-        self._check(server.transport)
+        await self._check(server.transport)
         named = replace(
             server, name=servers.checked_name(server.name), transport=servers.unmasked(server.transport, _NOTHING)
         )
@@ -95,7 +95,7 @@ class Registry:
             present = await self.get(organization_id, server_id)
             changed = present.transport if transport is None else transport.applied(present.transport)
             if changed != present.transport:
-                self._check(changed)
+                await self._check(changed)
             named = present.name if name is None else servers.checked_name(name)
             if (named, changed) == (present.name, present.transport):
                 return present
@@ -145,7 +145,7 @@ class Registry:
 
     async def tried(self, organization_id: UUID, target: Target) -> tuple[list[Tool], Listing]:
         """The tools of a server that is not stored, as they would be offered. Raises Refused, McpProblem."""
-        self._check(target.server.transport)
+        await self._check(target.server.transport)
         listing = await self.listed(target)
         server = target.server
         chosen = offers.names(listing.offers, server.name, _BUILTIN)
@@ -169,13 +169,14 @@ class Registry:
         """What a server offers, looked at. Raises McpProblem."""
         return await self._parts.check.checked(offers.read(await self._parts.client.tools(target)))
 
-    def _check(self, transport: Transport) -> None:
+    async def _check(self, transport: Transport) -> None:
         if isinstance(transport, Stdio) and not self._parts.stdio:
             raise stdio_disabled()
         servers.check(transport)
         if isinstance(transport, Http):
             try:
-                check_url(transport.url, allow_private=self._parts.allow_private)
+                outward = await imported("services.common.outward")
+                outward.check_url(transport.url, allow_private=self._parts.allow_private)
             except AddressRefused as refused:
                 raise Refused(INVALID, f"server_url: {refused}") from None
 

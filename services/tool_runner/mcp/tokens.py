@@ -1,10 +1,10 @@
 """Tokens of stored servers: read for each request, renewed in time, by one of all replicas at a time."""
 
 import asyncio
-import importlib
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from services.common.late import imported
 from services.tool_runner.mcp.ports import TokenStore
 from services.tool_runner.mcp.problems import Kind, McpProblem
 
@@ -124,4 +124,4 @@ class GivenBearer:
 
 async def load() -> None:
     """Imports the SDK's parts in a thread, the first time: they take most of a second."""
-    await asyncio.to_thread(importlib.import_module, "services.tool_runner.mcp.oauth")
+    await imported("services.tool_runner.mcp.oauth")

@@ -16,7 +16,6 @@ import logging
 import shlex
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -26,6 +25,7 @@ from services.tool_runner.sandboxes.hosted.making import made
 from services.tool_runner.sandboxes.hosted.parcel import HOME, LAYER, command, worker_archive
 from services.tool_runner.sandboxes.hosted.pieces import Pieces
 from services.tool_runner.sandboxes.hosted.sdk import imported
+from services.tool_runner.sandboxes.other_settings import E2bSettings
 from services.tool_runner.sandboxes.ports import Shape
 
 _LEASE_SECONDS = 300  # E2B kills a sandbox that long after it last heard of us
@@ -36,17 +36,6 @@ _WAITING = 64  # pieces of output; then E2B has to wait
 _LONGEST_LINE = 1 << 20
 _MOST_COMPLAINT = 4000
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class E2bSettings:
-    """`api_url` and `sandbox_url` are of one's own installation; "": those of `domain`."""
-
-    api_key: str = field(repr=False)
-    template: str = "base"
-    domain: str = "e2b.app"
-    api_url: str = ""
-    sandbox_url: str = ""
 
 
 class E2bSource:

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from services.tool_runner.job import MIB, SandboxUnavailable
@@ -19,6 +18,7 @@ from services.tool_runner.sandboxes.hosted.making import made
 from services.tool_runner.sandboxes.hosted.parcel import HOME, LAYER, command, worker_archive
 from services.tool_runner.sandboxes.hosted.pieces import Pieces
 from services.tool_runner.sandboxes.hosted.sdk import imported
+from services.tool_runner.sandboxes.other_settings import ModalSettings
 from services.tool_runner.sandboxes.ports import Shape
 
 _MAKE_SECONDS = 120.0  # an image that Modal has not built yet takes longer: then the next call may find it
@@ -28,17 +28,6 @@ _WAITING = 64  # pieces of output; then Modal has to wait
 _OWN_MEMORY_MIB = 64  # of the worker itself, beside the tool's
 _MOST_COMPLAINT = 4000
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ModalSettings:
-    """`image`: of a registry, or the id (im-...) of one of Modal's. `lifetime`: of any sandbox, seconds."""
-
-    token_id: str
-    token_secret: str = field(repr=False)
-    app: str = "loci-tools"
-    image: str = "python:3.12-slim"
-    lifetime: int = 1800
 
 
 class ModalSource:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import httpx
 
-from services.common.outward import Refused, check_url, outward_client
+from services.common.addresses import Refused
+from services.common.outward import check_url, outward_client
 from services.tool_runner.web.bodies import ACCEPTED, Unread, bounded
 from services.tool_runner.web.extraction import extracted
 from services.tool_runner.web.trouble import WebError

@@ -25,8 +25,7 @@ import pytest
 from k8s.make_certificates import certificates
 from services.tool_runner.job import Job, Result
 from services.tool_runner.ports import NO_ENDS, Ends, Process
-from services.tool_runner.sandboxes.kubernetes.cluster import ClusterSettings
-from services.tool_runner.sandboxes.kubernetes.source import KubernetesSettings
+from services.tool_runner.sandboxes.other_settings import ClusterSettings, KubernetesSettings
 from services.tool_runner.sandboxes.pool import PooledSandbox
 from tests.contract.tool_runner.engine import IMAGE
 

@@ -17,8 +17,9 @@ from modal_proto import api_pb2
 
 from services.tool_runner.job import ExitReason, File, Job, Language, Layer, Limits, Output, SandboxUnavailable
 from services.tool_runner.ports import Ends
-from services.tool_runner.sandboxes.e2b import E2bSettings, E2bSource
-from services.tool_runner.sandboxes.modal import ModalSettings, ModalSource
+from services.tool_runner.sandboxes.e2b import E2bSource
+from services.tool_runner.sandboxes.modal import ModalSource
+from services.tool_runner.sandboxes.other_settings import E2bSettings, ModalSettings
 from services.tool_runner.sandboxes.pool import PooledSandbox
 from tests.fakes import e2b_server, modal_server
 

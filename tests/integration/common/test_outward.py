@@ -18,7 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from services.common import outward
+from services.common.addresses import Refused
 from services.common.outward import OutwardTransport, outward_client
+from services.common.resolving import resolve
 
 Answer = Callable[[bytes], bytes]
 _OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -134,9 +136,9 @@ async def test_redirects_are_not_followed_and_checked_where_they_are(monkeypatch
 
 
 async def test_names_are_resolved() -> None:
-    assert ipaddress.ip_address("127.0.0.1") in await outward.resolve("localhost")
-    with pytest.raises(outward.Refused, match="cannot be resolved"):
-        await outward.resolve("a" * 64 + ".example.com")
+    assert ipaddress.ip_address("127.0.0.1") in await resolve("localhost")
+    with pytest.raises(Refused, match="cannot be resolved"):
+        await resolve("a" * 64 + ".example.com")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from services.common.outward import Refused
+from services.common.addresses import Refused
 from services.tool_runner.egress import places
 from services.tool_runner.egress.authority import Authority
 from services.tool_runner.egress.egress import Egress, EgressSettings

@@ -12,12 +12,12 @@ from uuid import UUID
 import pytest
 
 from services.tool_runner.builtin import BUILTIN_TOOLS
-from services.tool_runner.builtin.running import BuiltinRunner, Web
+from services.tool_runner.builtin.running import BuiltinRunner
 from services.tool_runner.job import ExitReason, Limits, Mode, Output, Result, ToolError
 from services.tool_runner.model import Call, Tool
 from services.tool_runner.ports import Place, Work
-from services.tool_runner.web.fetching import Fetcher
-from services.tool_runner.web.searching import SearchSettings, WebSearch
+from services.tool_runner.web.choosing import SearchSettings
+from services.tool_runner.web.late import Web
 from tests.fakes.http import Exchange, HttpServer, Request
 
 TENANT = UUID(int=1)
@@ -79,7 +79,7 @@ def work(
 async def running(
     search: SearchSettings | None = None, sandboxed: Sandboxed | None = None, *, allow_private: bool = True
 ) -> AsyncIterator[BuiltinRunner]:
-    web = Web(WebSearch(search or SearchSettings()), Fetcher(allow_private=allow_private))
+    web = Web(search or SearchSettings(), allow_private=allow_private)
     runner = BuiltinRunner(sandboxed or Sandboxed(), web)
     yield runner
     await runner.close()

@@ -10,8 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from services.common.addresses import is_public
-from services.common.outward import OutwardTransport, Refused, check_url, resolve
+from services.common.addresses import Refused, is_public
+from services.common.outward import OutwardTransport, check_url
+from services.common.resolving import resolve
 
 
 @pytest.mark.parametrize(

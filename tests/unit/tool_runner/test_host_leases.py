@@ -12,7 +12,7 @@ import pytest
 from services.tool_runner.job import Language, SandboxUnavailable
 from services.tool_runner.sandboxes.kubernetes import source
 from services.tool_runner.sandboxes.kubernetes.choosing import Pod
-from services.tool_runner.sandboxes.kubernetes.cluster import ClusterSettings
+from services.tool_runner.sandboxes.other_settings import ClusterSettings, KubernetesSettings
 
 
 class _Slow:
@@ -39,7 +39,7 @@ class _Cluster:
 async def test_a_call_cancelled_before_it_spoke_to_its_host_leaves_it_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "Cluster", _Cluster)
     monkeypatch.setattr(source, "_trusting", lambda folder: ssl.create_default_context())
-    settings = source.KubernetesSettings(ClusterSettings("https://none", "n"), Path("/none"), port=1, patience=0.2)
+    settings = KubernetesSettings(ClusterSettings("https://none", "n"), Path("/none"), port=1, patience=0.2)
     hosts = source.KubernetesSource(settings)
     slow: Any = SimpleNamespace(language=Language.PYTHON, layer=SimpleNamespace(archive=_Slow()))
     with pytest.raises(TimeoutError):

@@ -4,28 +4,16 @@ API: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-
 """
 
 import ssl
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
 
 from services.tool_runner.job import SandboxUnavailable
 from services.tool_runner.sandboxes.kubernetes.choosing import Pod
+from services.tool_runner.sandboxes.other_settings import ClusterSettings
 
 _SECONDS = 10.0
 _MOST_PODS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterSettings:
-    """server: https://host:port of the API. token and authority: paths, of files that are replaced while we run."""
-
-    server: str
-    namespace: str
-    selector: str = "app.kubernetes.io/name=sandbox-host"
-    token: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
-    authority: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
 
 
 class Cluster:

@@ -14,13 +14,13 @@ import json
 import ssl
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from services.tool_runner.job import SandboxUnavailable
 from services.tool_runner.sandboxes.kubernetes.choosing import Lease, Pod, Recycle, Refuse, Use, choose
-from services.tool_runner.sandboxes.kubernetes.cluster import Cluster, ClusterSettings
+from services.tool_runner.sandboxes.kubernetes.cluster import Cluster
+from services.tool_runner.sandboxes.other_settings import KubernetesSettings
 from services.tool_runner.sandboxes.ports import Shape
 from services.tool_runner.sandboxes.seccomp import MACHINES, bpf_filter
 
@@ -30,17 +30,6 @@ _LOOK_SECONDS = 0.25
 # How long a host that was at work for somebody else is left alone.
 _BUSY_SECONDS = 2.0
 _CHUNK = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class KubernetesSettings:
-    """tls: folder with ca.crt, tls.crt and tls.key of the runner. patience: how long to wait for a host, seconds."""
-
-    cluster: ClusterSettings
-    tls: Path
-    port: int = 8443
-    patience: float = 60.0
-    shared_kernel: bool = False
 
 
 class KubernetesSource:
