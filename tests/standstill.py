@@ -19,6 +19,8 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 _PROGRAM = Path(__file__).with_name("standstill_watch.py")
+# Of a report: how long the machine stood still while the test ran first.
+_PROPERTY = "stood still"
 
 
 class Watch:
@@ -51,11 +53,10 @@ class Watch:
 
 
 class Standstill:
-    """The plugin: tests in turn, beside a watch."""
+    """The plugin of a process that runs tests: in turn, beside a watch."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._again: list[tuple[str, float]] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
@@ -64,14 +65,31 @@ class Standstill:
         since = time.monotonic()
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
         if any(report.failed for report in reports) and (lost := self._watch.stood_still(since)):
-            self._again.append((item.nodeid, lost))
             # What fixtures of more than this test were left in is not known either.
             item.session._setupstate.teardown_exact(None)
             reports = runtestprotocol(item, nextitem=nextitem, log=False)
+            reports[0].user_properties.append((_PROPERTY, lost))
         for report in reports:
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
+
+    def pytest_unconfigure(self) -> None:
+        """The watch ends with the run."""
+        self._watch.close()
+
+
+class Told:
+    """The plugin that says at the end what was run again, here or by workers."""
+
+    def __init__(self) -> None:
+        self._again: list[tuple[str, float]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Notes a test that was run again."""
+        for name, lost in report.user_properties:
+            if name == _PROPERTY and isinstance(lost, float):
+                self._again.append((report.nodeid, lost))
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -81,12 +99,12 @@ class Standstill:
         for name, lost in self._again:
             terminalreporter.write_line(f"{lost:6.1f} s  {name}")
 
-    def pytest_unconfigure(self) -> None:
-        """The watch ends with the run."""
-        self._watch.close()
-
 
 def pytest_configure(config: pytest.Config) -> None:
     """Begin to watch, where tests will run."""
-    if not config.option.collectonly:
+    is_worker = hasattr(config, "workerinput")
+    has_workers = not is_worker and config.getoption("dist", "no") != "no"
+    if not (config.option.collectonly or has_workers):
         config.pluginmanager.register(Standstill(Watch()), "standstill")
+    if not is_worker:
+        config.pluginmanager.register(Told(), "standstill told")

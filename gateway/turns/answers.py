@@ -20,6 +20,7 @@ from gateway.turns.turns import Rejoined, TurnEvents, until_answered
 from gateway.turns.views import View
 from loci.agent.v1 import agent_pb2, message_service_pb2, run_service_pb2
 from services.common.errors import LociError
+from services.common.unless import Stopped, unless
 
 T = TypeVar("T")
 
@@ -175,14 +176,13 @@ async def compacted(
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
     """What `work` returns; None when the client leaves before, and then `work` is cancelled."""
-    task = asyncio.create_task(work)
     gone = asyncio.create_task(_disconnected(request))
     try:
-        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
+        return await unless(gone, work)
+    except Stopped:
+        return None
     finally:
         gone.cancel()
-        task.cancel()
 
 
 async def _disconnected(request: Request) -> None:

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from services.agent.events import Event, Passing
 from services.agent.facts import Action, Fact, Failure
 from services.agent.turn import CANCELLED, Turn, decide, evolve, follows
+from services.common.unless import Stopped, unless
 
 T = TypeVar("T")
 
@@ -70,13 +71,10 @@ async def until(stop: asyncio.Future[Failure], items: AsyncGenerator[T]) -> Asyn
     """The items up to the moment when `stop` is done; the rest is closed, not awaited."""
     async with aclosing(items) as source:
         while not stop.done():
-            item = asyncio.ensure_future(anext(source, None))
             try:
-                await asyncio.wait((item, stop), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                if not item.done():
-                    item.cancel()
-                    await asyncio.wait((item,))
-            if item.cancelled() or (value := item.result()) is None:
+                item = await unless(stop, anext(source, None))
+            except Stopped:
                 return
-            yield value
+            if item is None:
+                return
+            yield item

@@ -20,6 +20,7 @@ into Finish.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, assert_never
 from uuid import UUID, uuid5
 
@@ -192,6 +193,7 @@ def status_of(stop_reason: StopReason) -> RunStatus:
     assert_never(stop_reason)
 
 
+@lru_cache(1_024)  # asked for many times in a turn
 def step_id(run_id: UUID, step: int) -> UUID:
     """The id of a run's step: the same for every owner of the run."""
     return uuid5(run_id, f"step-{step}")

@@ -54,9 +54,20 @@ def message_from_row(row: Mapping[str, Any]) -> Message:
 
 def message_from_json(row: Mapping[str, Any]) -> Message:
     """A message of the log that came as JSON."""
-    # asyncpg's own UUID is made in C: a window has a hundred of them.
-    ids = {name: None if row[name] is None else QuickUUID(row[name]) for name in ("id", "run_id", "step_id")}
-    return message_from_row({**row, **ids, "created_at": datetime.fromisoformat(row["created_at"])})
+    # A window has a hundred of them, each turn. asyncpg's own UUID is made in C.
+    run_id, step_id = row["run_id"], row["step_id"]
+    return Message(
+        QuickUUID(row["id"]),
+        row["role"],
+        parts_from_json(row["content"]),
+        datetime.fromisoformat(row["created_at"]),
+        None if run_id is None else QuickUUID(run_id),
+        None if step_id is None else QuickUUID(step_id),
+        row["name"],
+        row["otid"],
+        row["sender_id"],
+        row["seq"],
+    )
 
 
 def message_to_row(message: Message, place: int, fact: int) -> dict[str, Any]:

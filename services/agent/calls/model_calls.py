@@ -158,7 +158,7 @@ class ModelCalls:
 
     async def ready(self, turn: Turn, step: UUID) -> Ready:
         """The prompt and the tools of a call. Raises LociError."""
-        view, attached = await asyncio.gather(self._around.view, self._around.tools)
+        view, attached = await self._around.view, await self._around.tools
         offered, window = offer(turn, attached), self._around.window(turn.settings.context_window_limit)
         policy = POLICIES[turn.settings.agent_type]
         reasons = policy.inner_thoughts and await self._models.reasons(turn.settings.model)

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from services.agent.schedules.ports import DueSchedules
 
-# Others may plan something meanwhile.
-LONGEST_SLEEP = 1.0
+# Others may plan something meanwhile; and another replica may be sending what is due.
+LONGEST_SLEEP, SHORTEST_SLEEP = 1.0, 0.05
 # Sent one after the other, and at the same time.
 AT_ONCE, IN_PARALLEL = 16, 4
 
@@ -39,10 +39,11 @@ class Clock:
             self._wake.clear()
             sleep = LONGEST_SLEEP
             try:
-                while await self.send_due():
-                    pass
                 seconds = await self._due.wait_seconds()
-                sleep = LONGEST_SLEEP if seconds is None else max(0.0, min(seconds, LONGEST_SLEEP))
+                if seconds is not None and seconds <= 0 and await self.send_due():
+                    continue
+                if seconds is not None:
+                    sleep = max(SHORTEST_SLEEP, min(seconds, LONGEST_SLEEP))
             except Exception:  # noqa: BLE001
                 # The supervisor of schedules: a database that is away comes back, and what is due waits there.
                 _log.exception("schedules could not be looked at")
