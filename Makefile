@@ -18,6 +18,8 @@ UV ?= uv
 LOCK = $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
   --no-annotate --no-header --quiet
 ARGS ?=
+# One has the tests that look at the whole machine, the others all else: see tests/workers.py.
+WORKERS ?= 2
 
 .PHONY: help
 help: ## Show this list.
@@ -28,8 +30,8 @@ run: setup protos ## Start everything on this machine: http://localhost:8283 (LO
 	@exec $(BIN)/python -m cli run
 
 .PHONY: test
-test: setup protos ## Run every test that this machine can; a table at the end says what it could not. ARGS go to pytest.
-	@$(BIN)/python -m pytest $(ARGS)
+test: setup protos ## Run every test that this machine can; a table at the end says what it could not. ARGS go to pytest (WORKERS=0: in one process).
+	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 .PHONY: test-live
 test-live: setup protos ## Ask the real vendors whose keys are in the environment, for a few cents (LOCI_LIVE_MODELS="openai=MODEL ...").

@@ -20,7 +20,7 @@ import pytest
 
 from tests.postgres import Postgres
 
-pytest_plugins = ["tests.skip_table", "tests.standstill"]
+pytest_plugins = ["tests.skip_table", "tests.standstill", "tests.workers"]
 
 DatabaseUrl = Callable[[str], str]
 

@@ -16,6 +16,7 @@ import pytest
 from services.tool_runner.job import MIB, ExitReason, Job, Limits, Result
 from services.tool_runner.ports import Sandbox
 from tests.contract.tool_runner.attacks import ATTACKS, GROUPS, OWNED, Attack
+from tests.contract.tool_runner.folders import open_to_all
 
 SECRET = f"host-only-{secrets.token_hex(8)}"
 _PLAIN = Job("def tool():\n    import os\n    return sorted(os.listdir('/work') + os.listdir('/tmp'))", "tool", {})
@@ -24,12 +25,9 @@ _PLAIN = Job("def tool():\n    import os\n    return sorted(os.listdir('/work') 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """What there is on the host to be attacked; see `attacks.py`."""
-    folder = tmp_path_factory.mktemp("host")
+    folder = open_to_all(tmp_path_factory.mktemp("host"))
     secret_file = folder / "secret"
     secret_file.write_text(SECRET)
-    for path in (folder, *folder.parents):
-        if path.is_relative_to(tmp_path_factory.getbasetemp()):
-            path.chmod(0o755)
     secret_file.chmod(0o644)
     address, abstract = str(folder / "socket"), f"loci-{secrets.token_hex(4)}"
     with socket.socket() as port, socket.socket(socket.AF_UNIX) as named, socket.socket(socket.AF_UNIX) as unnamed:

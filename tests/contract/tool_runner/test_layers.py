@@ -17,6 +17,7 @@ from services.tool_runner.layers.installing import LayerSettings
 from services.tool_runner.layers.layers import Layers
 from services.tool_runner.model import Tool, ToolType
 from services.tool_runner.ports import Sandbox
+from tests.contract.tool_runner.folders import open_to_all
 from tests.fakes.package_index import PackageIndex, package_index, wheel
 
 PYTHON = "import greeter\ndef tool(name):\n    return greeter.greet(name)"
@@ -46,10 +47,8 @@ class One:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Open to all: pytest closes its folders, and where this is root, tools are run as another user."""
-    for path in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
-        path.chmod(0o755)
-    return tmp_path / "layers"
+    """Where layers are kept."""
+    return open_to_all(tmp_path) / "layers"
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from services.tool_runner.mcp.problems import Kind, McpProblem
 from services.tool_runner.mcp.programs import SandboxPrograms
 from services.tool_runner.mcp.servers import Server, Stdio
 from services.tool_runner.ports import Sandbox
+from tests.contract.tool_runner.folders import open_to_all
 from tests.contract.tool_runner.test_layers import One
 from tests.fakes import mcp_packages
 from tests.fakes.package_index import PackageIndex, package_index
@@ -31,11 +32,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def layer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Open to all: where this is root, tools are run as another user. One for all tests: the SDK is installed once."""
-    folder = tmp_path_factory.mktemp("layers")
-    for path in (folder.parent.parent, folder.parent, folder):
-        path.chmod(0o755)
-    return folder / "made"
+    """One for all tests: the SDK is installed once."""
+    return open_to_all(tmp_path_factory.mktemp("layers")) / "made"
 
 
 @pytest.fixture

@@ -194,20 +194,26 @@ async def test_a_deadline_ends_the_run(world: World) -> None:
 
 
 async def test_a_second_message_waits_in_line(world: World) -> None:
-    order: list[str] = []
+    asked, answer = asyncio.Event(), asyncio.Event()
 
     async def slow(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
-        order.append("first")
-        await asyncio.sleep(0.3)
+        asked.set()
+        await answer.wait()
         yield text("first")
+
+    async def until_waiting(count: int) -> None:
+        async with asyncio.timeout(10):
+            while await world.pool.fetchval("SELECT count(*) FROM agent.conversation_line") != count:
+                await asyncio.sleep(0.01)
 
     async with world.replica() as replica:
         replica.models.replies = [slow, text("second"), text("third")]
-        sending = [asyncio.create_task(replica.send(world.request(said))) for said in ("1",)]
-        await asyncio.sleep(0.1)
-        sending += [asyncio.create_task(replica.send(world.request(said))) for said in ("2",)]
-        await asyncio.sleep(0.05)
-        sending += [asyncio.create_task(replica.send(world.request(said))) for said in ("3",)]
+        sending = [asyncio.create_task(replica.send(world.request("1")))]
+        await asked.wait()
+        for waiting, content in enumerate(("2", "3"), start=1):
+            sending.append(asyncio.create_task(replica.send(world.request(content))))
+            await until_waiting(waiting)
+        answer.set()
         results = await asyncio.gather(*sending)
     assert [end(events).run.fence for events in results] == [1, 1, 1]
     said = [content for _, content in await world.history()]
