@@ -2,10 +2,10 @@
 
 import asyncio
 import importlib
-import sys
 from typing import Any
 
 
 async def imported(name: str) -> Any:
-    """The module; the first time beside the event loop, since it may take most of a second. Raises ImportError."""
-    return sys.modules.get(name) or await asyncio.to_thread(importlib.import_module, name)
+    """The module; beside the event loop, since the first time may take most of a second. Raises ImportError."""
+    # Not by a look into sys.modules: what another thread is still importing is there already, in part.
+    return await asyncio.to_thread(importlib.import_module, name)
