@@ -78,3 +78,5 @@ async def until(stop: asyncio.Future[Failure], items: AsyncGenerator[T]) -> Asyn
             if item is None:
                 return
             yield item
+            # Where items come without a wait, those who read what was shown have their turn, too.
+            await asyncio.sleep(0)
