@@ -9,8 +9,8 @@ from dulwich.protocol import PktLineParser, pkt_line
 
 from gateway.git.history import BRANCH, History
 from gateway.git.packs import write
+from gateway.git.requests import RECEIVE, UPLOAD, BadRequest
 
-UPLOAD, RECEIVE = "git-upload-pack", "git-receive-pack"
 NOBODY = b"0" * 40
 _COMMON = "object-format=sha1 agent=loci"
 _OFFERS = {
@@ -18,10 +18,6 @@ _OFFERS = {
     RECEIVE: f"report-status ofs-delta {_COMMON}",
 }
 _DEEPEST = 1_000_000
-
-
-class BadRequest(Exception):
-    """What is no request of git, or one that is not served; its text says why."""
 
 
 def offer(service: str, head: bytes) -> bytes:

@@ -7,14 +7,17 @@ import zlib
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gateway.git.lines import RECEIVE, UPLOAD, BadRequest
-
 PREFIX = "/v1/git/"
+UPLOAD, RECEIVE = "git-upload-pack", "git-receive-pack"
 # The scheme by which git is asked for a password.
 CHALLENGE = 'Basic realm="Loci"'
 # A pack at its largest, and the lines before it.
 _MOST_BYTES = 17 * 1024 * 1024
 _ADDRESS = re.compile(rf"([^/]+)/[^/]+\.git/(info/refs|{UPLOAD}|{RECEIVE})")
+
+
+class BadRequest(Exception):
+    """What is no request of git, or one that is not served; its text says why."""
 
 
 class Address(NamedTuple):

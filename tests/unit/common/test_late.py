@@ -15,7 +15,7 @@ HEAVY = {
     "anthropic",
     "boto3",
     "docker",
-    "dulwich.client",
+    "dulwich",
     "e2b",
     "google.genai",
     "httpx",
