@@ -38,31 +38,32 @@ SHOWN_KINDS = ("model_replied", "tools_returned", "compacted")
 
 def message_from_row(row: Mapping[str, Any]) -> Message:
     """A message of the log."""
-    return Message(
-        id=row["id"],
-        role=row["role"],
-        parts=parts_from_json(row["content"]),
-        created_at=row["created_at"],
-        run_id=row["run_id"],
-        step_id=row["step_id"],
-        name=row["name"],
-        otid=row["otid"],
-        sender_id=row["sender_id"],
-        seq=row["seq"],
-    )
+    return _message(row, row["id"], row["created_at"], row["run_id"], row["step_id"])
 
 
 def message_from_json(row: Mapping[str, Any]) -> Message:
     """A message of the log that came as JSON."""
     # A window has a hundred of them, each turn. asyncpg's own UUID is made in C.
     run_id, step_id = row["run_id"], row["step_id"]
-    return Message(
+    return _message(
+        row,
         QuickUUID(row["id"]),
-        row["role"],
-        parts_from_json(row["content"]),
         datetime.fromisoformat(row["created_at"]),
         None if run_id is None else QuickUUID(run_id),
         None if step_id is None else QuickUUID(step_id),
+    )
+
+
+def _message(
+    row: Mapping[str, Any], message_id: UUID, created_at: datetime, run_id: UUID | None, step_id: UUID | None
+) -> Message:
+    return Message(
+        message_id,
+        row["role"],
+        parts_from_json(row["content"]),
+        created_at,
+        run_id,
+        step_id,
         row["name"],
         row["otid"],
         row["sender_id"],

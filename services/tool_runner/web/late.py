@@ -1,4 +1,4 @@
-"""The web, whose HTTP (10 MB with all that it brings) is imported when a tool first asks for it."""
+"""The web, whose HTTP (8 MB with all that it brings) is imported when a tool first asks for it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Callbacks. Their HTTP (10 MB with all that it brings) is imported with the first: most servers make none."""
+"""Callbacks. Their HTTP (8 MB with all that it brings) is imported with the first: most servers make none."""
 
 from collections.abc import Mapping
 
