@@ -112,21 +112,25 @@ class _Ended:
         self._span.end()
 
 
+# To register a method with a channel that was closed ends the process (grpcio 1.85.1); not to costs nothing.
+_NOT_REGISTERED = {"_registered_method": False}
+
+
 class _Channel(grpc.aio.Channel):
     def __init__(self, inner: grpc.aio.Channel) -> None:
         self._inner = inner
 
     def unary_unary(self, method: str, *args: Any, **options: Any) -> Any:
-        return _MultiCallable(self._inner.unary_unary(method, *args, **options), method)
+        return _MultiCallable(self._inner.unary_unary(method, *args, **options | _NOT_REGISTERED), method)
 
     def unary_stream(self, method: str, *args: Any, **options: Any) -> Any:
-        return _MultiCallable(self._inner.unary_stream(method, *args, **options), method)
+        return _MultiCallable(self._inner.unary_stream(method, *args, **options | _NOT_REGISTERED), method)
 
     def stream_unary(self, method: str, *args: Any, **options: Any) -> Any:
-        return _MultiCallable(self._inner.stream_unary(method, *args, **options), method)
+        return _MultiCallable(self._inner.stream_unary(method, *args, **options | _NOT_REGISTERED), method)
 
     def stream_stream(self, method: str, *args: Any, **options: Any) -> Any:
-        return _MultiCallable(self._inner.stream_stream(method, *args, **options), method)
+        return _MultiCallable(self._inner.stream_stream(method, *args, **options | _NOT_REGISTERED), method)
 
     async def close(self, grace: float | None = None) -> None:
         await self._inner.close(grace)

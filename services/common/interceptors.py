@@ -28,6 +28,7 @@ from services.common.errors import (
     from_rpc,
     to_status,
 )
+from services.common.methods import Handler, Methods
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,6 @@ Metadata = Sequence[tuple[str, str | bytes]]
 # Of a call's metadata and method ("package.Service/Method").
 EdgeAuthenticate = Callable[[Metadata, str], Awaitable[CallContext]]
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
-_Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 # The statuses that OpenTelemetry's conventions count as the server's failure: UNKNOWN, DEADLINE_EXCEEDED,
 # UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS.
 _SERVER_FAULTS = frozenset({2, 4, 12, 13, 14, 15})
@@ -56,16 +56,16 @@ class Guard:
         self._verifier = verifier
         self._edge_authenticate = edge_authenticate
 
-    def registrar(self, server: grpc.aio.Server) -> "Registrar":
-        """What a generated `add_XServicer_to_server` is given instead of `server`."""
-        return Registrar(self, server)
+    def registrar(self, methods: Methods) -> "Registrar":
+        """What a generated `add_XServicer_to_server` is given so that its handlers come to `methods` guarded."""
+        return Registrar(self, methods)
 
-    def wrap(self, handler: _Handler, method: str) -> _Handler:
+    def wrap(self, handler: Handler, method: str) -> Handler:
         """`handler` with everything around it; `method` is "package.Service/Method"."""
         behaviour: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
         make = _MAKERS[handler.request_streaming, handler.response_streaming]
         read, write = handler.request_deserializer, handler.response_serializer
-        wrapped: _Handler
+        wrapped: Handler
         if handler.response_streaming:
             wrapped = make(self._stream(behaviour, method), read, write)
         else:
@@ -136,15 +136,14 @@ _MAKERS: Mapping[tuple[bool, bool], Callable[..., Any]] = {
 class Registrar:
     """The two methods of a server that generated `add_XServicer_to_server` functions call."""
 
-    def __init__(self, guard: Guard, server: grpc.aio.Server) -> None:
+    def __init__(self, guard: Guard, methods: Methods) -> None:
         self._guard = guard
-        self._server = server
+        self._methods = methods
 
-    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, _Handler]) -> None:
-        """Registers the guarded handlers of a service."""
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
+        """Adds the handlers of a service, guarded."""
         guarded = {name: self._guard.wrap(handler, f"{service}/{name}") for name, handler in handlers.items()}
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, guarded),))
-        self._server.add_registered_method_handlers(service, guarded)
+        self._methods.add_registered_method_handlers(service, guarded)
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
         """Nothing: these are the same handlers once more, unguarded."""

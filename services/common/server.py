@@ -10,11 +10,12 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from services.common import limits, telemetry
 from services.common.context import Verifier
 from services.common.interceptors import EdgeAuthenticate, Guard
+from services.common.methods import Methods
 from services.common.settings import SettingsError
 
 logger = logging.getLogger(__name__)
@@ -80,19 +81,23 @@ def make_server(
     raises Unauthenticated, PermissionDenied). Raises SettingsError, naming `setting`, where the address cannot
     be used. Call it inside a running event loop.
     """
-    guard = Guard(audience, verifier, edge_authenticate)
-    grpc_server = grpc.aio.server(options=_options(address))
-    registrar = guard.registrar(grpc_server)
+    methods = Methods()
+    registrar = Guard(audience, verifier, edge_authenticate).registrar(methods)
     for add, servicer in servicers:
         add(servicer, registrar)
     health_servicer = health.HealthServicer()
-    health_pb2_grpc.add_HealthServicer_to_server(health_servicer, grpc_server)
     names = (
         *service_names,
         health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
         reflection.SERVICE_NAME,
     )
-    reflection.enable_server_reflection(names, grpc_server)
+    unguarded: tuple[Registration, ...] = (
+        (health_pb2_grpc.add_HealthServicer_to_server, health_servicer),
+        (reflection_pb2_grpc.add_ServerReflectionServicer_to_server, reflection.aio.ReflectionServicer(names)),
+    )
+    for add, servicer in unguarded:
+        add(servicer, methods)
+    grpc_server = grpc.aio.server(handlers=(methods,), options=_options(address))
     return Server(grpc_server, health_servicer, _bind(grpc_server, address, setting), service_names)
 
 
