@@ -79,6 +79,7 @@ from gateway.routes import (
 from gateway.routes.mcp_endpoint import McpEndpoint
 from gateway.services import Services
 from gateway.settings import Settings
+from gateway.shortcut import Shortcut
 from gateway.shown.conversations import ConversationAgents
 from services.common.context import Signer, Verifier
 from services.common.errors import LociError
@@ -192,8 +193,9 @@ def build(
     judge = Judge(peers, app.state.services.conversations)
     keys = Keys(credentials, judge, signer, required=settings.require_api_key)
     door = OpenDoor(settings.known_hosts, settings.cors_origins)
+    turns = {messages.send, messages.send_streaming, conversations.send_to_conversation}
     edge: ASGIApp = Edge(
-        app,
+        Shortcut(app, (*messages.router.routes, *conversations.router.routes), turns, prefix="/v1"),
         authenticator=Authenticator(settings.password, verifier, keys, door),
         signer=signer,
         max_body_bytes=settings.max_body_bytes,
