@@ -116,17 +116,26 @@ class Message:
     otid: str | None = None
     sender_id: str | None = None
     seq: int = field(default=0, compare=False)
+    # What it was once measured to be, in tokens and bytes; see window/sizes.py.
+    size: tuple[int, int] | None = field(default=None, init=False, compare=False, repr=False)
+
+
+def holds(message: Message, part_type: type[Part]) -> bool:
+    """Whether a message has a part of this type."""
+    # Without a loop in Python: every message of a window is asked several times a turn.
+    return part_type in map(type, message.parts)
 
 
 def calls_of(message: Message) -> tuple[Call, ...]:
     """The tool calls in a message, in order."""
-    # By a list, which takes half as long: every message of a window is asked several times a turn.
-    return tuple([part for part in message.parts if isinstance(part, Call)])
+    if not holds(message, Call):
+        return ()
+    return tuple(part for part in message.parts if isinstance(part, Call))
 
 
 def gated_calls(message: Message) -> tuple[Call, ...]:
     """The calls in a message that wait, or waited, for the client."""
-    return tuple([part for part in message.parts if isinstance(part, Call) and part.gate])
+    return tuple(call for call in calls if call.gate) if (calls := calls_of(message)) else ()
 
 
 def text_of(message: Message) -> str:
@@ -195,7 +204,7 @@ def parts_to_json(parts: Iterable[Part]) -> list[dict[str, Any]]:
 
 def parts_from_json(stored: Iterable[dict[str, Any]]) -> tuple[Part, ...]:
     """Parts from their stored form. Raises KeyError for a kind that this release does not know."""
-    return tuple(_part_from_json(part) for part in stored)
+    return tuple([_part_from_json(part) for part in stored])
 
 
 _TYPES: dict[str, type[Part]] = {

@@ -246,7 +246,7 @@ class PostgresJournal:
         settings, first_seq = settings_from_body(row["body"]), row["first_seq"]
         before = tuple(message_from_json(shown) for shown in reversed(row["shown"] or ()))
         came_late = bool(before) and before[-1].created_at >= row["created_at"]
-        if first_seq > 1 and not any(message.seq == first_seq - 1 for message in before):
+        if first_seq > 1 and first_seq - 1 not in [message.seq for message in before]:
             came_late = True
             # The turn before this one ended while we waited for the head: what it stored came after we had looked.
             now = await window(connection, request.organization_id, request.conversation_id)

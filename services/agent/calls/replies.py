@@ -8,22 +8,25 @@ from uuid import UUID
 from services.agent.calls.arguments import Problem, parse, prefill, written
 from services.agent.calls.offers import THINKING, Offer
 from services.agent.facts import Settings, Usage
-from services.agent.messages import Call, Message, Part, Reasoning, storable_part
+from services.agent.messages import Call, Message, Part, Reasoning, holds, storable_part
 from services.agent.ports import Reply
 from services.agent.storable import storable, storable_json
 from services.agent.turn import call_key
 
 # No model counts more tokens than this, whatever its provider says.
 MOST_TOKENS = 2**31 - 1
+_COUNTS = tuple(each.name for each in fields(Usage))
 
 
 def sound(reply: Reply) -> Reply:
     """The reply with what can be stored and added up, but for its parts: see `reply_parts`."""
-    given = ((each.name, getattr(reply.usage, each.name)) for each in fields(Usage))
-    usage = replace(reply.usage, **{name: tokens_of(tokens) for name, tokens in given if tokens is not None})
+    given = {name: tokens for name in _COUNTS if (tokens := getattr(reply.usage, name)) is not None}
+    kept = {name: tokens_of(tokens) for name, tokens in given.items()}
     outputs = None if reply.outputs is None else storable_json(reply.outputs)
     trace = None if reply.trace is None else storable(reply.trace)
-    return replace(reply, usage=usage, outputs=outputs, trace=trace)
+    if (kept, outputs, trace) == (given, reply.outputs, reply.trace):
+        return reply
+    return replace(reply, usage=replace(reply.usage, **kept), outputs=outputs, trace=trace)
 
 
 def tokens_of(figure: int | str) -> int:
@@ -54,7 +57,9 @@ def as_written(history: Iterable[Message]) -> list[Message]:
 
 
 def _has_prompted_thoughts(message: Message) -> bool:
-    return message.role == "assistant" and any(isinstance(part, Reasoning) and part.prompted for part in message.parts)
+    if message.role != "assistant" or not holds(message, Reasoning):
+        return False
+    return any(isinstance(part, Reasoning) and part.prompted for part in message.parts)
 
 
 def _unshaped(parts: Iterable[Part]) -> Iterator[Part]:

@@ -2,9 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
-from services.agent.messages import Call, Image, Message, Part, Reasoning, RedactedReasoning, Return, Text, text_of
+from services.agent.messages import (
+    Call,
+    Image,
+    Message,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Return,
+    Text,
+    holds,
+    text_of,
+)
 from services.agent.window.sizes import (
     BYTES_PER_TOKEN,
     bytes_for,
@@ -36,7 +46,7 @@ def in_words(message: Message) -> Message:
 
 def with_clamped_returns(history: Sequence[Message], window: int) -> tuple[Message, ...]:
     """The stored history with what may be shown of each tool return in a window of so many tokens."""
-    return tuple(map(partial(_with_clamped_returns, window=window), history))
+    return tuple([_with_clamped_returns(each, window) if holds(each, Return) else each for each in history])
 
 
 def with_short_returns(history: Sequence[Message]) -> list[Message]:

@@ -26,23 +26,21 @@ STORED = "conversation_search finds their words"
 
 def weight(message: Message) -> int:
     """Bytes of a message on the wire, roughly."""
-    return sum(map(_weight_of_part, message.parts))
+    return _size(message)[1]
 
 
 def estimate(message: Message) -> int:
     """Tokens of a message, roughly."""
-    return measure((message,))[0]
+    return _size(message)[0]
 
 
 def measure(messages: Iterable[Message]) -> tuple[int, int]:
     """Tokens of messages, and their bytes on the wire; both roughly."""
     tokens = load = 0
     for message in messages:
-        tokens += MESSAGE_TOKENS
-        for part in message.parts:
-            size = _weight_of_part(part)
-            tokens += _tokens_of_part(part, size)
-            load += size
+        size = _size(message)
+        tokens += size[0]
+        load += size[1]
     return tokens, load
 
 
@@ -123,6 +121,19 @@ def level(sizes: Iterable[int], room: int) -> int:
             return max(room // many, 0)
         room -= size
     return ordered[-1] if ordered else 0
+
+
+def _size(message: Message) -> tuple[int, int]:
+    """Tokens and bytes of a message, which never changes: it is measured once and asked for at each step."""
+    if message.size is None:
+        tokens, load = MESSAGE_TOKENS, 0
+        for part in message.parts:
+            size = _weight_of_part(part)
+            tokens += _tokens_of_part(part, size)
+            load += size
+        object.__setattr__(message, "size", (tokens, load))
+        return tokens, load
+    return message.size
 
 
 def _tokens_of_part(part: Part, size: int) -> int:
