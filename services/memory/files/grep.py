@@ -68,18 +68,18 @@ class Grep:
         Whether it looked through all of them.
         """
         for path, page in pages:
-            if self.full or time.monotonic() > until:
-                return False
             if path != self._path:
                 self._path, self._before, self._after = path, (), 0
-            self._search(page)
-        return True
+            # The lines after the last match that is shown may be on the next page.
+            if (self.full and not self._after) or time.monotonic() > until:
+                return False
+            lines = page.text.split("\n")
+            self._show_after(page.first_line, lines)
+            if not self.full:
+                self._search(page, lines)
+        return not self.full
 
-    def _search(self, page: TextPage) -> None:
-        lines = page.text.split("\n")
-        for place in range(min(self._after, len(lines))):
-            self._show(page.first_line + place, lines[place])
-        self._after = max(self._after - len(lines), 0)
+    def _search(self, page: TextPage, lines: Sequence[str]) -> None:
         position = place = 0
         last = -1
         for match in self.expression.finditer(page.text):
@@ -99,6 +99,11 @@ class Grep:
             self._show_around(page.first_line, lines, place, start)
         if self.context:
             self._before = (*self._before, *lines)[-self.context :]
+
+    def _show_after(self, first_line: int, lines: Sequence[str]) -> None:
+        for place in range(min(self._after, len(lines))):
+            self._show(first_line + place, lines[place])
+        self._after = max(self._after - len(lines), 0)
 
     def _show_around(self, first_line: int, lines: Sequence[str], place: int, start: int) -> None:
         for back in range(max(self.context - place, 0), 0, -1):

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.memory.files.finding import KnownFile, bare, named, spellings
@@ -162,6 +162,7 @@ def test_matches_with_their_context_over_pages_and_files(lines: int) -> None:
 
 
 @given(st.lists(st.sampled_from(["", "a", "b", "ab", "ba"]), min_size=1, max_size=40), st.integers(0, 3))
+@example([*["b"] * 21, "", "a"], 2)
 def test_every_page_size_finds_the_same(every: list[str], context: int) -> None:
     text = "\n".join(every)
     found = {grep("b", text, lines=lines, context=context)[1] for lines in (1, 2, 7, 99)}
