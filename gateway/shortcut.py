@@ -5,6 +5,7 @@ that what a client is told is written in one place.
 """
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,14 +13,14 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, compile_path
 from starlette.types import Message, Receive, Scope, Send
 
 from gateway.body import JsonRequest
 from gateway.error_forms import failed
-from gateway.services import Loci, Services
+from gateway.services import Services
 from services.common.errors import LociError
 
 _JSON = (b"content-type", b"application/json")
@@ -35,15 +36,13 @@ class Shortcut:
         self._app = app
         self._services: Services = app.state.services
         own = [route for route in routes if isinstance(route, APIRoute) and route.endpoint in handlers]
-        self._prefix = prefix
-        self._ways = [_Way.of(route) for route in own]
+        self._ways = [_Way.of(route, prefix) for route in own]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request, or has it served."""
         if scope["type"] == "http" and scope["method"] == "POST" and _JSON in scope["headers"]:
-            path = scope["path"].removeprefix(self._prefix)
             for way in self._ways:
-                if (found := way.route.path_regex.match(path)) is not None:
+                if (found := way.path.match(scope["path"])) is not None:
                     await self._serve(way, found.groupdict(), scope, receive, send)
                     return
         await self._app(scope, receive, send)
@@ -72,28 +71,26 @@ class _Way:
     """A route, and how its handler's arguments are checked."""
 
     route: APIRoute
+    path: re.Pattern[str]
     of_path: tuple[tuple[str, TypeAdapter[str]], ...]
     name: str
     body: type[BaseModel]
 
     @classmethod
-    def of(cls, route: APIRoute) -> "_Way":
+    def of(cls, route: APIRoute, prefix: str) -> "_Way":
         hints = inspect.get_annotations(route.endpoint, eval_str=True)
-        ((name, body),) = ((name, hint) for name, hint in hints.items() if _is_body(hint))
-        of_path = {each: hint for each, hint in hints.items() if each not in (name, "request", "loci", "return")}
-        if (hints["request"], hints["loci"]) != (Request, Loci) or route.param_convertors.keys() != of_path.keys():
+        bodies = [name for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, BaseModel)]
+        path, _, names = compile_path(prefix + route.path)
+        if hints.keys() != {*names, *bodies, "request", "loci", "return"} or len(bodies) != 1:
             raise TypeError(f"{route.endpoint.__name__} takes what a shortcut does not give")
-        return cls(route, tuple((each, TypeAdapter(hint)) for each, hint in of_path.items()), name, body)
+        of_path = tuple((name, TypeAdapter(hints[name])) for name in names)
+        return cls(route, path, of_path, bodies[0], hints[bodies[0]])
 
     def arguments(self, place: dict[str, str], body: Any) -> dict[str, Any]:
         """What the handler is called with. Raises pydantic.ValidationError."""
         given: dict[str, Any] = {name: adapter.validate_python(place[name]) for name, adapter in self.of_path}
         given[self.name] = self.body.model_validate(body)
         return given
-
-
-def _is_body(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, BaseModel)
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
