@@ -202,6 +202,7 @@ def build(
         max_upload_bytes=settings.max_upload_bytes,
         body_seconds=settings.body_seconds,
         limits=RateLimits(settings.rate_limit),
+        key_cache=settings.key_cache,
     )
     if settings.cors_origins:
         # Outermost: errors of the edge can be read by pages, too, and a preflight shows no key.

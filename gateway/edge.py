@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.access import handshakes
 from gateway.access.auth import Authenticator, Caller
+from gateway.access.lasting import Lasting
 from gateway.access.rate_limits import RateLimits
 from gateway.error_forms import failed, refused
 from gateway.errors import UNKNOWN_ERROR, InvalidRequest, Problem, problem_of
@@ -48,12 +49,16 @@ class Edge:
         max_upload_bytes: int,
         body_seconds: float,
         limits: RateLimits | None = None,
+        key_cache: float = 5.0,
     ) -> None:
-        """`body_seconds`: for a body, of uploads for each piece."""
+        """`body_seconds`: for a body, of uploads for each piece. `key_cache`: after so many seconds the key of a socket
+        is looked at again.
+        """
         self._app = app
         self._limits = limits
         self._authenticator = authenticator
         self._signer = signer
+        self._key_cache = key_cache
         self._bodies = _Limit(
             max_body_bytes,
             body_seconds,
@@ -139,6 +144,10 @@ class Edge:
             except LociError as error:
                 await handshakes.refuse(problem_of(error), scope, receive, send)
                 return
+            if caller.counted_as:  # a key or a token, which can be revoked
+                again = partial(self._let_in, handshakes.METHOD, scope, headers)
+                lasting = Lasting(again, self._key_cache, receive, send)
+                receive, send = lasting.receive, lasting.send
             with use_context(caller.context, signer=self._signer):
                 await self._app(scope, receive, send)
         except Exception:  # the outermost frame; the server closes the socket with 1011

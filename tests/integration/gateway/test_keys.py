@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,11 +17,21 @@ import orjson
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from letta_client import AsyncLetta
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosedError
+from websockets.frames import Close
+from websockets.typing import Data
 
 from loci.agent.v1 import access_service_pb2 as wire
-from loci.agent.v1 import agent_service_pb2, conversation_pb2, conversation_service_pb2, run_pb2, run_service_pb2
-from services.common.errors import NotFound, Unauthenticated
+from loci.agent.v1 import (
+    agent_service_pb2,
+    conversation_pb2,
+    conversation_service_pb2,
+    message_service_pb2,
+    run_pb2,
+    run_service_pb2,
+)
+from services.common.errors import InvalidArgument, NotFound, Unauthenticated
 from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import Edge, StartGateway
 from tests.integration.gateway.samples import AGENT_ID
@@ -28,6 +40,7 @@ from tests.integration.gateway.scripted import Backend
 OTHER_AGENT = "agent-99999999-0000-4000-8000-000000000000"
 MINE, THEIRS = "conv-00000000-0000-4000-8000-000000000001", "conv-00000000-0000-4000-8000-000000000002"
 RUN, THEIR_RUN = "run-00000000-0000-4000-8000-000000000001", "run-00000000-0000-4000-8000-000000000002"
+SENTENCE = "this key or token is not known, or its time is over"
 TENANT, USER = UUID(int=7), UUID(int=8)
 
 
@@ -362,3 +375,76 @@ async def test_organizations_and_users_over_rest(edge: Edge, backend: Backend, p
 
 def answering(method: str, **fields: Any) -> Any:
     return lambda _: getattr(wire, f"{method}Response")(**fields)
+
+
+@asynccontextmanager
+async def talking(edge: Edge, headers: dict[str, str]) -> AsyncIterator[ClientConnection]:
+    """A socket of a caller."""
+    address = f"{edge.url.replace('http', 'ws')}/v1/agents/{AGENT_ID}/ws"
+    async with connect(address, additional_headers=headers) as socket, asyncio.timeout(10):
+        yield socket
+
+
+async def heard_until_closed(socket: ClientConnection, saying: str = "") -> tuple[list[Data], Close]:
+    """What came, and how the gateway closed."""
+    heard: list[Data] = []
+    try:
+        while True:
+            if saying:
+                await socket.send(saying)
+            heard.append(await socket.recv())
+            await asyncio.sleep(0.01)
+    except ConnectionClosedError as closed:
+        assert closed.rcvd is not None
+        return heard, closed.rcvd
+
+
+async def test_a_socket_closes_with_what_comes_after_its_key_was_revoked(
+    start_gateway: StartGateway, keys: Keys
+) -> None:
+    edge = await start_gateway(key_cache=0.2)
+    async with talking(edge, keys.add("developer")) as socket:
+        for _ in range(15):
+            await socket.send('{"type": "ping"}')
+            assert orjson.loads(await socket.recv())["type"] == "pong"
+            await asyncio.sleep(0.02)
+        keys.known.clear()
+        _, closed = await heard_until_closed(socket, saying='{"type": "ping"}')
+    assert (closed.code, closed.reason) == (1008, SENTENCE)
+
+
+async def test_a_socket_that_only_listens_hears_no_more_after_its_token_has_ended(
+    start_gateway: StartGateway, backend: Backend, keys: Keys
+) -> None:
+    async def answer(_: Any) -> AsyncIterator[Any]:
+        yield message_service_pb2.StreamMessagesResponse(event=samples.attached())
+        for number in range(1, 1_000):
+            delta = samples.event(number, delta=samples.said(str(number)))
+            yield message_service_pb2.StreamMessagesResponse(event=delta)
+            await asyncio.sleep(0.02)
+
+    backend.on("StreamMessages", answer)
+    edge = await start_gateway(key_cache=0.2)
+    header = keys.token("write_messages", seconds=0.6) | {"origin": "https://app.test"}
+    async with talking(edge, header) as socket:
+        await socket.send('{"type": "send", "input": "hello", "stream_tokens": true}')
+        heard, closed = await heard_until_closed(socket)
+    assert closed.code == 1008
+    assert 2 < len(heard) < 100
+
+
+async def test_a_socket_goes_on_while_nobody_can_be_asked(
+    start_gateway: StartGateway, backend: Backend, keys: Keys
+) -> None:
+    edge = await start_gateway(key_cache=0.1)
+    async with talking(edge, keys.add("developer")) as socket:
+
+        def nobody(_: Any) -> Any:
+            raise InvalidArgument("of no use", reason="BROKEN")
+
+        backend.on("Authenticate", nobody)
+        for _ in range(20):
+            await socket.send('{"type": "ping"}')
+            assert orjson.loads(await socket.recv())["type"] == "pong"
+            await asyncio.sleep(0.02)
+    assert len(backend.requests("Authenticate")) > 1
