@@ -394,9 +394,10 @@ async def heard_until_closed(socket: ClientConnection, saying: str = "") -> tupl
                 await socket.send(saying)
             heard.append(await socket.recv())
             await asyncio.sleep(0.01)
-    except ConnectionClosedError as closed:
-        assert closed.rcvd is not None
-        return heard, closed.rcvd
+    except ConnectionClosedError as error:
+        closed = error.rcvd
+    assert closed is not None
+    return heard, closed
 
 
 async def test_a_socket_closes_with_what_comes_after_its_key_was_revoked(
