@@ -86,7 +86,8 @@ def _message(message: chat_pb2.ChatMessage) -> Message:
 def _part(message: chat_pb2.ChatPart) -> Part:
     match message.WhichOneof("part"):
         case "text":
-            return Text(message.text.text, _optional(message.text, "signature"))
+            text = message.text
+            return Text(text.text, text.signature if text.HasField("signature") else None)
         case "tool_call":
             call = message.tool_call
             return ToolCall(call.id, call.name, call.arguments_json)

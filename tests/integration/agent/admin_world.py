@@ -332,6 +332,16 @@ def block(label: str, value: str = "", description: str | None = None) -> block_
     return block_service_pb2.BlockDraft(label=label, value=value, description=description)
 
 
+async def empty(url: str, tables: str) -> None:
+    """Truncates tables and what refers to them. Before a service is there: its loops read tables in another order,
+    which may be a deadlock."""
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(f"TRUNCATE {tables} CASCADE")
+    finally:
+        await connection.close()
+
+
 @asynccontextmanager
 async def admin_world(
     url: str,

@@ -20,7 +20,7 @@ from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, I
 from services.common.ids import from_public, to_public, uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
-from tests.integration.agent.admin_world import ORGANIZATION, OTHER_ORGANIZATION, AdminWorld, admin_world, block
+from tests.integration.agent.admin_world import ORGANIZATION, OTHER_ORGANIZATION, AdminWorld, admin_world, block, empty
 
 SHARED_TABLES = (
     "conversations",
@@ -45,10 +45,8 @@ def agent_url(database_url: DatabaseUrl) -> str:
 @pytest.fixture
 async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
     """A service on an empty database."""
+    await empty(agent_url, "agent.agents, agent.outbox, agent.messages, agent.compiled_prompts")
     async with admin_world(agent_url, tmp_path) as started:
-        await started.pool.execute(
-            "TRUNCATE agent.agents, agent.outbox, agent.messages, agent.compiled_prompts CASCADE"
-        )
         yield started
 
 

@@ -23,7 +23,7 @@ from services.common.errors import InvalidArgument, NotFound, Unavailable
 from services.common.ids import to_public, uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
-from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld, admin_world
+from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld, admin_world, empty
 from tests.integration.agent.world import World, world_on
 
 _MANY = 12_000
@@ -71,8 +71,8 @@ async def service(agent_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """The service with no messages."""
     # One server stands for all peers.
     monkeypatch.setattr(filling, "AUDIENCE", ("llm_gateway", "memory"))
+    await empty(agent_url, "agent.messages, agent.vector_marks")
     async with admin_world(agent_url, tmp_path) as made:
-        await made.pool.execute("TRUNCATE agent.messages, agent.vector_marks CASCADE")
         yield made
 
 

@@ -13,7 +13,6 @@ from services.llm_gateway.chat import (
     Message,
     Part,
     Reasoning,
-    RedactedReasoning,
     Role,
     Text,
     ToolCall,
@@ -26,6 +25,7 @@ from services.llm_gateway.providers.openai.details import details_of
 from services.llm_gateway.providers.openai.vendors import Thoughts, Vendor
 
 _CACHE = {"type": "ephemeral"}
+_ONLY_TEXT = {Text}
 
 
 def messages_of(request: ChatRequest, model: ChatModel, vendor: Vendor, note: str = "") -> list[dict[str, Any]]:
@@ -116,7 +116,7 @@ def _tool_results(parts: Iterable[Part], handle: str, vendor: Vendor) -> Iterato
 
 def _content(parts: Sequence[Part]) -> str | list[dict[str, Any]]:
     """A plain string where there is only text: older compatible servers know nothing else."""
-    if all(isinstance(part, Text) for part in parts):
+    if set(map(type, parts)) <= _ONLY_TEXT:
         return joined_text(parts)
     return [_content_part(part) for part in parts if isinstance(part, Text | Image)]
 
@@ -130,16 +130,7 @@ def _content_part(part: Text | Image) -> dict[str, Any]:
 
 def joined_text(parts: Iterable[Part]) -> str:
     """The texts among the parts, a line each."""
-    texts = []
-    for part in parts:
-        match part:
-            case Text():
-                texts.append(part.text)
-            case Image() | Reasoning() | RedactedReasoning() | ToolCall() | ToolResult():
-                pass
-            case _:
-                assert_never(part)
-    return "\n".join(texts)
+    return "\n".join([part.text for part in parts if isinstance(part, Text)])
 
 
 def _noted(messages: list[dict[str, Any]], note: str) -> list[dict[str, Any]]:
