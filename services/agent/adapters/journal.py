@@ -11,12 +11,12 @@ import asyncpg
 from services.agent.adapters import sql
 from services.agent.adapters.chains import refuse_closed, refuse_long
 from services.agent.adapters.conversations import WINDOW_MESSAGES, Successor, promote, release, window
+from services.agent.adapters.known_messages import KnownMessages
 from services.agent.adapters.line import LINE_SCHEMA_VERSION, input_to_line
 from services.agent.adapters.rows import (
     ended_columns,
     fact_rows,
     input_rows,
-    message_from_json,
     message_rows,
     pending_columns,
     replay,
@@ -115,6 +115,7 @@ class PostgresJournal:
         self._pool = pool
         self.worker_id = worker_id
         self._on_busy = on_busy
+        self._messages = KnownMessages()
 
     async def accept(self, request: TurnRequest) -> Accepted:
         """Stores a request, or finds the run of the request it repeats.
@@ -244,7 +245,7 @@ class PostgresJournal:
 
     async def _owned(self, connection: Any, request: TurnRequest, row: Mapping[str, Any]) -> Owned:
         settings, first_seq = settings_from_body(row["body"]), row["first_seq"]
-        before = tuple(message_from_json(shown) for shown in reversed(row["shown"] or ()))
+        before = self._messages.read(reversed(row["shown"] or ()))
         came_late = bool(before) and before[-1].created_at >= row["created_at"]
         if first_seq > 1 and first_seq - 1 not in [message.seq for message in before]:
             came_late = True
