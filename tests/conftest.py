@@ -14,6 +14,7 @@ The server starts at the first use in a session (0.8 s) and is gone, with its fo
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -23,6 +24,13 @@ from tests.postgres import Postgres
 pytest_plugins = ["tests.skip_table", "tests.standstill", "tests.workers"]
 
 DatabaseUrl = Callable[[str], str]
+
+
+def pytest_collection_finish() -> None:
+    """What was collected, a million objects, is there to the end: a look through them for garbage takes half a second,
+    in which some test's timeout runs out."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
