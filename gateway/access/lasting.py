@@ -1,23 +1,29 @@
 """Sockets, which last for days: whoever was let in is looked at again while they do."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from starlette.types import Message, Receive, Send
 
-from services.common.errors import LociError, PermissionDenied, Unauthenticated
+from services.common.errors import LociError
 
 logger = logging.getLogger(__name__)
 
 _POLICY_VIOLATION = 1008
+# Of our own faults nobody is told: these say that the caller is let in no more.
+_REFUSED = ("CREDENTIAL_INVALID", "ROLE_NOT_PERMITTED", "ORIGIN_NOT_ALLOWED")
+# What goes through a socket does not wait longer for an answer.
+_PATIENCE_SECONDS = 1.0
 
 
 class Lasting:
     """The two ends of a socket. It closes (1008) with the first that comes or goes once its caller is let in no more.
 
-    `ask` raises Unauthenticated or PermissionDenied for such a caller; it is called once in `seconds` at most, and what
-    it fails of otherwise closes nothing.
+    `ask` raises a LociError that says so for such a caller; it is called once in `seconds` at most. What it fails of
+    otherwise closes nothing, nor that it takes long.
     """
 
     def __init__(self, ask: Callable[[], Awaitable[object]], seconds: float, receive: Receive, send: Send) -> None:
@@ -48,11 +54,16 @@ class Lasting:
         # Before asking, so that the other end does not ask meanwhile.
         self._until = now + self._seconds
         try:
-            await self._ask()
-        except (Unauthenticated, PermissionDenied) as error:
-            if not self._closed:
-                self._closed = True
-                await self._send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": error.message[:100]})
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._ask()
+        except TimeoutError:
+            logger.warning("whether a socket's caller is still let in was not told in time")
         except LociError as error:
-            logger.warning("whether a socket's caller is still let in cannot be told now: %s", error.message)
+            if error.reason not in _REFUSED:
+                logger.warning("whether a socket's caller is still let in cannot be told now: %s", error.message)
+            elif not self._closed:
+                self._closed = True
+                reason = error.message[:100]
+                with suppress(OSError):  # it has left
+                    await self._send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": reason})
         return not self._closed

@@ -77,7 +77,7 @@ class Grep:
             self._show_after(page.first_line, lines)
             if not self.full:
                 self._search(page, lines)
-        return not self.full
+        return not self.full or self._after > 0
 
     def _search(self, page: TextPage, lines: Sequence[str]) -> None:
         position = place = 0
