@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import asyncpg
@@ -88,10 +88,20 @@ def forever():
 '''
 
 
-def sandboxes(stack: Stack) -> set[int]:
-    """The processes in which tools run, where those are children of the tool runner: containers are not."""
-    children = psutil.Process(stack.pid("tool_runner")).children(recursive=True)
-    return {child.pid for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE}
+def seconds_used(stack: Stack) -> dict[psutil.Process, float]:
+    """Returns the processor time of each process below the tool runner: of sandboxes, where these are no containers."""
+    used = {}
+    for child in psutil.Process(stack.pid("tool_runner")).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            used[child] = child.cpu_times().user
+    return used
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Returns whether it runs. A process of the same number that came later is another one."""
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def uses_containers(stack: Stack) -> bool:
@@ -108,15 +118,21 @@ def test_a_cancel_kills_a_sandbox(stack: Stack, openai_fake: OpenAIServer) -> No
     agent_id = create(client, HANDLE, tool_ids=[tool.id])
     openai_fake.rules(*by_step(Reply(calls=(ToolCall("forever"),)), Reply(text="I see.")))
     in_containers = uses_containers(stack)
-    before = sandboxes(stack)
+    before = seconds_used(stack)
+
+    def spinning() -> list[psutil.Process]:
+        """The sandbox of the call alone uses a second; workers that start for later calls use less."""
+        return [process for process, used in seconds_used(stack).items() if used - before.get(process, 0.0) > 1.0]
+
     with at_once(lambda: client.agents.messages.create(agent_id, input="Go.")) as sending:
         until(lambda: openai_fake.bodies("/chat/completions"))
-        until(lambda: in_containers or sandboxes(stack) - before)
+        until(lambda: in_containers or spinning())
+        sandbox = spinning()
         time.sleep(0.5)
         asked = time.monotonic()
         client.agents.messages.cancel(agent_id)
         assert sending.result(20).stop_reason.stop_reason == "cancelled"
-        until(lambda: not sandboxes(stack) - before)
+        until(lambda: not any(map(is_alive, sandbox)))
         assert time.monotonic() - asked < SOON
     openai_fake.rules()
     assert client.agents.messages.create(agent_id, input="And now?").stop_reason.stop_reason == "end_turn"
