@@ -4,12 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.openapi.objects import access, memory, messages, moved, places, runs, windows
-from gateway.openapi.objects import agents as agent
-from gateway.openapi.objects import identities as served
-from gateway.openapi.objects import tools as tool
-from gateway.openapi.objects.common import NOTHING
-from gateway.openapi.shapes import (
+from gateway.agent_files import routes as agent_transfer
+from gateway.openai_api import routes as openai_compatible
+from gateway.openapi.errors import NOTHING
+from gateway.openapi.schemas import (
     FLAG,
     NUMBER,
     OBJECT,
@@ -23,56 +21,56 @@ from gateway.openapi.shapes import (
     record,
     some,
 )
-from gateway.routes import (
-    access_tokens,
-    agent_files,
-    agent_overviews,
-    agent_parts,
-    agent_transfer,
-    agents,
-    api_keys,
-    archives,
-    background,
-    block_versions,
-    blocks,
-    budgets,
-    checkpoints,
-    conversations,
-    embedding_changes,
-    embeddings,
-    environments,
-    executions,
-    folder_files,
-    folders,
-    groups,
-    health,
-    identities,
-    internal,
-    internal_templates,
-    jobs,
-    learned_windows,
-    mcp_by_name,
-    mcp_servers,
-    message_search,
-    model_calls,
-    models,
-    openai_compatible,
-    organizations,
-    passages,
-    providers,
-    sandbox_configs,
-    schedules,
-    steps,
-    stored_messages,
-    tags,
-    templates,
-    tool_runs,
-    tools,
-    usage,
-    waiting,
-)
-from gateway.routes import messages as message_routes
-from gateway.routes import runs as run_routes
+from gateway.resources.accounts import access_tokens, api_keys, organizations
+from gateway.resources.accounts import schemas as access
+from gateway.resources.agents import attachments as agent_parts
+from gateway.resources.agents import files as agent_files
+from gateway.resources.agents import overviews as agent_overviews
+from gateway.resources.agents import routes as agents
+from gateway.resources.agents import schemas as agent
+from gateway.resources.archives import embedding_changes, passages
+from gateway.resources.archives import routes as archives
+from gateway.resources.archives import schemas as memory
+from gateway.resources.blocks import routes as blocks
+from gateway.resources.blocks import versions as block_versions
+from gateway.resources.checkpoints import routes as checkpoints
+from gateway.resources.conversations import routes as conversations
+from gateway.resources.environments import routes as environments
+from gateway.resources.environments import schemas as places
+from gateway.resources.executions import routes as executions
+from gateway.resources.folders import files as folder_files
+from gateway.resources.folders import routes as folders
+from gateway.resources.groups import routes as groups
+from gateway.resources.identities import routes as identities
+from gateway.resources.identities import schemas as served
+from gateway.resources.jobs import routes as jobs
+from gateway.resources.mcp_servers import by_name as mcp_by_name
+from gateway.resources.mcp_servers import routes as mcp_servers
+from gateway.resources.messages import routes as message_routes
+from gateway.resources.messages import schemas as messages
+from gateway.resources.messages import search as message_search
+from gateway.resources.messages import stored as stored_messages
+from gateway.resources.model_calls import routes as model_calls
+from gateway.resources.model_calls import schemas as windows
+from gateway.resources.models import routes as models
+from gateway.resources.models import windows as learned_windows
+from gateway.resources.providers import routes as providers
+from gateway.resources.runs import routes as run_routes
+from gateway.resources.runs import schemas as runs
+from gateway.resources.runs import steps
+from gateway.resources.runs import streams as background
+from gateway.resources.sandbox_configs import routes as sandbox_configs
+from gateway.resources.schedules import routes as schedules
+from gateway.resources.system import embeddings, health, internal, tags
+from gateway.resources.system import not_yet as waiting
+from gateway.resources.templates import deployments as internal_templates
+from gateway.resources.templates import routes as templates
+from gateway.resources.templates import schemas as moved
+from gateway.resources.tools import routes as tools
+from gateway.resources.tools import runs as tool_runs
+from gateway.resources.tools import schemas as tool
+from gateway.resources.usage import budgets
+from gateway.resources.usage import routes as usage
 
 JSON_TYPE = "application/json"
 SSE_TYPE = "text/event-stream"

@@ -9,9 +9,9 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from gateway.openapi.answers import ANSWERS, JSON_TYPE, Answer
+from gateway.openapi.errors import INVALID, MODEL_PROBLEM, OPENAI_PROBLEM, PROBLEM
 from gateway.openapi.examples import EXAMPLES
-from gateway.openapi.objects.common import INVALID, MODEL_PROBLEM, OPENAI_PROBLEM, PROBLEM
-from gateway.openapi.shapes import COMPONENTS, Schema, some
+from gateway.openapi.schemas import COMPONENTS, Schema, some
 
 _DESCRIPTIONS = {
     400: "An argument that cannot be: a name that is taken, a tool that does not parse, a request the model refuses.",

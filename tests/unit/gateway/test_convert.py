@@ -13,9 +13,9 @@ from letta_client.types.agents import Run
 from pydantic import BaseModel
 
 from gateway import VERSION
-from gateway.bodies.messages import AttachRun
-from gateway.shown import convert
-from gateway.shown.agent_state import Models, agent_state, embedding_config, model_settings
+from gateway.resources.agents.responses import Models, agent_state, embedding_config, model_settings
+from gateway.resources.messages.requests import AttachRun
+from gateway.rest import convert
 from gateway.turns.views import View
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_service_pb2, run_pb2
 from loci.llm.v1 import model_pb2

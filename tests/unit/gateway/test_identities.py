@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from gateway.bodies import groups, identities
-from gateway.shown.identities import group, identity
+from gateway.resources.groups import requests as groups
+from gateway.resources.identities import requests as identities
+from gateway.resources.identities.responses import group, identity
 from loci.agent.v1 import group_pb2, identity_pb2
 
 ADA = {"identifier_key": "ada", "name": "Ada", "identity_type": "user"}

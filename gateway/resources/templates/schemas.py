@@ -1,0 +1,47 @@
+"""Agent files and templates."""
+
+from gateway.openapi.schemas import ANY, FLAG, MOMENT, OBJECT, TEXT, WHOLE, array, choice, maybe, record
+
+AGENT_FILE = record(
+    "AgentFile",
+    {
+        **{name: array(OBJECT) for name in ("agents", "groups", "blocks", "files", "sources", "tools", "mcp_servers")},
+        "skills": array(OBJECT),
+        "metadata": OBJECT,
+        "created_at": maybe(MOMENT),
+    },
+)
+IMPORTED = record("ImportedAgents", {"agent_ids": array(TEXT), "warnings": array(TEXT)}, optional=("warnings",))
+TEMPLATE = record(
+    "Template",
+    {
+        **dict.fromkeys(("id", "name", "project_id", "project_slug", "latest_version"), TEXT),
+        "template_deployment_slug": TEXT,
+        "description": maybe(TEXT),
+        "updated_at": MOMENT,
+    },
+)
+CHANGED = record("TemplateChanged", {"success": FLAG, "message": ANY}, optional=("message",))
+MADE = record("AgentsOfTemplateMade", {"agent_ids": array(TEXT), "deployment_id": TEXT, "group_id": maybe(TEXT)})
+DEPLOYMENT = record(
+    "Deployment",
+    {
+        "entities": array(
+            record(
+                "DeploymentEntity",
+                {
+                    "id": TEXT,
+                    "type": choice("block", "agent", "group"),
+                    **dict.fromkeys(("name", "description", "entity_id", "project_id"), maybe(TEXT)),
+                },
+            )
+        ),
+        "total_count": WHOLE,
+        "deployment_id": TEXT,
+        "message": TEXT,
+    },
+)
+DELETED = record(
+    "DeploymentDeleted",
+    {**dict.fromkeys(("deleted_blocks", "deleted_agents", "deleted_groups"), array(TEXT)), "message": TEXT},
+)
