@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gateway.resources.blocks.responses import block_to_rest
+from gateway.resources.tools.responses import tool_to_rest
 from gateway.rest import convert
 from gateway.rest.convert import from_json, moment, to_rest
 from loci.agent.v1 import agent_pb2, group_pb2
@@ -118,7 +120,7 @@ def group(one: group_pb2.Group, numbers: Numbers) -> Json:
 
 def block(one: block_pb2.Block, numbers: Numbers) -> Json:
     """A block."""
-    rest = convert.block(one)
+    rest = block_to_rest(one)
     same = ("value", "limit", "template_name", "is_template", "preserve_on_migration", "label", "read_only")
     return {
         **{name: rest[name] for name in same},
@@ -133,7 +135,7 @@ def block(one: block_pb2.Block, numbers: Numbers) -> Json:
 
 def tool(one: tool_pb2.Tool, numbers: Numbers, servers: Mapping[str, mcp_pb2.McpServer]) -> Json:
     """A tool."""
-    rest = convert.tool(one)
+    rest = tool_to_rest(one)
     if one.mcp_server_id in servers:
         named = {"server_name": servers[one.mcp_server_id].name, "server_id": one.mcp_server_id}
         rest["metadata_"] = rest["metadata_"] | {"mcp": named}

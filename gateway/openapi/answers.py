@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.agent_files import routes as agent_transfer
+from gateway.agent_files.schemas import AGENT_FILE, IMPORTED
 from gateway.openai_api import routes as openai_compatible
+from gateway.openai_api.schemas import OPENAI_MODEL
 from gateway.openapi.errors import NOTHING
 from gateway.openapi.schemas import (
     FLAG,
@@ -33,19 +35,27 @@ from gateway.resources.archives import routes as archives
 from gateway.resources.archives import schemas as memory
 from gateway.resources.blocks import routes as blocks
 from gateway.resources.blocks import versions as block_versions
+from gateway.resources.blocks.schemas import BLOCK, BLOCK_DIFF, BLOCK_NOW, BLOCK_VERSION
 from gateway.resources.checkpoints import routes as checkpoints
+from gateway.resources.checkpoints.schemas import CHECKPOINT, REWIND
 from gateway.resources.conversations import routes as conversations
+from gateway.resources.conversations.schemas import CONVERSATION
 from gateway.resources.environments import routes as environments
 from gateway.resources.environments import schemas as places
 from gateway.resources.executions import routes as executions
+from gateway.resources.executions.schemas import EXECUTION_FILE, EXECUTION_FILES, EXECUTIONS, RECEIPT, execution_result
 from gateway.resources.folders import files as folder_files
 from gateway.resources.folders import routes as folders
+from gateway.resources.folders.schemas import AGENT_FILES, FILE, FOLDER, FOLDERS_DESCRIBED
 from gateway.resources.groups import routes as groups
+from gateway.resources.groups.schemas import GROUP
 from gateway.resources.identities import routes as identities
 from gateway.resources.identities import schemas as served
 from gateway.resources.jobs import routes as jobs
+from gateway.resources.jobs.schemas import JOB
 from gateway.resources.mcp_servers import by_name as mcp_by_name
 from gateway.resources.mcp_servers import routes as mcp_servers
+from gateway.resources.mcp_servers.schemas import MCP_CHANGES, MCP_SERVER, MCP_TESTED, MCP_TOOL, NAMED_SERVER
 from gateway.resources.messages import routes as message_routes
 from gateway.resources.messages import schemas as messages
 from gateway.resources.messages import search as message_search
@@ -54,13 +64,17 @@ from gateway.resources.model_calls import routes as model_calls
 from gateway.resources.model_calls import schemas as windows
 from gateway.resources.models import routes as models
 from gateway.resources.models import windows as learned_windows
+from gateway.resources.models.schemas import EMBEDDING_MODEL, LEARNED_WINDOW
 from gateway.resources.providers import routes as providers
+from gateway.resources.providers.schemas import PROVIDER, PROVIDER_CHECKED, SAID
 from gateway.resources.runs import routes as run_routes
 from gateway.resources.runs import schemas as runs
 from gateway.resources.runs import steps
 from gateway.resources.runs import streams as background
 from gateway.resources.sandbox_configs import routes as sandbox_configs
+from gateway.resources.sandbox_configs.schemas import SANDBOX_CONFIG, SANDBOX_VARIABLE, VARIABLES
 from gateway.resources.schedules import routes as schedules
+from gateway.resources.schedules.schemas import DONE, SCHEDULE, SCHEDULED, SCHEDULES
 from gateway.resources.system import embeddings, health, internal, tags
 from gateway.resources.system import not_yet as waiting
 from gateway.resources.templates import deployments as internal_templates
@@ -71,6 +85,7 @@ from gateway.resources.tools import runs as tool_runs
 from gateway.resources.tools import schemas as tool
 from gateway.resources.usage import budgets
 from gateway.resources.usage import routes as usage
+from gateway.resources.usage.schemas import BUDGET, USAGE_REPORT
 
 JSON_TYPE = "application/json"
 SSE_TYPE = "text/event-stream"
@@ -97,7 +112,7 @@ class Answer:
         return content
 
 
-EXECUTION_RESULT = tool.execution_result(agent.AGENT)
+EXECUTION_RESULT = execution_result(agent.AGENT)
 _TURN = Answer(messages.TURN, messages.EVENT)
 _STREAM = Answer(event=messages.EVENT)
 _EVENTS = Answer(event=OBJECT)
@@ -115,12 +130,12 @@ ANSWERS: Mapping[Callable[..., Any], Answer] = {
     message_routes.compact: Answer(messages.COMPACTED),
     message_routes.list_messages: _MANY_MESSAGES,
     message_routes.cancel: Answer(messages.FATES),
-    conversations.create_conversation: Answer(messages.CONVERSATION),
-    conversations.list_conversations: Answer(array(messages.CONVERSATION)),
-    conversations.retrieve_conversation: Answer(messages.CONVERSATION),
-    conversations.update_conversation: Answer(messages.CONVERSATION),
+    conversations.create_conversation: Answer(CONVERSATION),
+    conversations.list_conversations: Answer(array(CONVERSATION)),
+    conversations.retrieve_conversation: Answer(CONVERSATION),
+    conversations.update_conversation: Answer(CONVERSATION),
     conversations.delete_conversation: _NULL,
-    conversations.fork_conversation: Answer(messages.CONVERSATION),
+    conversations.fork_conversation: Answer(CONVERSATION),
     conversations.recompile_conversation: Answer(TEXT),
     conversations.recompile_agent: Answer(TEXT),
     conversations.cancel_conversation: Answer(messages.FATES),
@@ -144,11 +159,11 @@ ANSWERS: Mapping[Callable[..., Any], Answer] = {
     agent_overviews.count_agents: _COUNT,
     agent_overviews.retrieve_core_memory: Answer(agent.MEMORY),
     agent_overviews.recompile_system_prompt: Answer(TEXT),
-    jobs.list_jobs: Answer(array(runs.JOB)),
-    jobs.list_active_jobs: Answer(array(runs.JOB)),
-    jobs.retrieve_job: Answer(runs.JOB),
-    jobs.cancel_job: Answer(runs.JOB),
-    jobs.delete_job: Answer(runs.JOB),
+    jobs.list_jobs: Answer(array(JOB)),
+    jobs.list_active_jobs: Answer(array(JOB)),
+    jobs.retrieve_job: Answer(JOB),
+    jobs.cancel_job: Answer(JOB),
+    jobs.delete_job: Answer(JOB),
     embeddings.total_storage_size: Answer(NUMBER),
     internal.warm_cache: Answer(record("CacheWarmed", {"collection": TEXT, "status": TEXT, "warmed": FLAG})),
     **dict.fromkeys(waiting.HANDLERS, _NULL),
@@ -158,28 +173,28 @@ ANSWERS: Mapping[Callable[..., Any], Answer] = {
     agents.update_agent: _ONE_AGENT,
     agents.delete_agent: _NULL,
     agents.reset_messages: _ONE_AGENT,
-    agent_parts.list_blocks: Answer(array(memory.BLOCK)),
-    agent_parts.retrieve_block: Answer(memory.BLOCK),
-    agent_parts.update_block: Answer(memory.BLOCK),
+    agent_parts.list_blocks: Answer(array(BLOCK)),
+    agent_parts.retrieve_block: Answer(BLOCK),
+    agent_parts.update_block: Answer(BLOCK),
     agent_parts.attach_block: _ONE_AGENT,
     agent_parts.detach_block: _ONE_AGENT,
     agent_parts.list_tools: Answer(array(tool.TOOL)),
     agent_parts.attach_tool: _ONE_AGENT,
     agent_parts.detach_tool: _ONE_AGENT,
     agent_parts.update_approval: _ONE_AGENT,
-    agent_files.list_folders: Answer(array(memory.FOLDER)),
+    agent_files.list_folders: Answer(array(FOLDER)),
     agent_files.attach_folder: _ONE_AGENT,
     agent_files.detach_folder: _ONE_AGENT,
-    agent_files.list_files: Answer(memory.AGENT_FILES),
+    agent_files.list_files: Answer(AGENT_FILES),
     agent_files.close_all_files: Answer(array(TEXT)),
     agent_files.open_file: Answer(array(TEXT)),
     agent_files.close_file: _NULL,
-    checkpoints.list_conversation_checkpoints: Answer(array(runs.CHECKPOINT)),
-    checkpoints.list_agent_checkpoints: Answer(array(runs.CHECKPOINT)),
-    checkpoints.rewind_conversation: Answer(runs.REWIND),
-    checkpoints.rewind_agent: Answer(runs.REWIND),
-    checkpoints.list_conversation_rewinds: Answer(array(runs.REWIND)),
-    checkpoints.list_agent_rewinds: Answer(array(runs.REWIND)),
+    checkpoints.list_conversation_checkpoints: Answer(array(CHECKPOINT)),
+    checkpoints.list_agent_checkpoints: Answer(array(CHECKPOINT)),
+    checkpoints.rewind_conversation: Answer(REWIND),
+    checkpoints.rewind_agent: Answer(REWIND),
+    checkpoints.list_conversation_rewinds: Answer(array(REWIND)),
+    checkpoints.list_agent_rewinds: Answer(array(REWIND)),
     checkpoints.fork_agent: Answer(agent.FORK),
     checkpoints.fork_agent_of_conversation: Answer(agent.FORK),
     passages.create_passage: Answer(array(memory.PASSAGE)),
@@ -201,45 +216,45 @@ ANSWERS: Mapping[Callable[..., Any], Answer] = {
     archives.list_passages: Answer(array(memory.PASSAGE)),
     archives.update_passage: Answer(memory.PASSAGE),
     archives.delete_passage: _NONE,
-    blocks.create_block: Answer(memory.BLOCK),
-    blocks.list_blocks: Answer(array(memory.BLOCK)),
+    blocks.create_block: Answer(BLOCK),
+    blocks.list_blocks: Answer(array(BLOCK)),
     blocks.count_blocks: _COUNT,
-    blocks.retrieve_block: Answer(memory.BLOCK),
-    blocks.update_block: Answer(memory.BLOCK),
+    blocks.retrieve_block: Answer(BLOCK),
+    blocks.update_block: Answer(BLOCK),
     blocks.delete_block: _NULL,
     blocks.list_agents: _MANY_AGENTS,
-    block_versions.list_versions: Answer(array(memory.BLOCK_VERSION)),
-    block_versions.retrieve_version: Answer(memory.BLOCK_VERSION),
-    block_versions.retrieve_value: Answer(memory.BLOCK_VERSION),
-    block_versions.diff_versions: Answer(memory.BLOCK_DIFF),
-    block_versions.restore_version: Answer(memory.BLOCK_NOW),
-    block_versions.undo_change: Answer(memory.BLOCK_NOW),
-    block_versions.redo_change: Answer(memory.BLOCK_NOW),
-    folders.create_folder: Answer(memory.FOLDER),
-    folders.list_folders: Answer(array(memory.FOLDER)),
+    block_versions.list_versions: Answer(array(BLOCK_VERSION)),
+    block_versions.retrieve_version: Answer(BLOCK_VERSION),
+    block_versions.retrieve_value: Answer(BLOCK_VERSION),
+    block_versions.diff_versions: Answer(BLOCK_DIFF),
+    block_versions.restore_version: Answer(BLOCK_NOW),
+    block_versions.undo_change: Answer(BLOCK_NOW),
+    block_versions.redo_change: Answer(BLOCK_NOW),
+    folders.create_folder: Answer(FOLDER),
+    folders.list_folders: Answer(array(FOLDER)),
     folders.count_folders: _COUNT,
-    folders.describe_folders: Answer(memory.FOLDERS_DESCRIBED),
+    folders.describe_folders: Answer(FOLDERS_DESCRIBED),
     folders.find_folder: Answer(TEXT),
-    folders.retrieve_folder: Answer(memory.FOLDER),
-    folders.update_folder: Answer(memory.FOLDER),
+    folders.retrieve_folder: Answer(FOLDER),
+    folders.update_folder: Answer(FOLDER),
     folders.delete_folder: _NULL,
     folders.list_passages: Answer(array(memory.PASSAGE)),
     folders.list_agents: Answer(array(TEXT)),
-    folder_files.upload_file: Answer(memory.FILE),
-    folder_files.list_files: Answer(array(memory.FILE)),
-    folder_files.retrieve_file: Answer(memory.FILE),
-    folder_files.retry_file: Answer(memory.FILE),
+    folder_files.upload_file: Answer(FILE),
+    folder_files.list_files: Answer(array(FILE)),
+    folder_files.retrieve_file: Answer(FILE),
+    folder_files.retry_file: Answer(FILE),
     folder_files.delete_file: _NONE,
     tool_runs.run_source: Answer(messages.TOOL_RETURN),
     tool_runs.run_agent_tool: Answer(EXECUTION_RESULT),
-    mcp_by_name.list_named_servers: Answer(by_name(tool.NAMED_SERVER)),
-    mcp_by_name.add_named_server: Answer(array(tool.NAMED_SERVER)),
-    mcp_by_name.test_server: Answer(tool.MCP_TESTED),
+    mcp_by_name.list_named_servers: Answer(by_name(NAMED_SERVER)),
+    mcp_by_name.add_named_server: Answer(array(NAMED_SERVER)),
+    mcp_by_name.test_server: Answer(MCP_TESTED),
     mcp_by_name.connect_server: _EVENTS,
-    mcp_by_name.update_named_server: Answer(tool.NAMED_SERVER),
-    mcp_by_name.delete_named_server: Answer(array(tool.NAMED_SERVER)),
-    mcp_by_name.list_named_tools: Answer(array(tool.MCP_TOOL)),
-    mcp_by_name.resync_named_server: Answer(tool.MCP_CHANGES),
+    mcp_by_name.update_named_server: Answer(NAMED_SERVER),
+    mcp_by_name.delete_named_server: Answer(array(NAMED_SERVER)),
+    mcp_by_name.list_named_tools: Answer(array(MCP_TOOL)),
+    mcp_by_name.resync_named_server: Answer(MCP_CHANGES),
     mcp_by_name.execute_named_tool: Answer(EXECUTION_RESULT),
     mcp_by_name.add_named_tool: Answer(tool.TOOL),
     mcp_by_name.finish_authorization: Answer(TEXT, media_type="text/html", also=(400,)),
@@ -253,52 +268,52 @@ ANSWERS: Mapping[Callable[..., Any], Answer] = {
     tools.import_tool: Answer(tool.CATALOGUED),
     tools.generate_tool: Answer(tool.WRITTEN_TOOL),
     tools.retrieve_tool: Answer(tool.CATALOGUED),
-    tools.list_environment_variables: Answer(tool.VARIABLES),
+    tools.list_environment_variables: Answer(VARIABLES),
     tools.update_tool: Answer(tool.CATALOGUED),
     tools.delete_tool: _NULL,
-    mcp_servers.create_mcp_server: Answer(tool.MCP_SERVER),
-    mcp_servers.list_mcp_servers: Answer(array(tool.MCP_SERVER)),
+    mcp_servers.create_mcp_server: Answer(MCP_SERVER),
+    mcp_servers.list_mcp_servers: Answer(array(MCP_SERVER)),
     mcp_servers.connect_mcp_server: _EVENTS,
-    mcp_servers.retrieve_mcp_server: Answer(tool.MCP_SERVER),
-    mcp_servers.update_mcp_server: Answer(tool.MCP_SERVER),
+    mcp_servers.retrieve_mcp_server: Answer(MCP_SERVER),
+    mcp_servers.update_mcp_server: Answer(MCP_SERVER),
     mcp_servers.delete_mcp_server: _NONE,
-    mcp_servers.refresh_mcp_server: Answer(tool.MCP_CHANGES),
+    mcp_servers.refresh_mcp_server: Answer(MCP_CHANGES),
     mcp_servers.list_mcp_tools: Answer(array(tool.TOOL)),
     mcp_servers.retrieve_mcp_tool: Answer(tool.TOOL),
     mcp_servers.run_mcp_tool: Answer(EXECUTION_RESULT),
-    executions.list_executions: Answer(tool.EXECUTIONS),
-    executions.upload_file: Answer(tool.EXECUTION_FILE),
-    executions.list_files: Answer(tool.EXECUTION_FILES),
+    executions.list_executions: Answer(EXECUTIONS),
+    executions.upload_file: Answer(EXECUTION_FILE),
+    executions.list_files: Answer(EXECUTION_FILES),
     executions.retrieve_content: _BINARY,
     executions.delete_file: _NONE,
     executions.stream_execution: _EVENTS,
-    executions.cancel_execution: Answer(tool.RECEIPT),
-    executions.retrieve_execution: Answer(tool.RECEIPT),
-    sandbox_configs.create_config: Answer(tool.SANDBOX_CONFIG),
-    sandbox_configs.ensure_e2b_config: Answer(tool.SANDBOX_CONFIG),
-    sandbox_configs.ensure_local_config: Answer(tool.SANDBOX_CONFIG),
-    sandbox_configs.create_local_config: Answer(tool.SANDBOX_CONFIG),
-    sandbox_configs.recreate_local_packages: Answer(tool.SANDBOX_CONFIG),
-    sandbox_configs.list_configs: Answer(array(tool.SANDBOX_CONFIG)),
-    sandbox_configs.update_config: Answer(tool.SANDBOX_CONFIG),
+    executions.cancel_execution: Answer(RECEIPT),
+    executions.retrieve_execution: Answer(RECEIPT),
+    sandbox_configs.create_config: Answer(SANDBOX_CONFIG),
+    sandbox_configs.ensure_e2b_config: Answer(SANDBOX_CONFIG),
+    sandbox_configs.ensure_local_config: Answer(SANDBOX_CONFIG),
+    sandbox_configs.create_local_config: Answer(SANDBOX_CONFIG),
+    sandbox_configs.recreate_local_packages: Answer(SANDBOX_CONFIG),
+    sandbox_configs.list_configs: Answer(array(SANDBOX_CONFIG)),
+    sandbox_configs.update_config: Answer(SANDBOX_CONFIG),
     sandbox_configs.delete_config: _NULL,
-    sandbox_configs.create_variable: Answer(tool.SANDBOX_VARIABLE),
-    sandbox_configs.list_variables: Answer(array(tool.SANDBOX_VARIABLE)),
-    sandbox_configs.update_variable: Answer(tool.SANDBOX_VARIABLE),
+    sandbox_configs.create_variable: Answer(SANDBOX_VARIABLE),
+    sandbox_configs.list_variables: Answer(array(SANDBOX_VARIABLE)),
+    sandbox_configs.update_variable: Answer(SANDBOX_VARIABLE),
     sandbox_configs.delete_variable: _NULL,
     models.list_models: Answer(agent.MODELS),
-    models.list_embedding_models: Answer(array(agent.EMBEDDING_MODEL)),
+    models.list_embedding_models: Answer(array(EMBEDDING_MODEL)),
     openai_compatible.list_agents: Answer(agent.MODELS),
-    openai_compatible.retrieve_agent: Answer(agent.OPENAI_MODEL),
+    openai_compatible.retrieve_agent: Answer(OPENAI_MODEL),
     openai_compatible.complete: Answer(OBJECT, OBJECT),
-    providers.create_provider: Answer(agent.PROVIDER),
-    providers.list_providers: Answer(array(agent.PROVIDER)),
-    providers.check_new_provider: Answer(agent.PROVIDER_CHECKED),
-    providers.retrieve_provider: Answer(agent.PROVIDER),
-    providers.update_provider: Answer(agent.PROVIDER),
-    providers.delete_provider: Answer(agent.SAID),
-    providers.check_provider: Answer(agent.PROVIDER_CHECKED),
-    providers.refresh_provider: Answer(agent.PROVIDER),
+    providers.create_provider: Answer(PROVIDER),
+    providers.list_providers: Answer(array(PROVIDER)),
+    providers.check_new_provider: Answer(PROVIDER_CHECKED),
+    providers.retrieve_provider: Answer(PROVIDER),
+    providers.update_provider: Answer(PROVIDER),
+    providers.delete_provider: Answer(SAID),
+    providers.check_provider: Answer(PROVIDER_CHECKED),
+    providers.refresh_provider: Answer(PROVIDER),
     embedding_changes.change_archive: Answer(memory.EMBEDDING_CHANGE, status=202),
     embedding_changes.change_folder: Answer(memory.EMBEDDING_CHANGE, status=202),
     embedding_changes.archive_change: Answer(memory.EMBEDDING_CHANGE),
@@ -307,7 +322,7 @@ ANSWERS: Mapping[Callable[..., Any], Answer] = {
     embedding_changes.roll_folder_back: Answer(memory.EMBEDDING_CHANGE),
     embedding_changes.finish_archive: Answer(memory.EMBEDDING_CHANGE),
     embedding_changes.finish_folder: Answer(memory.EMBEDDING_CHANGE),
-    learned_windows.list_windows: Answer(array(runs.LEARNED_WINDOW)),
+    learned_windows.list_windows: Answer(array(LEARNED_WINDOW)),
     learned_windows.forget_window: _NULL,
     message_search.search: Answer(array(messages.FOUND)),
     message_search.search_of_agents: Answer(array(messages.FOUND)),
@@ -327,15 +342,15 @@ ANSWERS: Mapping[Callable[..., Any], Answer] = {
     steps.note_transaction: Answer(runs.STEP),
     steps.retrieve_step_metrics: Answer(runs.STEP_METRICS),
     steps.retrieve_step_trace: Answer(maybe(runs.PROVIDER_TRACE)),
-    usage.report_usage: Answer(runs.USAGE_REPORT),
-    budgets.list_budgets: Answer(array(runs.BUDGET)),
-    budgets.retrieve_budgets: Answer(array(runs.BUDGET)),
-    budgets.set_budget: Answer(runs.BUDGET),
+    usage.report_usage: Answer(USAGE_REPORT),
+    budgets.list_budgets: Answer(array(BUDGET)),
+    budgets.retrieve_budgets: Answer(array(BUDGET)),
+    budgets.set_budget: Answer(BUDGET),
     budgets.delete_budget: _NULL,
-    schedules.create_schedule: Answer(places.SCHEDULED),
-    schedules.list_schedules: Answer(places.SCHEDULES),
-    schedules.get_schedule: Answer(places.SCHEDULE),
-    schedules.delete_schedule: Answer(places.DONE),
+    schedules.create_schedule: Answer(SCHEDULED),
+    schedules.list_schedules: Answer(SCHEDULES),
+    schedules.get_schedule: Answer(SCHEDULE),
+    schedules.delete_schedule: Answer(DONE),
     environments.register: Answer(places.REGISTERED),
     environments.list_environments: Answer(places.ENVIRONMENTS),
     environments.get_environment: Answer(places.ENVIRONMENT),
@@ -354,19 +369,19 @@ ANSWERS: Mapping[Callable[..., Any], Answer] = {
     organizations.create_user: Answer(access.USER),
     organizations.update_user: Answer(access.USER),
     organizations.delete_user: Answer(access.USER),
-    agent_transfer.import_agents: Answer(moved.IMPORTED),
-    agent_transfer.export_agent: Answer(moved.AGENT_FILE),
-    agent_transfer.export_agent_with_skills: Answer(moved.AGENT_FILE),
+    agent_transfer.import_agents: Answer(IMPORTED),
+    agent_transfer.export_agent: Answer(AGENT_FILE),
+    agent_transfer.export_agent_with_skills: Answer(AGENT_FILE),
     templates.create_template: Answer(moved.TEMPLATE),
     templates.update_template: Answer(moved.CHANGED),
     templates.delete_template: Answer(moved.CHANGED),
     templates.save_template: Answer(moved.TEMPLATE),
     templates.roll_back_template: Answer(moved.CHANGED),
     templates.create_agents_of_template: Answer(moved.MADE),
-    internal_templates.create_group: Answer(served.GROUP),
+    internal_templates.create_group: Answer(GROUP),
     internal_templates.create_agent: _ONE_AGENT,
-    internal_templates.create_block: Answer(memory.BLOCK),
-    internal_templates.create_blocks: Answer(array(memory.BLOCK)),
+    internal_templates.create_block: Answer(BLOCK),
+    internal_templates.create_blocks: Answer(array(BLOCK)),
     internal_templates.list_deployment: Answer(moved.DEPLOYMENT),
     internal_templates.delete_deployment: Answer(moved.DELETED),
     identities.list_identities: Answer(served.IDENTITIES),
@@ -378,21 +393,21 @@ ANSWERS: Mapping[Callable[..., Any], Answer] = {
     identities.upsert_properties: _NULL,
     identities.delete_identity: _NULL,
     identities.list_agents: _MANY_AGENTS,
-    identities.list_blocks: Answer(array(memory.BLOCK)),
+    identities.list_blocks: Answer(array(BLOCK)),
     identities.attach_to_agent: _NULL,
     identities.detach_from_agent: _NULL,
     identities.attach_to_block: _NULL,
     identities.detach_from_block: _NULL,
-    groups.list_groups: Answer(array(served.GROUP)),
+    groups.list_groups: Answer(array(GROUP)),
     groups.count_groups: _COUNT,
-    groups.retrieve_group: Answer(served.GROUP),
-    groups.create_group: Answer(served.GROUP),
-    groups.update_group: Answer(served.GROUP),
+    groups.retrieve_group: Answer(GROUP),
+    groups.create_group: Answer(GROUP),
+    groups.update_group: Answer(GROUP),
     groups.delete_group: _NULL,
     groups.attach_block: _NULL,
     groups.detach_block: _NULL,
     groups.list_messages: _MANY_MESSAGES,
     groups.update_message: Answer(messages.MESSAGE),
     groups.reset_messages: _NULL,
-    groups.list_agent_groups: Answer(array(served.GROUP)),
+    groups.list_agent_groups: Answer(array(GROUP)),
 }

@@ -7,7 +7,7 @@ import orjson
 
 from gateway.resources.messages.requests import AttachRun, SendMessages, TurnWishes
 from gateway.resources.messages.responses import answer_types
-from gateway.rest.convert import view_of
+from gateway.resources.runs.responses import view_of
 from gateway.sockets.frames import Approve, Send
 from gateway.turns.deltas import Deltas
 from gateway.turns.speech import Spoken

@@ -1,4 +1,4 @@
-"""Keys, client-side tokens, organizations and users."""
+"""Client-side access tokens, API keys, organizations and users."""
 
 from gateway.openapi.schemas import FLAG, MOMENT, TEXT, array, choice, of, record
 from loci.agent.v1 import access_service_pb2

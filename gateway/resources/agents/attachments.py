@@ -10,7 +10,8 @@ from gateway.errors.table import InvalidRequest
 from gateway.resources.agents.requests import ToolApproval
 from gateway.resources.agents.routes import answer, fetch
 from gateway.resources.blocks import requests as bodies
-from gateway.rest import convert
+from gateway.resources.blocks.responses import block_to_rest
+from gateway.resources.tools.responses import tool_to_rest
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, BlockId, Cursor, Limit, Order, ToolId, one_page, page_size
 from gateway.rest.responses import json_response
@@ -42,14 +43,14 @@ async def list_blocks(
     )
     # The memory service does not know which agents there are.
     _, page = await asyncio.gather(fetch(loci, agent_id), loci.peers.call(loci.peers.blocks.ListBlocks, request))
-    return json_response([convert.block(block) for block in page.blocks])
+    return json_response([block_to_rest(block) for block in page.blocks])
 
 
 @router.get("/core-memory/blocks/{block_label}")
 async def retrieve_block(agent_id: AgentId, block_label: str, loci: Loci) -> Response:
     """The block that the agent knows by this label."""
     request = block_service_pb2.GetBlockRequest(key=_key(agent_id, block_label))
-    return json_response(convert.block((await loci.peers.call(loci.peers.blocks.GetBlock, request)).block))
+    return json_response(block_to_rest((await loci.peers.call(loci.peers.blocks.GetBlock, request)).block))
 
 
 @router.patch("/core-memory/blocks/{block_label}")
@@ -59,7 +60,7 @@ async def update_block(agent_id: AgentId, block_label: str, body: bodies.UpdateB
     request = bodies.update_request(key, body)
     if request is None:
         return await retrieve_block(agent_id, block_label, loci)
-    return json_response(convert.block((await loci.peers.call(loci.peers.blocks.UpdateBlock, request)).block))
+    return json_response(block_to_rest((await loci.peers.call(loci.peers.blocks.UpdateBlock, request)).block))
 
 
 @router.patch("/core-memory/blocks/attach/{block_id}")
@@ -93,7 +94,7 @@ async def list_tools(
     agent = await fetch(loci, agent_id)
     tools = sorted(agent.tools, key=_age, reverse=order == "desc")
     page = one_page(tools, key=lambda tool: tool.id, after=after, before=before, limit=page_size(limit, 10))
-    return json_response([convert.tool(tool) for tool in page])
+    return json_response([tool_to_rest(tool) for tool in page])
 
 
 @router.patch("/tools/attach/{tool_id}")

@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gateway.access.run_tokens import SECRET_MEMBERS, sees_secrets
+from gateway.resources.blocks.responses import block_to_rest
+from gateway.resources.folders.responses import folder_to_rest
 from gateway.resources.identities.responses import group, identity
 from gateway.resources.messages.responses import message
-from gateway.rest.convert import Rest, block, enum_names, folder, from_json, to_rest, tool
+from gateway.resources.tools.responses import tool_to_rest
+from gateway.rest.convert import Rest, enum_names, from_json, to_rest
 from loci.agent.v1 import agent_pb2, message_pb2
 from loci.llm.v1 import model_pb2
 from loci.memory.v1 import folder_pb2
@@ -54,13 +57,13 @@ class Models:
 
 
 def tools_once() -> Callable[[tool_pb2.Tool], Rest]:
-    """`convert.tool` for a page of agents, which have most of their tools in common: each is made once."""
+    """`convert.tool_to_rest` for a page of agents, which have most of their tools in common: each is made once."""
     made: dict[tuple[str, int], Rest] = {}
 
     def one(message: tool_pb2.Tool) -> Rest:
         key = (message.id, message.version)
         if key not in made:
-            made[key] = tool(message)
+            made[key] = tool_to_rest(message)
         return made[key]
 
     return one
@@ -71,7 +74,7 @@ def agent_state(
     models: Models,
     include: frozenset[str] | None = None,
     secrets: Sequence[Rest] = (),
-    as_tool: Callable[[tool_pb2.Tool], Rest] = tool,
+    as_tool: Callable[[tool_pb2.Tool], Rest] = tool_to_rest,
 ) -> Rest:
     """`agent` as REST; `include`: the relations to show (names of RELATIONS), None for all. Others are empty.
 
@@ -85,7 +88,7 @@ def agent_state(
     response_format = rest["response_format"] or settings.get("response_format")
     if response_format is not None:
         settings["response_format"] = response_format
-    blocks = [block(attached) for attached in agent.blocks]
+    blocks = [block_to_rest(attached) for attached in agent.blocks]
     managed = group(agent.managed_group) if agent.HasField("managed_group") else None
     rest |= {name: list(secrets) for name in SECRET_MEMBERS}
     rest |= {
@@ -118,7 +121,7 @@ def agent_state(
 def folders_of(folders: Iterable[folder_pb2.Folder], models: Models) -> list[Rest]:
     """Folders attached to an agent, as REST."""
     return [
-        folder(one, embedding_config(one.embedding, models), to_public("org", current().organization_id))
+        folder_to_rest(one, embedding_config(one.embedding, models), to_public("org", current().organization_id))
         for one in folders
     ]
 

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from gateway.resources.agents.requests import Handle
-from gateway.resources.archives.embedding_change_responses import change_rest
+from gateway.resources.archives.responses import change_rest
 from gateway.rest.body import Body
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import ArchiveId, FolderId

@@ -7,8 +7,13 @@ from starlette.responses import Response
 
 from gateway.resources.agents.routes import Include, attached_page, fetch
 from gateway.resources.archives import requests as bodies
-from gateway.resources.archives.embedding_change_responses import refuse_other_embedding
-from gateway.resources.archives.responses import EMBEDDING_SECONDS, archive_rest, passage_answer, passage_answers
+from gateway.resources.archives.responses import (
+    EMBEDDING_SECONDS,
+    archive_rest,
+    passage_answer,
+    passage_answers,
+    refuse_other_embedding,
+)
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentFilter, AgentId, ArchiveId, Cursor, Limit, Names, Order, PassageId, page_size
 from gateway.rest.responses import json_response

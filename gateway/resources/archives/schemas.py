@@ -1,7 +1,6 @@
-"""Blocks, archives, passages, folders and files."""
+"""Archives, passages and changes of their embedding models."""
 
 from gateway.openapi.schemas import (
-    ANY,
     FLAG,
     MOMENT,
     NUMBER,
@@ -12,11 +11,10 @@ from gateway.openapi.schemas import (
     array,
     choice,
     maybe,
-    names_of,
     of,
     record,
 )
-from loci.memory.v1 import archive_service_pb2, block_pb2, block_service_pb2, folder_pb2, passage_pb2
+from loci.memory.v1 import archive_service_pb2, passage_pb2
 
 EMBEDDING_CONFIG = record(
     "EmbeddingConfig",
@@ -32,17 +30,6 @@ EMBEDDING_CONFIG = record(
     },
     optional=("azure_endpoint", "azure_version", "azure_deployment"),
 )
-_BLOCK_LEFT = ("created_at", "updated_at", "version")
-BLOCK = of("Block", block_pb2.Block.DESCRIPTOR, leave=_BLOCK_LEFT, metadata=OBJECT)
-BLOCK_NOW = of("BlockNow", block_pb2.Block.DESCRIPTOR, leave=_BLOCK_LEFT, metadata=OBJECT, version=WHOLE)
-BLOCK_VERSION = of(
-    "BlockVersion",
-    block_pb2.BlockVersion.DESCRIPTOR,
-    metadata=OBJECT,
-    call_key=maybe(TEXT),
-    restored_version=maybe(WHOLE),
-)
-BLOCK_DIFF = of("BlockDiff", block_service_pb2.DiffBlockVersionsResponse.DESCRIPTOR)
 _TENANT: dict[str, Schema] = {"embedding_config": maybe(EMBEDDING_CONFIG), "organization_id": TEXT}
 PASSAGE = of(
     "Passage",
@@ -82,38 +69,6 @@ ARCHIVE = of(
     vector_db_provider=choice("native"),
     **_TENANT,
 )
-FOLDER = of(
-    "Folder",
-    folder_pb2.Folder.DESCRIPTOR,
-    leave=("embedding", "file_count"),
-    metadata=OBJECT,
-    vector_db_provider=choice("native"),
-    embedding_config=EMBEDDING_CONFIG,
-    organization_id=TEXT,
-)
-_FILE_STATES = names_of(folder_pb2.FileStatus.DESCRIPTOR)
-FILE = of(
-    "FileMetadata",
-    folder_pb2.File.DESCRIPTOR,
-    leave=("name", "original_name", "media_type", "size", "status", "error"),
-    source_id=TEXT,
-    organization_id=TEXT,
-    file_name=TEXT,
-    original_file_name=TEXT,
-    file_path=maybe(TEXT),
-    file_type=TEXT,
-    file_size=WHOLE,
-    file_creation_date=maybe(MOMENT),
-    file_last_modified_date=maybe(MOMENT),
-    processing_status=_FILE_STATES,
-    error_message=maybe(TEXT),
-    is_deleted=FLAG,
-)
-FOLDERS_DESCRIBED = record(
-    "OrganizationSourcesStats",
-    {"sources": array(ANY), "total_sources": WHOLE, "total_files": WHOLE, "total_size": WHOLE},
-)
-AGENT_FILES = record("PaginatedAgentFiles", {"files": array(OBJECT), "next_cursor": maybe(TEXT), "has_more": FLAG})
 EMBEDDING_CHANGE = of(
     "EmbeddingChange",
     archive_service_pb2.EmbeddingChange.DESCRIPTOR,

@@ -1,9 +1,10 @@
 """Creating and changing blocks."""
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Self
 
 from google.protobuf.field_mask_pb2 import FieldMask
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gateway.rest.body import Body, Json, dump, given
 from loci.memory.v1 import block_service_pb2
@@ -83,3 +84,25 @@ def update_request(key: block_service_pb2.BlockKey, body: UpdateBlock) -> block_
         return None
     mask = FieldMask(paths=paths)
     return block_service_pb2.UpdateBlockRequest(key=key, block=draft_of(body), update_mask=mask)
+
+
+Version = Annotated[int, Field(ge=1, le=2**63 - 1)]
+
+
+class Journey(Body):
+    """Body of undo and redo. expected_version: the version that the client has seen; another one is left alone."""
+
+    expected_version: Version | None = None
+
+
+class Restore(Journey):
+    """Body of restore: a version by its number, or the one that stood at a time (in UTC unless it has an offset)."""
+
+    version: Version | None = None
+    as_of: datetime | None = None
+
+    @model_validator(mode="after")
+    def _one_is_given(self) -> Self:
+        if (self.version is None) == (self.as_of is None):
+            raise ValueError("give either `version` or `as_of`")
+        return self

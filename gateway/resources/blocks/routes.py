@@ -11,7 +11,7 @@ from starlette.responses import Response
 from gateway.errors.table import InvalidRequest
 from gateway.resources.agents.routes import Include, attached_page
 from gateway.resources.blocks import requests as bodies
-from gateway.rest import convert
+from gateway.resources.blocks.responses import block_to_rest
 from gateway.rest.body import Int32
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import MOST_PER_PAGE, BlockId, Cursor, IdentityFilter, Limit, Names, Order, page_size
@@ -32,7 +32,7 @@ async def create_block(body: bodies.BlockBody, loci: Loci) -> Response:
     """Creates a block that is attached to nobody."""
     request = block_service_pb2.CreateBlockRequest(block=bodies.draft_of(body, minted=True))
     created = await loci.peers.call(loci.peers.blocks.CreateBlock, request)
-    return json_response(convert.block(created.block))
+    return json_response(block_to_rest(created.block))
 
 
 @router.get("")
@@ -86,7 +86,7 @@ async def list_blocks(
             identity_id=identity_id,
         ),
     )
-    return json_response([convert.block(block) for block in page.blocks])
+    return json_response([block_to_rest(block) for block in page.blocks])
 
 
 @router.get("/count")
@@ -163,7 +163,7 @@ def block_key(block_id: str) -> block_service_pb2.BlockKey:
 
 def tagged(block: block_pb2.Block, **more: object) -> Response:
     """A block, and its version as the ETag."""
-    return json_response(convert.block(block) | more, headers={"etag": f'"{block.version}"'})
+    return json_response(block_to_rest(block) | more, headers={"etag": f'"{block.version}"'})
 
 
 def _version_in(if_match: str | None) -> int | None:

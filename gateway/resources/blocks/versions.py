@@ -12,7 +12,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.responses import Response
 
 from gateway.errors.table import InvalidRequest
-from gateway.resources.blocks import version_requests as bodies
+from gateway.resources.blocks.requests import Journey, Restore
+from gateway.resources.blocks.responses import block_version_to_rest
 from gateway.resources.blocks.routes import block_key, tagged
 from gateway.rest import convert
 from gateway.rest.json_body import JsonRoute
@@ -45,7 +46,7 @@ async def list_versions(
         block_id=block_id, page_size=page_size(limit, 50), after=after, before=before, ascending=order == "asc"
     )
     page = await loci.peers.call(loci.peers.blocks.ListBlockVersions, request)
-    return json_response([convert.block_version(version) for version in page.versions])
+    return json_response([block_version_to_rest(version) for version in page.versions])
 
 
 @router.get("/versions/{version}")
@@ -80,7 +81,7 @@ async def diff_versions(
 
 
 @router.post("/restore")
-async def restore_version(block_id: BlockId, body: bodies.Restore, loci: Loci) -> Response:
+async def restore_version(block_id: BlockId, body: Restore, loci: Loci) -> Response:
     """Brings the value of an earlier version back, for every agent that has the block."""
     request = wire.RestoreBlockRequest(key=block_key(block_id), expected_version=body.expected_version)
     if body.version is not None:
@@ -91,7 +92,7 @@ async def restore_version(block_id: BlockId, body: bodies.Restore, loci: Loci) -
 
 
 @router.post("/undo")
-async def undo_change(block_id: BlockId, loci: Loci, body: bodies.Journey | None = None) -> Response:
+async def undo_change(block_id: BlockId, loci: Loci, body: Journey | None = None) -> Response:
     """Takes the newest change of the value back that was not taken back yet; 409 at the first value."""
     expected = None if body is None else body.expected_version
     request = wire.UndoBlockRequest(key=block_key(block_id), expected_version=expected)
@@ -99,7 +100,7 @@ async def undo_change(block_id: BlockId, loci: Loci, body: bodies.Journey | None
 
 
 @router.post("/redo")
-async def redo_change(block_id: BlockId, loci: Loci, body: bodies.Journey | None = None) -> Response:
+async def redo_change(block_id: BlockId, loci: Loci, body: Journey | None = None) -> Response:
     """Makes the change again that the newest undo took back; 409 where the value was changed since."""
     expected = None if body is None else body.expected_version
     request = wire.RedoBlockRequest(key=block_key(block_id), expected_version=expected)
@@ -108,7 +109,7 @@ async def redo_change(block_id: BlockId, loci: Loci, body: bodies.Journey | None
 
 async def _version(loci: Services, request: wire.GetBlockVersionRequest) -> Response:
     found = await loci.peers.call(loci.peers.blocks.GetBlockVersion, request)
-    return json_response(convert.block_version(found.version))
+    return json_response(block_version_to_rest(found.version))
 
 
 def _changed(block: block_pb2.Block) -> Response:

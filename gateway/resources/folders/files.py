@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.resources.folders.responses import file_to_rest
 from gateway.resources.folders.uploads import file_part, store
-from gateway.rest import convert
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, FileId, FolderId, Limit, Order, page_size
@@ -107,4 +107,4 @@ async def delete_file(folder_id: FolderId, file_id: FileId, loci: Loci) -> Respo
 
 
 def _file_rest(file: folder_pb2.File) -> Rest:
-    return convert.file(file, to_public("org", current().organization_id))
+    return file_to_rest(file, to_public("org", current().organization_id))

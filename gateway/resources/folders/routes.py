@@ -9,11 +9,10 @@ from starlette.responses import Response
 
 from gateway.resources.agents.responses import embedding_config
 from gateway.resources.agents.routes import for_each
-from gateway.resources.archives.embedding_change_responses import refuse_other_embedding
-from gateway.resources.archives.responses import passage_answers
+from gateway.resources.archives.responses import passage_answers, refuse_other_embedding
 from gateway.resources.folders import files as folder_files
 from gateway.resources.folders import requests as bodies
-from gateway.rest import convert
+from gateway.resources.folders.responses import folder_to_rest
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, FolderId, Limit, Order, one_page, page_size
@@ -174,7 +173,7 @@ async def _answer(loci: Services, folder: folder_pb2.Folder) -> Response:
 
 async def _rest(loci: Services, folder: folder_pb2.Folder) -> Rest:
     config = embedding_config(folder.embedding, await loci.catalogue.models())
-    return convert.folder(folder, config, to_public("org", current().organization_id))
+    return folder_to_rest(folder, config, to_public("org", current().organization_id))
 
 
 async def _described(loci: Services) -> list[dict[str, Any]]:

@@ -7,9 +7,9 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from gateway.resources.agents.routes import Include, states
+from gateway.resources.blocks.responses import block_to_rest
 from gateway.resources.identities import requests as bodies
 from gateway.resources.identities.responses import identity
-from gateway.rest import convert
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, BlockId, Cursor, IdentityId, Limit, Order, page_size
 from gateway.rest.responses import json_response
@@ -160,7 +160,7 @@ async def list_blocks(
     page, _ = await asyncio.gather(
         loci.peers.call(loci.peers.blocks.ListBlocks, request), fetch_identity(loci, identity_id)
     )
-    return json_response([convert.block(block) for block in page.blocks])
+    return json_response([block_to_rest(block) for block in page.blocks])
 
 
 @router.patch("/agents/{agent_id}/identities/attach/{identity_id}")

@@ -1,6 +1,7 @@
 """The reference's Job, made of a run or of a file. Pure."""
 
-from gateway.rest.convert import Rest, enum_names, moment, run
+from gateway.resources.runs.responses import run_to_rest
+from gateway.rest.convert import Rest, enum_names, moment
 from loci.agent.v1 import run_pb2
 from loci.memory.v1 import folder_pb2
 
@@ -24,7 +25,7 @@ _OF_RUNS = (
 
 def of_run(source: run_pb2.Run) -> Rest:
     """A run as a job."""
-    told = run(source)
+    told = run_to_rest(source)
     return _job(source.id, RUN) | {name: told[name] for name in _OF_RUNS} | {"metadata": told["metadata"] or {}}
 
 

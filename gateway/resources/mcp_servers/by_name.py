@@ -17,7 +17,7 @@ from gateway.resources.mcp_servers.responses import (
     unhealthy_rest,
 )
 from gateway.resources.mcp_servers.routes import all_servers, change, fetch, refresh, run, stream, tools_of
-from gateway.rest import convert
+from gateway.resources.tools.responses import tool_to_rest
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
@@ -120,7 +120,7 @@ async def add_named_tool(mcp_server_name: str, mcp_tool_name: str, loci: Loci) -
     for attempt in range(2):
         for tool in await tools_of(loci, server.id):
             if mcp_tool_name in (mcp_tool_rest(tool)["name"], tool.name):
-                return json_response(convert.tool(tool))
+                return json_response(tool_to_rest(tool))
         if attempt == 0:
             await refresh(loci, server.id)
     raise NotFound(f"MCP server {mcp_server_name!r} has no tool {mcp_tool_name!r}", reason="TOOL_NOT_FOUND")

@@ -17,7 +17,7 @@ from gateway.resources.mcp_servers.responses import (
     result_rest,
     server_rest,
 )
-from gateway.rest import convert
+from gateway.resources.tools.responses import tool_to_rest
 from gateway.rest.body import dump
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentFilter, ToolId, checked_id
@@ -86,7 +86,7 @@ async def refresh_mcp_server(mcp_server_id: McpServerId, loci: Loci, agent_id: A
 @router.get("/{mcp_server_id}/tools")
 async def list_mcp_tools(mcp_server_id: McpServerId, loci: Loci) -> Response:
     """Its tools, by name."""
-    return json_response([convert.tool(tool) for tool in await tools_of(loci, mcp_server_id)])
+    return json_response([tool_to_rest(tool) for tool in await tools_of(loci, mcp_server_id)])
 
 
 @router.get("/{mcp_server_id}/tools/{tool_id}")
@@ -94,7 +94,7 @@ async def retrieve_mcp_tool(mcp_server_id: McpServerId, tool_id: ToolId, loci: L
     """One tool of it."""
     for tool in await tools_of(loci, mcp_server_id):
         if tool.id == tool_id.lower():
-            return json_response(convert.tool(tool))
+            return json_response(tool_to_rest(tool))
     raise NotFound(f"the MCP server has no tool {tool_id}", reason="TOOL_NOT_FOUND")
 
 

@@ -1,4 +1,4 @@
-"""Messages, turns and conversations."""
+"""Messages and turns."""
 
 from gateway.openapi.errors import JSON
 from gateway.openapi.schemas import (
@@ -18,7 +18,7 @@ from gateway.openapi.schemas import (
     record,
     some,
 )
-from loci.agent.v1 import agent_pb2, conversation_pb2, message_pb2, message_service_pb2
+from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 
 
 def _without(members: dict[str, Schema], name: str) -> dict[str, Schema]:
@@ -171,11 +171,3 @@ COMPACTED = record(
     {"summary": TEXT, "num_messages_before": WHOLE, "num_messages_after": WHOLE},
 )
 FATES = by_name(choice("cancelled", "failed"))
-CONVERSATION = of(
-    "Conversation",
-    conversation_pb2.Conversation.DESCRIPTOR,
-    leave=("isolated_block_labels", "hidden"),
-    archived=FLAG,
-    in_context_message_ids=maybe(array(TEXT)),
-    isolated_block_ids=maybe(array(TEXT)),
-)

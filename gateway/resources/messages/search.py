@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from gateway.resources.archives.responses import without_vectors
 from gateway.resources.messages.responses import message, message_type
-from gateway.resources.messages.search_requests import SearchMessages
+from gateway.resources.messages.stored_requests import SearchMessages
 from gateway.rest.convert import Rest, moment
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response

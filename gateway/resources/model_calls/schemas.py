@@ -1,4 +1,4 @@
-"""What fills windows, and single model calls."""
+"""Context windows and single model calls."""
 
 from gateway.openapi.schemas import MOMENT, OBJECT, TEXT, array, choice, maybe, of, record
 from gateway.resources.messages.schemas import USAGE

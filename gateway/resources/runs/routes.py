@@ -10,7 +10,13 @@ from starlette.responses import Response
 
 from gateway.errors.table import InvalidRequest
 from gateway.resources.messages.pages import shown_page
-from gateway.resources.runs import traces
+from gateway.resources.runs.responses import (
+    run_metrics_to_rest,
+    run_to_rest,
+    run_usage_to_rest,
+    span_to_rest,
+    step_to_rest,
+)
 from gateway.resources.usage import responses as usage
 from gateway.rest import convert
 from gateway.rest.json_body import JsonRoute
@@ -74,7 +80,7 @@ async def list_runs(
     if stop_reason is not None:
         request.stop_reason = agent_pb2.StopReason.ValueType(_number("stop_reason", stop_reason, _STOP_REASONS))
     page = await loci.peers.call(loci.peers.runs.ListRuns, request)
-    return json_response([convert.run(run) for run in page.runs])
+    return json_response([run_to_rest(run) for run in page.runs])
 
 
 @router.get("/active", deprecated=True)
@@ -89,7 +95,7 @@ async def list_active_runs(
 async def retrieve_run(run_id: RunId, loci: Loci) -> Response:
     """One run."""
     request = run_service_pb2.GetRunRequest(run_id=run_id)
-    return json_response(convert.run((await loci.peers.call(loci.peers.runs.GetRun, request)).run))
+    return json_response(run_to_rest((await loci.peers.call(loci.peers.runs.GetRun, request)).run))
 
 
 @router.delete("/{run_id}")
@@ -129,7 +135,7 @@ async def list_run_steps(
         run_id=run_id, page_size=page_size(limit, 100), after=after, before=before, descending=order == "desc"
     )
     page = await loci.peers.call(loci.peers.runs.ListRunSteps, request)
-    return json_response([convert.step(step) for step in page.steps])
+    return json_response([step_to_rest(step) for step in page.steps])
 
 
 @router.get("/{run_id}/usage")
@@ -137,7 +143,7 @@ async def retrieve_run_usage(run_id: RunId, loci: Loci) -> Response:
     """Tokens of a run so far, and what they cost, where the llm gateway can be asked."""
     request = run_service_pb2.GetRunUsageRequest(run_id=run_id)
     found, costs = await asyncio.gather(loci.peers.call(loci.peers.runs.GetRunUsage, request), _costs(run_id, loci))
-    return json_response(convert.run_usage(found.usage) | costs)
+    return json_response(run_usage_to_rest(found.usage) | costs)
 
 
 async def _costs(run_id: str, loci: Loci) -> dict[str, Any]:
@@ -154,7 +160,7 @@ async def retrieve_run_metrics(run_id: RunId, loci: Loci) -> Response:
     """How long a run took, and which tools it called."""
     request = run_service_pb2.GetRunMetricsRequest(run_id=run_id)
     found = await loci.peers.call(loci.peers.runs.GetRunMetrics, request)
-    return json_response(traces.run_metrics(found.metrics))
+    return json_response(run_metrics_to_rest(found.metrics))
 
 
 @router.get("/{run_id}/trace")
@@ -164,7 +170,7 @@ async def retrieve_run_trace(
     """A run as spans, worked out from what is stored of its steps; no tracing backend is needed."""
     request = run_service_pb2.GetRunTraceRequest(run_id=run_id, limit=limit)
     found = await loci.peers.call(loci.peers.runs.GetRunTrace, request)
-    return json_response([traces.span(span) for span in found.spans])
+    return json_response([span_to_rest(span) for span in found.spans])
 
 
 def _number(parameter: str, name: str, numbers: Mapping[str, int]) -> int:

@@ -1,4 +1,4 @@
-"""Runs, steps, what they took and what they cost."""
+"""Runs and steps."""
 
 from gateway.openapi.schemas import (
     ANY,
@@ -10,14 +10,12 @@ from gateway.openapi.schemas import (
     WHOLE,
     array,
     by_name,
-    choice,
     maybe,
     members_of,
-    names_of,
     of,
     record,
 )
-from loci.agent.v1 import checkpoint_pb2, learned_window_service_pb2, run_pb2
+from loci.agent.v1 import run_pb2
 from loci.llm.v1 import usage_service_pb2
 
 _TOKENS = {
@@ -47,20 +45,6 @@ RUN = of(
             },
         )
     ),
-)
-JOB = record(
-    "Job",
-    {
-        "id": TEXT,
-        "job_type": choice("job", "run"),
-        "status": maybe(choice("created", "running", "completed", "failed", "pending", "cancelled", "expired")),
-        "background": FLAG,
-        "metadata": OBJECT,
-        **dict.fromkeys(("created_by_id", "last_updated_by_id", "agent_id", "stop_reason"), maybe(TEXT)),
-        **dict.fromkeys(("callback_url", "callback_error"), maybe(TEXT)),
-        **dict.fromkeys(("created_at", "updated_at", "completed_at", "callback_sent_at"), maybe(MOMENT)),
-        **dict.fromkeys(("callback_status_code", "ttft_ns", "total_duration_ns"), maybe(WHOLE)),
-    },
 )
 STEP = of(
     "Step",
@@ -138,24 +122,3 @@ RUN_USAGE = record(
     {**dict.fromkeys(("completion_tokens", "prompt_tokens", "total_tokens"), WHOLE), **_TOKENS, **_COSTS},
     optional=_COSTS,
 )
-USAGE_REPORT = record(
-    "UsageReport",
-    {
-        "totals": record("UsageTotals", _TOTALS),
-        "rows": array(record("UsageRow", {"group": by_name(maybe(TEXT)), **_TOTALS})),
-        "truncated": FLAG,
-    },
-)
-BUDGET = record(
-    "BudgetState",
-    {
-        "period": names_of(usage_service_pb2.BudgetPeriod.DESCRIPTOR),
-        "operators": FLAG,
-        "limits": record("Limits", {"usd": maybe(NUMBER), "tokens": maybe(WHOLE), "requests": maybe(WHOLE)}),
-        "spent": record("Spent", {"usd": NUMBER, "tokens": WHOLE, "requests": WHOLE}),
-        "resets_at": maybe(MOMENT),
-    },
-)
-LEARNED_WINDOW = of("LearnedWindow", learned_window_service_pb2.LearnedWindow.DESCRIPTOR)
-CHECKPOINT = of("Checkpoint", checkpoint_pb2.Checkpoint.DESCRIPTOR)
-REWIND = of("RewindDone", checkpoint_pb2.Rewind.DESCRIPTOR)

@@ -9,9 +9,8 @@ from starlette.responses import Response
 
 from gateway.errors.table import InvalidRequest
 from gateway.resources.messages.pages import shown_page
-from gateway.resources.runs import traces
 from gateway.resources.runs.requests import StepFeedback
-from gateway.rest import convert
+from gateway.resources.runs.responses import provider_trace_to_rest, step_metrics_to_rest, step_to_rest
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, Limit, Names, Order, StepId, page_size, split
 from gateway.rest.responses import json_response
@@ -59,14 +58,14 @@ async def list_steps(
         project_id=project_id or "",
     )
     page = await loci.peers.call(loci.peers.steps.ListSteps, request)
-    return json_response([convert.step(step) for step in page.steps])
+    return json_response([step_to_rest(step) for step in page.steps])
 
 
 @router.get("/steps/{step_id}")
 async def retrieve_step(step_id: StepId, loci: Loci) -> Response:
     """One step."""
     request = step_service_pb2.GetStepRequest(step_id=step_id)
-    return json_response(convert.step((await loci.peers.call(loci.peers.steps.GetStep, request)).step))
+    return json_response(step_to_rest((await loci.peers.call(loci.peers.steps.GetStep, request)).step))
 
 
 @router.get("/steps/{step_id}/messages")
@@ -89,14 +88,14 @@ async def list_step_messages(
 async def give_feedback(step_id: StepId, loci: Loci, body: StepFeedback) -> Response:
     """Says what a person thought of a step."""
     found = await loci.peers.call(loci.peers.steps.SetStepFeedback, body.request(step_id))
-    return json_response(convert.step(found.step))
+    return json_response(step_to_rest(found.step))
 
 
 @router.patch("/steps/{step_id}/transaction/{transaction_id}")
 async def note_transaction(step_id: StepId, transaction_id: str, loci: Loci) -> Response:
     """Notes the caller's own transaction of a step, by which it pays or is paid; the step's `tid`."""
     request = step_service_pb2.SetStepTransactionRequest(step_id=step_id, transaction_id=transaction_id)
-    return json_response(convert.step((await loci.peers.call(loci.peers.steps.SetStepTransaction, request)).step))
+    return json_response(step_to_rest((await loci.peers.call(loci.peers.steps.SetStepTransaction, request)).step))
 
 
 @router.get("/steps/{step_id}/metrics")
@@ -104,7 +103,7 @@ async def retrieve_step_metrics(step_id: StepId, loci: Loci) -> Response:
     """How long a step took; null where it was not measured, or not reached."""
     request = step_service_pb2.GetStepMetricsRequest(step_id=step_id)
     found = await loci.peers.call(loci.peers.steps.GetStepMetrics, request)
-    return json_response(traces.step_metrics(found.metrics))
+    return json_response(step_metrics_to_rest(found.metrics))
 
 
 @router.get("/steps/{step_id}/trace")
@@ -113,7 +112,7 @@ async def retrieve_step_trace(step_id: StepId, loci: Loci) -> Response:
     """What the provider was sent and what it answered, where the message was sent with `include_trace`."""
     request = step_service_pb2.GetStepTraceRequest(step_id=step_id)
     found = await loci.peers.call(loci.peers.steps.GetStepTrace, request)
-    return json_response(traces.provider_trace(found.trace))
+    return json_response(provider_trace_to_rest(found.trace))
 
 
 def _time(parameter: str, text: str | None) -> Timestamp | None:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from gateway.resources.conversations.responses import DEFAULT
 from gateway.resources.messages.requests import AttachRun, SendInBackground
-from gateway.rest import convert
+from gateway.resources.runs.responses import run_to_rest
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, ConversationRef, RunId
 from gateway.rest.responses import json_response
@@ -29,7 +29,7 @@ async def send_in_background(agent_id: AgentId, body: SendInBackground, request:
         loci.peers.messages.StartMessages, message_service_pb2.StartMessagesRequest(turn=turn)
     )
     found = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=started.run_id))
-    return json_response(convert.run(found.run))
+    return json_response(run_to_rest(found.run))
 
 
 @router.post("/runs/{run_id}/stream", tags=["runs"])

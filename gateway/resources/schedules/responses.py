@@ -1,7 +1,8 @@
 """Schedules as REST shows them."""
 
 from gateway.resources.messages.responses import user_content
-from gateway.rest.convert import Rest, moment, view_of
+from gateway.resources.runs.responses import view_of
+from gateway.rest.convert import Rest, moment
 from loci.agent.v1 import message_pb2, schedule_service_pb2
 
 _ROLES = {message_pb2.MESSAGE_ROLE_SYSTEM: "system"}

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from gateway.resources.agents import attachments as agent_parts
 from gateway.resources.agents import overviews as agent_overviews
 from gateway.resources.blocks import routes as blocks
-from gateway.resources.messages.search_requests import WarmCache
+from gateway.resources.messages.stored_requests import WarmCache
 from gateway.resources.runs import routes as runs
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response

@@ -9,8 +9,9 @@ from starlette.responses import Response
 from gateway.resources.agents import routes as agents
 from gateway.resources.blocks import routes as blocks
 from gateway.resources.blocks.requests import draft_of
+from gateway.resources.blocks.responses import block_to_rest
 from gateway.resources.groups import routes as groups
-from gateway.resources.templates import deployment_requests as bodies
+from gateway.resources.templates.requests import DeployedAgent, DeployedBlock, DeployedBlocks, DeployedGroup, EntityType
 from gateway.rest import convert
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
@@ -25,25 +26,25 @@ router = APIRouter(prefix="/_internal_templates", tags=["_internal_templates"], 
 
 
 @router.post("/groups")
-async def create_group(body: bodies.DeployedGroup, loci: Loci) -> Response:
+async def create_group(body: DeployedGroup, loci: Loci) -> Response:
     """Creates a group of a deployment."""
     return await groups.create_group(body, loci)
 
 
 @router.post("/agents")
-async def create_agent(body: bodies.DeployedAgent, loci: Loci) -> Response:
+async def create_agent(body: DeployedAgent, loci: Loci) -> Response:
     """Creates an agent of a deployment."""
     return await agents.create_agent(body, loci)
 
 
 @router.post("/blocks")
-async def create_block(body: bodies.DeployedBlock, loci: Loci) -> Response:
+async def create_block(body: DeployedBlock, loci: Loci) -> Response:
     """Creates a block of a deployment that is attached to nobody."""
     return await blocks.create_block(body, loci)
 
 
 @router.post("/blocks/batch")
-async def create_blocks(body: bodies.DeployedBlocks, loci: Loci) -> Response:
+async def create_blocks(body: DeployedBlocks, loci: Loci) -> Response:
     """Creates blocks of a deployment, all or none; answers them in order."""
     made: list[block_pb2.Block] = []
     try:
@@ -54,12 +55,12 @@ async def create_blocks(body: bodies.DeployedBlocks, loci: Loci) -> Response:
         for block in made:
             await _delete_block(loci, block.id)
         raise
-    return json_response([convert.block(block) for block in made])
+    return json_response([block_to_rest(block) for block in made])
 
 
 @router.get("/deployment/{deployment_id}")
 async def list_deployment(
-    deployment_id: str, loci: Loci, entity_types: Annotated[list[bodies.EntityType] | None, Query()] = None
+    deployment_id: str, loci: Loci, entity_types: Annotated[list[EntityType] | None, Query()] = None
 ) -> Response:
     """What has the deployment id, hidden ones too: blocks, agents, groups, each kind the oldest first."""
     wanted = entity_types or ("block", "agent", "group")

@@ -6,6 +6,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gateway.errors.table import InvalidRequest
+from gateway.resources.agents.requests import CreateAgent
+from gateway.resources.blocks.requests import BlockBody
+from gateway.resources.groups.requests import CreateGroup
 from gateway.resources.messages.requests import MessageCreate
 from gateway.rest.body import Body, Json
 from gateway.rest.params import checked_id
@@ -90,3 +93,38 @@ def named_version(text: str, member: str = "version") -> tuple[str, int | None]:
     if version in _WORKING:
         return name, 0
     return name, version_of(version, member) if colon else None
+
+
+MOST_BLOCKS = 1_000
+
+
+EntityType = Literal["block", "agent", "group"]
+
+
+class DeployedGroup(CreateGroup):
+    """Body of _internal_templates/groups."""
+
+    base_template_id: str
+    template_id: str
+    deployment_id: str
+
+
+class DeployedAgent(CreateAgent):
+    """Body of _internal_templates/agents."""
+
+    base_template_id: str
+    template_id: str
+    deployment_id: str
+    entity_id: str
+
+
+class DeployedBlock(BlockBody):
+    """Body of _internal_templates/blocks."""
+
+    base_template_id: str
+    template_id: str
+    deployment_id: str
+    entity_id: str
+
+
+DeployedBlocks = Annotated[list[DeployedBlock], Field(max_length=MOST_BLOCKS)]

@@ -1,17 +1,7 @@
-"""Agent files and templates."""
+"""Templates and deployments."""
 
-from gateway.openapi.schemas import ANY, FLAG, MOMENT, OBJECT, TEXT, WHOLE, array, choice, maybe, record
+from gateway.openapi.schemas import ANY, FLAG, MOMENT, TEXT, WHOLE, array, choice, maybe, record
 
-AGENT_FILE = record(
-    "AgentFile",
-    {
-        **{name: array(OBJECT) for name in ("agents", "groups", "blocks", "files", "sources", "tools", "mcp_servers")},
-        "skills": array(OBJECT),
-        "metadata": OBJECT,
-        "created_at": maybe(MOMENT),
-    },
-)
-IMPORTED = record("ImportedAgents", {"agent_ids": array(TEXT), "warnings": array(TEXT)}, optional=("warnings",))
 TEMPLATE = record(
     "Template",
     {

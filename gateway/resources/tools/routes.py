@@ -10,6 +10,7 @@ from starlette.responses import Response
 from gateway.errors.table import InvalidRequest
 from gateway.resources.tools import requests as bodies
 from gateway.resources.tools.generation import written_tool
+from gateway.resources.tools.responses import catalogued_tool_to_rest, tool_hit_to_rest
 from gateway.rest import convert
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, Limit, Names, Order, ToolId, page_size, split
@@ -102,7 +103,7 @@ async def list_tools(
     )
     request.MergeFrom(wanted.request)
     page = await loci.peers.call(loci.peers.tools.ListTools, request)
-    return json_response([convert.catalogued(tool) for tool in page.tools])
+    return json_response([catalogued_tool_to_rest(tool) for tool in page.tools])
 
 
 @router.get("/count")
@@ -120,7 +121,7 @@ async def search_tools(body: bodies.SearchTools, loci: Loci) -> Response:
     request = bodies.search_request(body, [*_numbers("body", "tool_types", body.tool_types or [])])
     found = await loci.peers.call(loci.peers.tools.SearchTools, request)
     headers = {SEARCH_MODE_HEADER: bodies.MODE_NAMES.get(found.mode, "hybrid")}
-    return json_response([convert.tool_hit(hit) for hit in found.hits], headers=headers)
+    return json_response([tool_hit_to_rest(hit) for hit in found.hits], headers=headers)
 
 
 @router.post("/add-base-tools")
@@ -128,7 +129,7 @@ async def add_base_tools(loci: Loci) -> Response:
     """Brings the tools that ship with Loci up to date, and lists them. Agents find them there without this."""
     request = tool_service_pb2.EnsureBaseToolsRequest()
     found = await loci.peers.call(loci.peers.tools.EnsureBaseTools, request)
-    return json_response([convert.catalogued(tool) for tool in found.tools])
+    return json_response([catalogued_tool_to_rest(tool) for tool in found.tools])
 
 
 @router.post("/generate-schema")
@@ -157,7 +158,7 @@ async def generate_tool(body: bodies.WriteTool, loci: Loci) -> Response:
 async def retrieve_tool(tool_id: ToolId, loci: Loci) -> Response:
     """One tool."""
     request = tool_service_pb2.GetToolRequest(tool_id=tool_id)
-    return json_response(convert.catalogued((await loci.peers.call(loci.peers.tools.GetTool, request)).tool))
+    return json_response(catalogued_tool_to_rest((await loci.peers.call(loci.peers.tools.GetTool, request)).tool))
 
 
 @router.get("/{tool_id}/environment-variables")
@@ -190,7 +191,7 @@ async def delete_tool(tool_id: ToolId, loci: Loci) -> Response:
 
 async def _answer(tool: tool_pb2.Tool, body: bodies.ToolSettings, loci: Loci) -> Response:
     """A tool just written, once it has the variables that came along."""
-    rest = convert.catalogued(tool)
+    rest = catalogued_tool_to_rest(tool)
     if body.environment is not None:
         request = bodies.environment_request(tool.id, body.environment)
         stored = await loci.peers.call(loci.peers.environments.SetEnvironment, request)
