@@ -20,7 +20,7 @@ class RegisterDevice(Body):
     metadata: Json | None = None
 
 
-class TextPart(Body):
+class DeviceText(Body):
     """Text in a message."""
 
     type: Literal["text"]
@@ -31,7 +31,7 @@ class UserMessage(Body):
     """Something for the agent of the device."""
 
     role: Literal["user"]
-    content: str | list[TextPart]
+    content: str | list[DeviceText]
     client_message_id: str
     otid: str | None = None
 
@@ -46,28 +46,28 @@ class Decision(Body):
     updated_input: Json | None = None
 
 
-class ToolReturn(Body):
+class DeviceToolReturn(Body):
     """What came of a call that the sender ran."""
 
     type: Literal["tool"] = "tool"
     tool_call_id: str
     status: Literal["success", "error"]
-    tool_return: str | list[TextPart]
+    tool_return: str | list[DeviceText]
     stdout: list[str] | None = None
     stderr: list[str] | None = None
 
 
 def _kind_of_answer(value: Any) -> str:
-    returns = "tool_return" in value if isinstance(value, dict) else isinstance(value, ToolReturn)
+    returns = "tool_return" in value if isinstance(value, dict) else isinstance(value, DeviceToolReturn)
     return "tool" if returns else "approval"
 
 
 Answer = Annotated[
-    Annotated[Decision, Tag("approval")] | Annotated[ToolReturn, Tag("tool")], Discriminator(_kind_of_answer)
+    Annotated[Decision, Tag("approval")] | Annotated[DeviceToolReturn, Tag("tool")], Discriminator(_kind_of_answer)
 ]
 
 
-class Approval(Body):
+class DeviceApproval(Body):
     """Answers to calls that wait."""
 
     type: Literal["approval"]
@@ -80,7 +80,7 @@ def _kind_of_message(value: Any) -> str:
 
 
 Message = Annotated[
-    Annotated[UserMessage, Tag("user")] | Annotated[Approval, Tag("approval")], Discriminator(_kind_of_message)
+    Annotated[UserMessage, Tag("user")] | Annotated[DeviceApproval, Tag("approval")], Discriminator(_kind_of_message)
 ]
 
 
@@ -97,7 +97,7 @@ class SendToDevice(Body):
         """What the device is told, in order: neighbouring messages in one frame, each answer in one of its own."""
         payloads: list[Json] = []
         for message in self.messages:
-            if isinstance(message, Approval):
+            if isinstance(message, DeviceApproval):
                 payloads += map(_answer, message.approvals)
             elif payloads and payloads[-1]["kind"] == "create_message":
                 payloads[-1]["messages"].append(_said(message))
@@ -111,8 +111,8 @@ def _said(message: UserMessage) -> Json:
     return message.model_dump(exclude_none=True)
 
 
-def _answer(answer: Decision | ToolReturn) -> Json:
-    if isinstance(answer, ToolReturn):
+def _answer(answer: Decision | DeviceToolReturn) -> Json:
+    if isinstance(answer, DeviceToolReturn):
         return {"kind": "tool_return", **answer.model_dump(exclude_none=True)}
     decision: Json = {"behavior": "allow" if answer.approve else "deny"}
     if answer.reason is not None or not answer.approve:
