@@ -16,7 +16,9 @@ from gateway.agent_files.drafts import Options
 from gateway.agent_files.exporter import Wanted, export
 from gateway.agent_files.importer import import_file
 from gateway.agent_files.reader import read
+from gateway.agent_files.schemas import AGENT_FILE, IMPORTED
 from gateway.errors.table import InvalidRequest
+from gateway.openapi.answers import returns
 from gateway.resources.agents.requests import Handle
 from gateway.rest.body import Body, Json, deprecated
 from gateway.rest.json_body import JsonRoute
@@ -75,6 +77,7 @@ _IMPORT_BODY = {
 
 
 @router.post("/import", openapi_extra=_IMPORT_BODY)
+@returns(IMPORTED)
 async def import_agents(request: Request, loci: Loci) -> Response:
     """Makes the agents of an agent file, in whichever of its forms; all of them or, with a 400, none.
 
@@ -91,6 +94,7 @@ async def import_agents(request: Request, loci: Loci) -> Response:
 
 
 @router.get("/{agent_id}/export")
+@returns(AGENT_FILE)
 async def export_agent(
     agent_id: AgentId,
     loci: Loci,
@@ -106,6 +110,7 @@ async def export_agent(
 
 
 @router.post("/{agent_id}/export")
+@returns(AGENT_FILE)
 async def export_agent_with_skills(agent_id: AgentId, loci: Loci, body: ExportBody | None = None) -> Response:
     """The same, with skills in it."""
     body = body or ExportBody()

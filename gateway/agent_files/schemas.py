@@ -11,6 +11,4 @@ AGENT_FILE = record(
         "created_at": maybe(MOMENT),
     },
 )
-
-
 IMPORTED = record("ImportedAgents", {"agent_ids": array(TEXT), "warnings": array(TEXT)}, optional=("warnings",))

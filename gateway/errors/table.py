@@ -185,8 +185,6 @@ _BY_ERROR_TYPE: Mapping[str, Rule] = {
     "llm_error": _BY_REASON["LLM_SERVER_ERROR"],
     "context_window_overflow_in_system_prompt": Rule(400),
 }
-
-
 # What the reference finds out after a stream has begun. Its clients look for these there, under status 200.
 TOLD_IN_STREAM = frozenset({"APPROVAL_PENDING", "NO_PENDING_APPROVAL", "TOOL_CALL_IDS_INVALID"})
 _MESSAGE_ID = re.compile(r"message-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

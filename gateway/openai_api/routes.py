@@ -10,7 +10,11 @@ from gateway.errors.table import InvalidRequest
 from gateway.openai_api import errors as openai_errors
 from gateway.openai_api.chat import completion, turn_body
 from gateway.openai_api.requests import ChatCompletion
+from gateway.openai_api.schemas import OPENAI_MODEL
 from gateway.openai_api.stream import ChunkFrames
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import OBJECT
+from gateway.resources.models.schemas import MODELS
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import MOST_PER_PAGE
@@ -31,6 +35,7 @@ _PROVIDER = "letta/"
 
 
 @router.post("/chat/completions")
+@returns(OBJECT, event=OBJECT)
 async def complete(body: ChatCompletion, request: Request, loci: Loci) -> Response:
     """A turn of the agent that `model` names: what comes after the last message of role assistant is told to it."""
     wanted = turn_body(body)
@@ -59,6 +64,7 @@ async def _streamed(loci: Services, turn: message_service_pb2.TurnRequest, body:
 
 
 @router.get("/models")
+@returns(MODELS)
 async def list_agents(
     loci: Loci, after: str | None = None, limit: Annotated[int, Query(ge=1, le=MOST_PER_PAGE)] = MOST_PER_PAGE
 ) -> Response:
@@ -70,6 +76,7 @@ async def list_agents(
 
 
 @router.get("/models/{name:path}")
+@returns(OPENAI_MODEL)
 async def retrieve_agent(name: str, loci: Loci) -> Response:
     """The agent with this id or name, as a model."""
     wanted = agent_service_pb2.GetAgentRequest(agent_id=await _agent_named(loci, name))

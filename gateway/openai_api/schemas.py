@@ -13,8 +13,6 @@ OPENAI_MODEL = record(
     "OpenAIModel",
     {"id": TEXT, "object": choice("model"), "created": WHOLE, "owned_by": TEXT},
 )
-
-
 OPENAI_MODELS = record(
     "OpenAIModels", {"object": choice("list"), "data": array(OPENAI_MODEL), "has_more": FLAG}, optional=("has_more",)
 )

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from gateway.openapi.answers import ANSWERS, JSON_TYPE, Answer
+from gateway.openapi.answers import JSON_TYPE, Answer, answer_of
 from gateway.openapi.errors import INVALID, MODEL_PROBLEM, OPENAI_PROBLEM, PROBLEM
 from gateway.openapi.examples import EXAMPLES
 from gateway.openapi.schemas import COMPONENTS, Schema, some
@@ -59,7 +59,7 @@ def document(app: FastAPI) -> Schema:
     for method, path, route in routes(app):
         operation = made["paths"][path][method.lower()]
         operation["operationId"] = _operation_id(method, path)
-        _describe(operation, method, path, ANSWERS.get(route.endpoint, Answer()))
+        _describe(operation, method, path, answer_of(route.endpoint) or Answer())
     return made
 
 

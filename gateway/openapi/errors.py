@@ -1,6 +1,6 @@
 """Errors, and what is sent in few words."""
 
-from gateway.openapi.schemas import ANY, NULL, TEXT, array, choice, maybe, record, some
+from gateway.openapi.schemas import TEXT, array, choice, maybe, record, some
 
 # Of an error whose body is one text, and of the two kinds that say more.
 PROBLEM = record(
@@ -29,5 +29,3 @@ OPENAI_PROBLEM = record(
     "OpenAIProblem",
     {"error": record("OpenAIError", {"message": TEXT, "type": maybe(TEXT), "param": maybe(TEXT), "code": maybe(TEXT)})},
 )
-NOTHING = NULL
-JSON = ANY

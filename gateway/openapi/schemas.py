@@ -21,6 +21,7 @@ NUMBER: Schema = {"type": "number"}
 FLAG: Schema = {"type": "boolean"}
 MOMENT: Schema = {"type": "string", "format": "date-time"}
 OBJECT: Schema = {"type": "object", "additionalProperties": True}
+BINARY: Schema = {"type": "string", "format": "binary"}
 _INTEGERS = {
     FieldDescriptor.TYPE_INT32,
     FieldDescriptor.TYPE_INT64,

@@ -6,7 +6,10 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from gateway.errors.table import InvalidRequest
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL
 from gateway.resources.accounts.requests import CreateToken
+from gateway.resources.accounts.schemas import TOKEN, TOKENS
 from gateway.rest.convert import Rest, moment
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import page_size
@@ -25,6 +28,7 @@ _MOST_OFFSET = 2**31 - 1
 
 
 @router.post("")
+@returns(TOKEN)
 async def create_token(body: CreateToken, loci: Loci) -> Response:
     """Makes a token for a page. What it says is told now, and never again."""
     made = await loci.peers.call(loci.peers.access.CreateClientToken, body.request())
@@ -32,6 +36,7 @@ async def create_token(body: CreateToken, loci: Loci) -> Response:
 
 
 @router.get("")
+@returns(TOKENS)
 async def list_tokens(
     loci: Loci,
     agent_id: Annotated[str | None, Query(alias="agentId", description="Only those for this agent.")] = None,
@@ -45,6 +50,7 @@ async def list_tokens(
 
 
 @router.delete("/{token}")
+@returns(NULL)
 async def delete_token(token: str, loci: Loci) -> Response:
     """Ends a token, by its id or all it says. It is refused everywhere within ten seconds."""
     await loci.peers.call(loci.peers.access.DeleteClientToken, wire.DeleteClientTokenRequest(token_id=_id(token)))

@@ -6,7 +6,10 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from gateway.errors.table import EXAMPLE_UUID
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, array
 from gateway.resources.accounts.requests import CreateApiKey
+from gateway.resources.accounts.schemas import API_KEY, NEW_API_KEY
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import MOST_PER_PAGE, checked_id
@@ -20,6 +23,7 @@ KeyId = Annotated[str, Path(examples=[f"key-{EXAMPLE_UUID}"]), checked_id("key")
 
 
 @router.post("")
+@returns(NEW_API_KEY)
 async def create_key(body: CreateApiKey, loci: Loci) -> Response:
     """Makes a key. `key` is what it says: told now, and never again."""
     made = await loci.peers.call(loci.peers.access.CreateApiKey, body.request())
@@ -27,6 +31,7 @@ async def create_key(body: CreateApiKey, loci: Loci) -> Response:
 
 
 @router.get("")
+@returns(array(API_KEY))
 async def list_keys(loci: Loci) -> Response:
     """All keys, oldest first, without what they say."""
     keys: list[Rest] = []
@@ -40,6 +45,7 @@ async def list_keys(loci: Loci) -> Response:
 
 
 @router.delete("/{key_id}")
+@returns(NULL)
 async def delete_key(key_id: KeyId, loci: Loci) -> Response:
     """Ends a key. It is refused everywhere within ten seconds."""
     await loci.peers.call(loci.peers.access.DeleteApiKey, wire.DeleteApiKeyRequest(key_id=key_id))

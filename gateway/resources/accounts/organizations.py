@@ -6,7 +6,10 @@ from fastapi import APIRouter, Query
 from google.protobuf.field_mask_pb2 import FieldMask
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
 from gateway.resources.accounts import requests as bodies
+from gateway.resources.accounts.schemas import ORGANIZATION, USER
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Limit, checked_id, page_size
@@ -25,6 +28,7 @@ After = Annotated[str | None, Query(description="An id: the page begins after th
 
 
 @_organizations.get("")
+@returns(array(ORGANIZATION))
 async def list_organizations(loci: Loci, after: After = None, limit: Limit = None) -> Response:
     """A page of organizations, the oldest first; who is not the operator sees their own."""
     request = wire.ListOrganizationsRequest(page_size=page_size(limit, _PER_PAGE), after=after)
@@ -33,6 +37,7 @@ async def list_organizations(loci: Loci, after: After = None, limit: Limit = Non
 
 
 @_organizations.post("")
+@returns(ORGANIZATION)
 async def create_organization(body: bodies.CreateOrganization, loci: Loci) -> Response:
     """Makes a tenant, with one user of the same UUID. For the operator."""
     request = wire.CreateOrganizationRequest(name=body.name or "")
@@ -41,6 +46,7 @@ async def create_organization(body: bodies.CreateOrganization, loci: Loci) -> Re
 
 
 @_organizations.patch("")
+@returns(ORGANIZATION)
 async def update_organization(org_id: OrganizationId, body: bodies.UpdateOrganization, loci: Loci) -> Response:
     """Renames it."""
     request = wire.UpdateOrganizationRequest(
@@ -51,6 +57,7 @@ async def update_organization(org_id: OrganizationId, body: bodies.UpdateOrganiz
 
 
 @_organizations.delete("")
+@returns(ORGANIZATION)
 async def delete_organization(org_id: OrganizationId, loci: Loci) -> Response:
     """Ends its keys at once, then all it has. For the operator."""
     request = wire.DeleteOrganizationRequest(organization_id=org_id)
@@ -59,6 +66,7 @@ async def delete_organization(org_id: OrganizationId, loci: Loci) -> Response:
 
 
 @_users.get("")
+@returns(array(USER))
 async def list_users(loci: Loci, after: After = None, limit: Limit = None) -> Response:
     """A page of users, the oldest first; the operator sees those of all organizations."""
     request = wire.ListUsersRequest(page_size=page_size(limit, _PER_PAGE), after=after)
@@ -67,6 +75,7 @@ async def list_users(loci: Loci, after: After = None, limit: Limit = None) -> Re
 
 
 @_users.post("")
+@returns(USER)
 async def create_user(body: bodies.CreateUser, loci: Loci) -> Response:
     """Makes a user."""
     request = wire.CreateUserRequest(name=body.name, organization_id=body.organization_id or "")
@@ -75,6 +84,7 @@ async def create_user(body: bodies.CreateUser, loci: Loci) -> Response:
 
 
 @_users.put("")
+@returns(USER)
 async def update_user(body: bodies.UpdateUser, loci: Loci) -> Response:
     """Renames it."""
     request = wire.UpdateUserRequest(user_id=body.id, user=wire.User(name=body.name), update_mask=_NAME)
@@ -83,6 +93,7 @@ async def update_user(body: bodies.UpdateUser, loci: Loci) -> Response:
 
 
 @_users.delete("")
+@returns(USER)
 async def delete_user(user_id: UserId, loci: Loci) -> Response:
     """Ends its keys; what it made stays."""
     gone = await loci.peers.call(loci.peers.access.DeleteUser, wire.DeleteUserRequest(user_id=user_id))

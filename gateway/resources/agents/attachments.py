@@ -7,11 +7,16 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from gateway.errors.table import InvalidRequest
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
 from gateway.resources.agents.requests import ToolApproval
 from gateway.resources.agents.routes import answer, fetch
+from gateway.resources.agents.schemas import AGENT
 from gateway.resources.blocks import requests as bodies
 from gateway.resources.blocks.responses import block_to_rest
+from gateway.resources.blocks.schemas import BLOCK
 from gateway.resources.tools.responses import tool_to_rest
+from gateway.resources.tools.schemas import TOOL
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, BlockId, Cursor, Limit, Order, ToolId, one_page, page_size
 from gateway.rest.responses import json_response
@@ -24,6 +29,7 @@ router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"], route_class=Jso
 
 
 @router.get("/core-memory/blocks")
+@returns(array(BLOCK))
 async def list_blocks(
     agent_id: AgentId,
     loci: Loci,
@@ -47,6 +53,7 @@ async def list_blocks(
 
 
 @router.get("/core-memory/blocks/{block_label}")
+@returns(BLOCK)
 async def retrieve_block(agent_id: AgentId, block_label: str, loci: Loci) -> Response:
     """The block that the agent knows by this label."""
     request = block_service_pb2.GetBlockRequest(key=_key(agent_id, block_label))
@@ -54,6 +61,7 @@ async def retrieve_block(agent_id: AgentId, block_label: str, loci: Loci) -> Res
 
 
 @router.patch("/core-memory/blocks/{block_label}")
+@returns(BLOCK)
 async def update_block(agent_id: AgentId, block_label: str, body: bodies.UpdateBlock, loci: Loci) -> Response:
     """Changes what the body names of the block that the agent knows by this label."""
     key = _key(agent_id, block_label)
@@ -64,6 +72,7 @@ async def update_block(agent_id: AgentId, block_label: str, body: bodies.UpdateB
 
 
 @router.patch("/core-memory/blocks/attach/{block_id}")
+@returns(AGENT)
 async def attach_block(agent_id: AgentId, block_id: BlockId, loci: Loci) -> Response:
     """Attaches a block and returns the agent."""
     await fetch(loci, agent_id)
@@ -73,6 +82,7 @@ async def attach_block(agent_id: AgentId, block_id: BlockId, loci: Loci) -> Resp
 
 
 @router.patch("/core-memory/blocks/detach/{block_id}")
+@returns(AGENT)
 async def detach_block(agent_id: AgentId, block_id: BlockId, loci: Loci) -> Response:
     """Detaches a block and returns the agent."""
     await fetch(loci, agent_id)
@@ -82,6 +92,7 @@ async def detach_block(agent_id: AgentId, block_id: BlockId, loci: Loci) -> Resp
 
 
 @router.get("/tools")
+@returns(array(TOOL))
 async def list_tools(
     agent_id: AgentId,
     loci: Loci,
@@ -98,6 +109,7 @@ async def list_tools(
 
 
 @router.patch("/tools/attach/{tool_id}")
+@returns(AGENT)
 async def attach_tool(agent_id: AgentId, tool_id: ToolId, loci: Loci) -> Response:
     """Attaches a tool and returns the agent."""
     request = agent_service_pb2.AttachToolRequest(agent_id=agent_id, tool_id=tool_id)
@@ -105,6 +117,7 @@ async def attach_tool(agent_id: AgentId, tool_id: ToolId, loci: Loci) -> Respons
 
 
 @router.patch("/tools/detach/{tool_id}")
+@returns(AGENT)
 async def detach_tool(agent_id: AgentId, tool_id: ToolId, loci: Loci) -> Response:
     """Detaches a tool and returns the agent."""
     request = agent_service_pb2.DetachToolRequest(agent_id=agent_id, tool_id=tool_id)
@@ -112,6 +125,7 @@ async def detach_tool(agent_id: AgentId, tool_id: ToolId, loci: Loci) -> Respons
 
 
 @router.patch("/tools/approval/{tool_name}")
+@returns(AGENT)
 async def update_approval(
     agent_id: AgentId,
     tool_name: str,

@@ -6,8 +6,12 @@ from typing import Literal
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, TEXT, array
 from gateway.resources.agents.responses import folders_of
 from gateway.resources.agents.routes import answer, fetch
+from gateway.resources.agents.schemas import AGENT
+from gateway.resources.folders.schemas import AGENT_FILES, FOLDER
 from gateway.rest import convert
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, Cursor, FileId, FolderId, Limit, Order, one_page, page_size
@@ -22,6 +26,7 @@ _files = APIRouter(prefix="/agents/{agent_id}/files", tags=["agents"], route_cla
 
 
 @_folders.get("")
+@returns(array(FOLDER))
 async def list_folders(
     agent_id: AgentId,
     loci: Loci,
@@ -39,6 +44,7 @@ async def list_folders(
 
 
 @_folders.patch("/attach/{folder_id}")
+@returns(AGENT)
 async def attach_folder(agent_id: AgentId, folder_id: FolderId, loci: Loci) -> Response:
     """Attaches a folder and the tools for its files, opens some of these; returns the agent."""
     request = agent_service_pb2.AttachFolderRequest(agent_id=agent_id, folder_id=folder_id)
@@ -46,6 +52,7 @@ async def attach_folder(agent_id: AgentId, folder_id: FolderId, loci: Loci) -> R
 
 
 @_folders.patch("/detach/{folder_id}")
+@returns(AGENT)
 async def detach_folder(agent_id: AgentId, folder_id: FolderId, loci: Loci) -> Response:
     """Detaches a folder, with the last one the tools for files; returns the agent."""
     request = agent_service_pb2.DetachFolderRequest(agent_id=agent_id, folder_id=folder_id)
@@ -53,6 +60,7 @@ async def detach_folder(agent_id: AgentId, folder_id: FolderId, loci: Loci) -> R
 
 
 @_files.get("")
+@returns(AGENT_FILES)
 async def list_files(
     agent_id: AgentId,
     loci: Loci,
@@ -86,6 +94,7 @@ async def list_files(
 
 
 @_files.patch("/close-all")
+@returns(array(TEXT))
 async def close_all_files(agent_id: AgentId, loci: Loci) -> Response:
     """Closes every open file; returns their names."""
     await fetch(loci, agent_id)
@@ -94,6 +103,7 @@ async def close_all_files(agent_id: AgentId, loci: Loci) -> Response:
 
 
 @_files.patch("/{file_id}/open")
+@returns(array(TEXT))
 async def open_file(agent_id: AgentId, file_id: FileId, loci: Loci) -> Response:
     """Opens a file; returns the names of those that were closed for it."""
     limits = await _limits(loci, agent_id)
@@ -102,6 +112,7 @@ async def open_file(agent_id: AgentId, file_id: FileId, loci: Loci) -> Response:
 
 
 @_files.patch("/{file_id}/close")
+@returns(NULL)
 async def close_file(agent_id: AgentId, file_id: FileId, loci: Loci) -> Response:
     """Closes a file."""
     await fetch(loci, agent_id)

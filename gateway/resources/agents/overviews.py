@@ -5,7 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import TEXT, WHOLE
 from gateway.resources.agents.routes import StopReasonName, fetch, states, stop_reason_number
+from gateway.resources.agents.schemas import MEMORY
 from gateway.resources.conversations.routes import recompile_agent
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, IdentityFilter, Names, UserFilter
@@ -17,6 +20,7 @@ router = APIRouter(prefix="/agents", tags=["agents"], route_class=JsonRoute)
 
 
 @router.get("/count")
+@returns(WHOLE)
 async def count_agents(
     loci: Loci,
     name: str | None = None,
@@ -52,6 +56,7 @@ async def count_agents(
 
 
 @router.get("/{agent_id}/core-memory", deprecated=True)
+@returns(MEMORY)
 async def retrieve_core_memory(agent_id: AgentId, loci: Loci) -> Response:
     """The agent's blocks, as its `memory` has them."""
     [state] = await states(loci, [await fetch(loci, agent_id)], frozenset({"agent.blocks"}))
@@ -59,6 +64,7 @@ async def retrieve_core_memory(agent_id: AgentId, loci: Loci) -> Response:
 
 
 @router.post("/{agent_id}/system-prompt/recompile", deprecated=True)
+@returns(TEXT)
 async def recompile_system_prompt(
     agent_id: AgentId,
     loci: Loci,

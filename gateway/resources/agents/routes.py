@@ -10,8 +10,11 @@ from starlette.responses import Response
 
 from gateway.access.run_tokens import check_members
 from gateway.agent_files.instantiation import make_agents
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, array
 from gateway.resources.agents import requests as bodies
 from gateway.resources.agents.responses import RELATIONS, agent_state, tools_once
+from gateway.resources.agents.schemas import AGENT
 from gateway.resources.sandbox_configs.responses import agent_secrets
 from gateway.resources.templates.requests import named_version
 from gateway.rest.body import Json
@@ -77,6 +80,7 @@ _OLD_RELATIONS = {name.removeprefix("agent."): name for name in RELATIONS} | {"m
 
 
 @router.post("")
+@returns(AGENT)
 async def create_agent(body: bodies.CreateAgent, loci: Loci) -> Response:
     """Creates an agent with its blocks and tools; with `from_template` all agents of a template, and answers the first.
 
@@ -94,6 +98,7 @@ async def create_agent(body: bodies.CreateAgent, loci: Loci) -> Response:
 
 
 @router.get("")
+@returns(array(AGENT))
 async def list_agents(
     request: Request,
     loci: Loci,
@@ -152,6 +157,7 @@ async def list_agents(
 
 
 @router.get("/{agent_id}")
+@returns(AGENT)
 async def retrieve_agent(
     agent_id: AgentId, loci: Loci, include: Include = None, include_relationships: Names = None
 ) -> Response:
@@ -165,6 +171,7 @@ async def retrieve_agent(
 
 
 @router.patch("/{agent_id}")
+@returns(AGENT)
 async def update_agent(agent_id: AgentId, body: bodies.UpdateAgent, loci: Loci) -> Response:
     """Changes what the body names. Turns under way keep the settings they began with."""
     # A rule may say that a call waits for a person.
@@ -185,6 +192,7 @@ async def update_agent(agent_id: AgentId, body: bodies.UpdateAgent, loci: Loci) 
 
 
 @router.delete("/{agent_id}")
+@returns(NULL)
 async def delete_agent(agent_id: AgentId, loci: Loci) -> Response:
     """Deletes an agent and its messages; its blocks stay."""
     request = agent_service_pb2.DeleteAgentRequest(agent_id=agent_id)
@@ -193,6 +201,7 @@ async def delete_agent(agent_id: AgentId, loci: Loci) -> Response:
 
 
 @router.patch("/{agent_id}/reset-messages")
+@returns(AGENT)
 async def reset_messages(agent_id: AgentId, loci: Loci, body: bodies.ResetMessages | None = None) -> Response:
     """Begins the agent's default conversation anew; the agent can still search what was said."""
     request = agent_service_pb2.ResetMessagesRequest(agent_id=agent_id)

@@ -1,6 +1,5 @@
 """Agents."""
 
-from gateway.openai_api.schemas import OPENAI_MODELS
 from gateway.openapi.schemas import (
     ANY,
     FLAG,
@@ -14,7 +13,6 @@ from gateway.openapi.schemas import (
     members_of,
     of,
     record,
-    some,
 )
 from gateway.resources.archives.schemas import EMBEDDING_CONFIG
 from gateway.resources.blocks.schemas import BLOCK
@@ -22,7 +20,6 @@ from gateway.resources.folders.schemas import FOLDER
 from gateway.resources.groups.schemas import GROUP
 from gateway.resources.identities.schemas import IDENTITY
 from gateway.resources.messages.schemas import APPROVAL_REQUEST
-from gateway.resources.models.schemas import MODEL
 from gateway.resources.sandbox_configs.schemas import SECRET
 from gateway.resources.tools.schemas import TOOL
 from loci.agent.v1 import agent_pb2, checkpoint_service_pb2
@@ -99,5 +96,3 @@ FORK = record(
     "ForkedAgent",
     {"agent": AGENT, "copied": record("Copied", {"block_ids": array(TEXT)}), "shared": record("Shared", _SHARED)},
 )
-
-MODELS = some(array(MODEL), OPENAI_MODELS)

@@ -3,8 +3,10 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
 from gateway.resources.agents.requests import Handle
 from gateway.resources.archives.responses import change_rest
+from gateway.resources.archives.schemas import EMBEDDING_CHANGE
 from gateway.rest.body import Body
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import ArchiveId, FolderId
@@ -27,48 +29,56 @@ class ChangeEmbedding(Body):
 
 
 @router.post(_ARCHIVE, tags=["archives"])
+@returns(EMBEDDING_CHANGE, status=202)
 async def change_archive(archive_id: ArchiveId, body: ChangeEmbedding, loci: Loci) -> Response:
     """Begins to make vectors of another model, in the background; searches switch to them when all are there."""
     return await _change(loci, archive_id, body)
 
 
 @router.post(_FOLDER, tags=["folders"])
+@returns(EMBEDDING_CHANGE, status=202)
 async def change_folder(folder_id: FolderId, body: ChangeEmbedding, loci: Loci) -> Response:
     """Begins to make vectors of another model, in the background; searches switch to them when all are there."""
     return await _change(loci, folder_id, body)
 
 
 @router.get(_ARCHIVE, tags=["archives"])
+@returns(EMBEDDING_CHANGE)
 async def archive_change(archive_id: ArchiveId, loci: Loci) -> Response:
     """How far the newest change is."""
     return await _progress(loci, archive_id)
 
 
 @router.get(_FOLDER, tags=["folders"])
+@returns(EMBEDDING_CHANGE)
 async def folder_change(folder_id: FolderId, loci: Loci) -> Response:
     """How far the newest change is."""
     return await _progress(loci, folder_id)
 
 
 @router.post(f"{_ARCHIVE}/rollback", tags=["archives"])
+@returns(EMBEDDING_CHANGE)
 async def roll_archive_back(archive_id: ArchiveId, loci: Loci) -> Response:
     """Gives the change up, or goes back to the model before."""
     return await _roll_back(loci, archive_id)
 
 
 @router.post(f"{_FOLDER}/rollback", tags=["folders"])
+@returns(EMBEDDING_CHANGE)
 async def roll_folder_back(folder_id: FolderId, loci: Loci) -> Response:
     """Gives the change up, or goes back to the model before."""
     return await _roll_back(loci, folder_id)
 
 
 @router.post(f"{_ARCHIVE}/finish", tags=["archives"])
+@returns(EMBEDDING_CHANGE)
 async def finish_archive(archive_id: ArchiveId, loci: Loci) -> Response:
     """Erases the vectors of the model that is not used any more."""
     return await _finish(loci, archive_id)
 
 
 @router.post(f"{_FOLDER}/finish", tags=["folders"])
+@returns(EMBEDDING_CHANGE)
 async def finish_folder(folder_id: FolderId, loci: Loci) -> Response:
     """Erases the vectors of the model that is not used any more."""
     return await _finish(loci, folder_id)

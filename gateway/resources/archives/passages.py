@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, array
 from gateway.resources.agents.routes import fetch
 from gateway.resources.archives import requests as bodies
 from gateway.resources.archives.requests import MODES
@@ -19,6 +21,7 @@ from gateway.resources.archives.responses import (
     passage_rests,
     without_vectors,
 )
+from gateway.resources.archives.schemas import FOUND_PASSAGES, PASSAGE, PASSAGE_HIT
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, Cursor, Limit, Moment, Names, PassageId, page_size
@@ -32,6 +35,7 @@ _OF_AGENT = "/agents/{agent_id}/archival-memory"
 
 
 @router.post(_OF_AGENT, tags=["agents"])
+@returns(array(PASSAGE))
 async def create_passage(agent_id: AgentId, body: bodies.CreatePassage, loci: Loci) -> Response:
     """Stores one passage, as it is, and returns it in a list."""
     agent = await fetch(loci, agent_id)
@@ -46,6 +50,7 @@ async def create_passage(agent_id: AgentId, body: bodies.CreatePassage, loci: Lo
 
 
 @router.get(_OF_AGENT, tags=["agents"])
+@returns(array(PASSAGE))
 async def list_passages(
     agent_id: AgentId,
     loci: Loci,
@@ -69,6 +74,7 @@ async def list_passages(
 
 
 @router.get(f"{_OF_AGENT}/search", tags=["agents"])
+@returns(FOUND_PASSAGES)
 async def search_passages(
     agent_id: AgentId,
     loci: Loci,
@@ -102,6 +108,7 @@ async def search_passages(
 
 
 @router.patch(f"{_OF_AGENT}/{{memory_id}}", tags=["agents"])
+@returns(PASSAGE)
 async def update_passage(agent_id: AgentId, memory_id: PassageId, body: bodies.UpdatePassage, loci: Loci) -> Response:
     """Changes what the body names; a new text is embedded anew."""
     request = bodies.passage_change(memory_id, body, agent_id=agent_id)
@@ -110,6 +117,7 @@ async def update_passage(agent_id: AgentId, memory_id: PassageId, body: bodies.U
 
 
 @router.delete(f"{_OF_AGENT}/{{memory_id}}", tags=["agents"])
+@returns(NULL)
 async def delete_passage(agent_id: AgentId, memory_id: PassageId, loci: Loci) -> Response:
     """Deletes one passage."""
     request = passage_service_pb2.DeletePassageRequest(agent_id=agent_id, passage_id=memory_id)
@@ -118,6 +126,7 @@ async def delete_passage(agent_id: AgentId, memory_id: PassageId, loci: Loci) ->
 
 
 @router.post("/passages/search", tags=["passages"])
+@returns(array(PASSAGE_HIT))
 async def search_everywhere(body: bodies.SearchPassages, loci: Loci) -> Response:
     """The passages of an agent, else of an archive, else of the tenant, each with its scores."""
     if body.agent_id is not None:

@@ -5,7 +5,10 @@ from typing import Literal
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, array
 from gateway.resources.agents.routes import Include, attached_page, fetch
+from gateway.resources.agents.schemas import AGENT
 from gateway.resources.archives import requests as bodies
 from gateway.resources.archives.responses import (
     EMBEDDING_SECONDS,
@@ -14,6 +17,7 @@ from gateway.resources.archives.responses import (
     passage_answers,
     refuse_other_embedding,
 )
+from gateway.resources.archives.schemas import ARCHIVE, PASSAGE
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentFilter, AgentId, ArchiveId, Cursor, Limit, Names, Order, PassageId, page_size
 from gateway.rest.responses import json_response
@@ -24,6 +28,7 @@ router = APIRouter(tags=["archives"], route_class=JsonRoute)
 
 
 @router.post("/archives")
+@returns(ARCHIVE)
 async def create_archive(body: bodies.CreateArchive, loci: Loci) -> Response:
     """Creates an archive that is attached to nobody."""
     created = await loci.peers.call(loci.peers.archives.CreateArchive, bodies.archive_request(body))
@@ -31,6 +36,7 @@ async def create_archive(body: bodies.CreateArchive, loci: Loci) -> Response:
 
 
 @router.get("/archives")
+@returns(array(ARCHIVE))
 async def list_archives(
     loci: Loci,
     before: Cursor = None,
@@ -56,6 +62,7 @@ async def list_archives(
 
 
 @router.get("/archives/{archive_id}")
+@returns(ARCHIVE)
 async def retrieve_archive(archive_id: ArchiveId, loci: Loci) -> Response:
     """One archive."""
     request = archive_service_pb2.GetArchiveRequest(archive_id=archive_id)
@@ -63,6 +70,7 @@ async def retrieve_archive(archive_id: ArchiveId, loci: Loci) -> Response:
 
 
 @router.patch("/archives/{archive_id}")
+@returns(ARCHIVE)
 async def update_archive(archive_id: ArchiveId, body: bodies.UpdateArchive, loci: Loci) -> Response:
     """Changes what the body names. The embedding model is changed by a route of its own."""
     if wanted := bodies.wanted_embedding(body):
@@ -76,6 +84,7 @@ async def update_archive(archive_id: ArchiveId, body: bodies.UpdateArchive, loci
 
 
 @router.delete("/archives/{archive_id}", status_code=204)
+@returns(status=204)
 async def delete_archive(archive_id: ArchiveId, loci: Loci) -> Response:
     """Deletes an archive with its passages, for every agent."""
     request = archive_service_pb2.DeleteArchiveRequest(archive_id=archive_id)
@@ -84,6 +93,7 @@ async def delete_archive(archive_id: ArchiveId, loci: Loci) -> Response:
 
 
 @router.get("/archives/{archive_id}/agents")
+@returns(array(AGENT))
 async def list_agents(
     archive_id: ArchiveId,
     loci: Loci,
@@ -103,6 +113,7 @@ async def list_agents(
 
 
 @router.patch("/agents/{agent_id}/archives/attach/{archive_id}")
+@returns(NULL)
 async def attach_archive(agent_id: AgentId, archive_id: ArchiveId, loci: Loci) -> Response:
     """Attaches an archive; new passages of an agent that had none go into it."""
     await fetch(loci, agent_id)
@@ -112,6 +123,7 @@ async def attach_archive(agent_id: AgentId, archive_id: ArchiveId, loci: Loci) -
 
 
 @router.patch("/agents/{agent_id}/archives/detach/{archive_id}")
+@returns(NULL)
 async def detach_archive(agent_id: AgentId, archive_id: ArchiveId, loci: Loci) -> Response:
     """Detaches an archive; its passages stay."""
     await fetch(loci, agent_id)
@@ -121,6 +133,7 @@ async def detach_archive(agent_id: AgentId, archive_id: ArchiveId, loci: Loci) -
 
 
 @router.post("/archives/{archive_id}/passages")
+@returns(PASSAGE)
 async def create_passage(archive_id: ArchiveId, body: bodies.CreatePassage, loci: Loci) -> Response:
     """Stores one passage."""
     [stored] = await _create(loci, archive_id, [body])
@@ -128,12 +141,14 @@ async def create_passage(archive_id: ArchiveId, body: bodies.CreatePassage, loci
 
 
 @router.post("/archives/{archive_id}/passages/batch")
+@returns(array(PASSAGE))
 async def create_passages(archive_id: ArchiveId, body: bodies.CreatePassages, loci: Loci) -> Response:
     """Stores all of the passages, or none."""
     return await passage_answers(loci, await _create(loci, archive_id, body.passages))
 
 
 @router.get("/archives/{archive_id}/passages")
+@returns(array(PASSAGE))
 async def list_passages(
     archive_id: ArchiveId,
     loci: Loci,
@@ -160,6 +175,7 @@ async def list_passages(
 
 
 @router.patch("/archives/{archive_id}/passages/{passage_id}")
+@returns(PASSAGE)
 async def update_passage(
     archive_id: ArchiveId, passage_id: PassageId, body: bodies.UpdatePassage, loci: Loci
 ) -> Response:
@@ -170,6 +186,7 @@ async def update_passage(
 
 
 @router.delete("/archives/{archive_id}/passages/{passage_id}", status_code=204)
+@returns(status=204)
 async def delete_passage(archive_id: ArchiveId, passage_id: PassageId, loci: Loci) -> Response:
     """Deletes one passage."""
     request = passage_service_pb2.DeletePassageRequest(archive_id=archive_id, passage_id=passage_id)

@@ -9,9 +9,13 @@ from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
 from gateway.errors.table import InvalidRequest
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, WHOLE, array
 from gateway.resources.agents.routes import Include, attached_page
+from gateway.resources.agents.schemas import AGENT
 from gateway.resources.blocks import requests as bodies
 from gateway.resources.blocks.responses import block_to_rest
+from gateway.resources.blocks.schemas import BLOCK
 from gateway.rest.body import Int32
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import MOST_PER_PAGE, BlockId, Cursor, IdentityFilter, Limit, Names, Order, page_size
@@ -28,6 +32,7 @@ _ETAG = re.compile(r'^\s*(?:W/)?"?(\d{1,18})"?\s*$')
 
 
 @router.post("")
+@returns(BLOCK)
 async def create_block(body: bodies.BlockBody, loci: Loci) -> Response:
     """Creates a block that is attached to nobody."""
     request = block_service_pb2.CreateBlockRequest(block=bodies.draft_of(body, minted=True))
@@ -36,6 +41,7 @@ async def create_block(body: bodies.BlockBody, loci: Loci) -> Response:
 
 
 @router.get("")
+@returns(array(BLOCK))
 async def list_blocks(
     loci: Loci,
     label: str | None = None,
@@ -90,6 +96,7 @@ async def list_blocks(
 
 
 @router.get("/count")
+@returns(WHOLE)
 async def count_blocks(loci: Loci) -> Response:
     """How many blocks there are, hidden ones too."""
     counted = await loci.peers.call(loci.peers.blocks.CountBlocks, block_service_pb2.CountBlocksRequest())
@@ -97,6 +104,7 @@ async def count_blocks(loci: Loci) -> Response:
 
 
 @router.get("/{block_id}")
+@returns(BLOCK)
 async def retrieve_block(block_id: BlockId, loci: Loci) -> Response:
     """One block; its version is the answer's ETag."""
     request = block_service_pb2.GetBlockRequest(key=block_key(block_id))
@@ -104,6 +112,7 @@ async def retrieve_block(block_id: BlockId, loci: Loci) -> Response:
 
 
 @router.patch("/{block_id}")
+@returns(BLOCK)
 async def update_block(block_id: BlockId, body: bodies.UpdateBlock, loci: Loci, if_match: IfMatch = None) -> Response:
     """Changes what the body names, for every agent that has the block.
 
@@ -119,6 +128,7 @@ async def update_block(block_id: BlockId, body: bodies.UpdateBlock, loci: Loci, 
 
 
 @router.delete("/{block_id}")
+@returns(NULL)
 async def delete_block(block_id: BlockId, loci: Loci) -> Response:
     """Deletes a block and detaches it everywhere."""
     request = block_service_pb2.DeleteBlockRequest(block_id=block_id)
@@ -127,6 +137,7 @@ async def delete_block(block_id: BlockId, loci: Loci) -> Response:
 
 
 @router.get("/{block_id}/agents")
+@returns(array(AGENT))
 async def list_agents(
     block_id: BlockId,
     loci: Loci,

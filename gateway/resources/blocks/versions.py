@@ -12,9 +12,12 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.responses import Response
 
 from gateway.errors.table import InvalidRequest
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
 from gateway.resources.blocks.requests import Journey, Restore
 from gateway.resources.blocks.responses import block_version_to_rest
 from gateway.resources.blocks.routes import block_key, tagged
+from gateway.resources.blocks.schemas import BLOCK_DIFF, BLOCK_NOW, BLOCK_VERSION
 from gateway.rest import convert
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import BlockId, Limit, Order, page_size
@@ -33,6 +36,7 @@ Cursor = Annotated[
 
 
 @router.get("/versions")
+@returns(array(BLOCK_VERSION))
 async def list_versions(
     block_id: BlockId,
     loci: Loci,
@@ -50,12 +54,14 @@ async def list_versions(
 
 
 @router.get("/versions/{version}")
+@returns(BLOCK_VERSION)
 async def retrieve_version(block_id: BlockId, version: Number, loci: Loci) -> Response:
     """One version."""
     return await _version(loci, wire.GetBlockVersionRequest(key=block_key(block_id), version=version))
 
 
 @router.get("/value")
+@returns(BLOCK_VERSION)
 async def retrieve_value(
     block_id: BlockId,
     loci: Loci,
@@ -66,6 +72,7 @@ async def retrieve_value(
 
 
 @router.get("/diff")
+@returns(BLOCK_DIFF)
 async def diff_versions(
     block_id: BlockId,
     loci: Loci,
@@ -81,6 +88,7 @@ async def diff_versions(
 
 
 @router.post("/restore")
+@returns(BLOCK_NOW)
 async def restore_version(block_id: BlockId, body: Restore, loci: Loci) -> Response:
     """Brings the value of an earlier version back, for every agent that has the block."""
     request = wire.RestoreBlockRequest(key=block_key(block_id), expected_version=body.expected_version)
@@ -92,6 +100,7 @@ async def restore_version(block_id: BlockId, body: Restore, loci: Loci) -> Respo
 
 
 @router.post("/undo")
+@returns(BLOCK_NOW)
 async def undo_change(block_id: BlockId, loci: Loci, body: Journey | None = None) -> Response:
     """Takes the newest change of the value back that was not taken back yet; 409 at the first value."""
     expected = None if body is None else body.expected_version
@@ -100,6 +109,7 @@ async def undo_change(block_id: BlockId, loci: Loci, body: Journey | None = None
 
 
 @router.post("/redo")
+@returns(BLOCK_NOW)
 async def redo_change(block_id: BlockId, loci: Loci, body: Journey | None = None) -> Response:
     """Makes the change again that the newest undo took back; 409 where the value was changed since."""
     expected = None if body is None else body.expected_version

@@ -8,8 +8,12 @@ checkpoints that were left are still good, to go back to or to fork from.
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
 from gateway.resources.agents.responses import agent_state
+from gateway.resources.agents.schemas import FORK
 from gateway.resources.checkpoints import requests as bodies
+from gateway.resources.checkpoints.schemas import CHECKPOINT, REWIND
 from gateway.resources.conversations.responses import Place
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.json_body import JsonRoute
@@ -23,6 +27,7 @@ router = APIRouter(tags=["checkpoints"], route_class=JsonRoute)
 
 
 @router.get("/conversations/{conversation_id}/checkpoints")
+@returns(array(CHECKPOINT))
 async def list_conversation_checkpoints(
     conversation_id: ConversationRef,
     loci: Loci,
@@ -35,6 +40,7 @@ async def list_conversation_checkpoints(
 
 
 @router.get("/agents/{agent_id}/checkpoints")
+@returns(array(CHECKPOINT))
 async def list_agent_checkpoints(
     agent_id: AgentId, loci: Loci, after: CheckpointRef = None, limit: Limit = None
 ) -> Response:
@@ -43,6 +49,7 @@ async def list_agent_checkpoints(
 
 
 @router.post("/conversations/{conversation_id}/rewind")
+@returns(REWIND)
 async def rewind_conversation(conversation_id: ConversationRef, body: bodies.Rewind, loci: Loci) -> Response:
     """Makes the conversation end at a checkpoint, and sets its blocks back to what they were then.
 
@@ -55,12 +62,14 @@ async def rewind_conversation(conversation_id: ConversationRef, body: bodies.Rew
 
 
 @router.post("/agents/{agent_id}/rewind")
+@returns(REWIND)
 async def rewind_agent(agent_id: AgentId, body: bodies.Rewind, loci: Loci) -> Response:
     """The same for the agent's default conversation."""
     return await _rewound(loci, Place(agent_id), body)
 
 
 @router.get("/conversations/{conversation_id}/rewinds")
+@returns(array(REWIND))
 async def list_conversation_rewinds(
     conversation_id: ConversationRef, loci: Loci, agent_id: AgentFilter = None, limit: Limit = None
 ) -> Response:
@@ -69,12 +78,14 @@ async def list_conversation_rewinds(
 
 
 @router.get("/agents/{agent_id}/rewinds")
+@returns(array(REWIND))
 async def list_agent_rewinds(agent_id: AgentId, loci: Loci, limit: Limit = None) -> Response:
     """The same for the agent's default conversation."""
     return await _rewinds(loci, Place(agent_id), limit)
 
 
 @router.post("/agents/{agent_id}/fork")
+@returns(FORK)
 async def fork_agent(agent_id: AgentId, body: bodies.ForkAgent, loci: Loci) -> Response:
     """A new agent out of a checkpoint of this one's default conversation, with the settings that this one has now.
 
@@ -85,6 +96,7 @@ async def fork_agent(agent_id: AgentId, body: bodies.ForkAgent, loci: Loci) -> R
 
 
 @router.post("/conversations/{conversation_id}/fork-agent")
+@returns(FORK)
 async def fork_agent_of_conversation(
     conversation_id: ConversationRef, body: bodies.ForkAgent, loci: Loci, agent_id: AgentFilter = None
 ) -> Response:

@@ -6,6 +6,4 @@ from gateway.openapi.schemas import (
 from loci.agent.v1 import checkpoint_pb2
 
 CHECKPOINT = of("Checkpoint", checkpoint_pb2.Checkpoint.DESCRIPTOR)
-
-
 REWIND = of("RewindDone", checkpoint_pb2.Rewind.DESCRIPTOR)

@@ -6,9 +6,13 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, TEXT, array
 from gateway.resources.conversations import requests as bodies
 from gateway.resources.conversations.responses import Place, conversation
+from gateway.resources.conversations.schemas import CONVERSATION
 from gateway.resources.messages.routes import Types, fates, list_messages
+from gateway.resources.messages.schemas import COMPACTED, EVENT, FATES, MESSAGE, TURN
 from gateway.rest.body import dump
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import (
@@ -47,6 +51,7 @@ _ARCHIVED = {
 
 
 @router.post("/conversations")
+@returns(CONVERSATION)
 async def create_conversation(
     agent_id: NeededAgent, loci: Loci, body: bodies.CreateConversation | None = None
 ) -> Response:
@@ -57,6 +62,7 @@ async def create_conversation(
 
 
 @router.get("/conversations")
+@returns(array(CONVERSATION))
 async def list_conversations(
     loci: Loci,
     agent_id: AgentFilter = None,
@@ -84,6 +90,7 @@ async def list_conversations(
 
 
 @router.get("/conversations/{conversation_id}")
+@returns(CONVERSATION)
 async def retrieve_conversation(conversation_id: ConversationId, loci: Loci) -> Response:
     """One conversation."""
     request = conversation_service_pb2.GetConversationRequest(conversation_id=conversation_id)
@@ -92,6 +99,7 @@ async def retrieve_conversation(conversation_id: ConversationId, loci: Loci) -> 
 
 
 @router.patch("/conversations/{conversation_id}")
+@returns(CONVERSATION)
 async def update_conversation(conversation_id: ConversationId, body: bodies.UpdateConversation, loci: Loci) -> Response:
     """Changes what the body names. Turns under way keep the settings they began with."""
     request = bodies.update_request(conversation_id, body)
@@ -102,6 +110,7 @@ async def update_conversation(conversation_id: ConversationId, body: bodies.Upda
 
 
 @router.delete("/conversations/{conversation_id}")
+@returns(NULL)
 async def delete_conversation(conversation_id: ConversationId, loci: Loci) -> Response:
     """Deletes a conversation, its copies of blocks, and those of its messages that no fork shares."""
     request = conversation_service_pb2.DeleteConversationRequest(conversation_id=conversation_id)
@@ -110,6 +119,7 @@ async def delete_conversation(conversation_id: ConversationId, loci: Loci) -> Re
 
 
 @router.post("/conversations/{conversation_id}/fork")
+@returns(CONVERSATION)
 async def fork_conversation(
     conversation_id: ConversationRef,
     loci: Loci,
@@ -139,6 +149,7 @@ async def fork_conversation(
 
 
 @router.post("/conversations/{conversation_id}/recompile")
+@returns(TEXT)
 async def recompile_conversation(
     conversation_id: ConversationRef,
     loci: Loci,
@@ -151,6 +162,7 @@ async def recompile_conversation(
 
 
 @router.post("/agents/{agent_id}/recompile", tags=["agents"])
+@returns(TEXT)
 async def recompile_agent(
     agent_id: AgentId,
     loci: Loci,
@@ -162,6 +174,7 @@ async def recompile_agent(
 
 
 @router.post("/conversations/{conversation_id}/cancel")
+@returns(FATES)
 async def cancel_conversation(conversation_id: ConversationRef, loci: Loci, agent_id: AgentFilter = None) -> Response:
     """Asks the conversation's active runs to stop. Answers with the fate of each."""
     place = await loci.conversations.place(conversation_id, agent_id)
@@ -170,6 +183,7 @@ async def cancel_conversation(conversation_id: ConversationRef, loci: Loci, agen
 
 
 @router.post("/conversations/{conversation_id}/messages")
+@returns(TURN, event=EVENT)
 async def send_to_conversation(
     conversation_id: ConversationRef, body: bodies.SendToConversation, request: Request, loci: Loci
 ) -> Response:
@@ -183,6 +197,7 @@ async def send_to_conversation(
 
 
 @router.get("/conversations/{conversation_id}/messages")
+@returns(array(MESSAGE))
 async def list_conversation_messages(
     conversation_id: ConversationRef,
     loci: Loci,
@@ -210,6 +225,7 @@ async def list_conversation_messages(
 
 
 @router.post("/conversations/{conversation_id}/compact")
+@returns(COMPACTED)
 async def compact_conversation(
     conversation_id: ConversationRef, request: Request, loci: Loci, body: bodies.CompactConversation | None = None
 ) -> Response:

@@ -7,8 +7,10 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
+from gateway.openapi.answers import returns
 from gateway.resources.environments.requests import RegisterDevice, SendToDevice
 from gateway.resources.environments.responses import device
+from gateway.resources.environments.schemas import ENVIRONMENT, ENVIRONMENTS, REGISTERED, SENT
 from gateway.rest.body import dump
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Limit, checked_id, page_size
@@ -29,6 +31,7 @@ _PER_PAGE = 50
 
 
 @router.post("/register")
+@returns(REGISTERED)
 async def register(body: RegisterDevice, request: Request, loci: Loci) -> Response:
     """Makes a device known, for a new connection. It connects to `wsUrl` next, a WebSocket; Loci's own."""
     wanted = device_service_pb2.RegisterDeviceRequest(
@@ -45,6 +48,7 @@ async def register(body: RegisterDevice, request: Request, loci: Loci) -> Respon
 
 @router.get("")
 @router.get("/", include_in_schema=False)
+@returns(ENVIRONMENTS)
 async def list_environments(
     loci: Loci,
     after: Annotated[str | None, Query(), checked_id("device")] = None,
@@ -66,6 +70,7 @@ async def list_environments(
 
 
 @router.get("/{device_id}")
+@returns(ENVIRONMENT)
 async def get_environment(device_id: str, loci: Loci) -> Response:
     """One, by its own name."""
     wanted = device_service_pb2.GetDeviceRequest(device_id=device_id)
@@ -73,6 +78,7 @@ async def get_environment(device_id: str, loci: Loci) -> Response:
 
 
 @router.post("/{connection_id}/messages")
+@returns(SENT)
 async def send_to_environment(connection_id: str, body: SendToDevice, loci: Loci) -> Response:
     """Pushes messages to a device that is connected. They are stored until it has got them."""
     wanted = device_service_pb2.SendDeviceMessagesRequest(

@@ -9,7 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.errors.table import EXAMPLE_UUID, InvalidRequest
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import BINARY, OBJECT
 from gateway.resources.executions.responses import content, listed_rest, receipt_rest, upload
+from gateway.resources.executions.schemas import EXECUTION_FILE, EXECUTION_FILES, EXECUTIONS, RECEIPT
 from gateway.resources.executions.streams import stream_response
 from gateway.resources.folders.uploads import file_part
 from gateway.rest import convert
@@ -35,6 +38,7 @@ PageToken = Annotated[str, Query(description="`next_page_token` of the page befo
 
 
 @router.get("")
+@returns(EXECUTIONS)
 async def list_executions(
     loci: Loci,
     limit: Limit = None,
@@ -65,6 +69,7 @@ async def list_executions(
 
 
 @router.post("/files", openapi_extra=_UPLOAD_BODY)
+@returns(EXECUTION_FILE)
 async def upload_file(
     request: Request,
     loci: Loci,
@@ -82,6 +87,7 @@ async def upload_file(
 
 
 @router.get("/files")
+@returns(EXECUTION_FILES)
 async def list_files(
     loci: Loci,
     limit: Limit = None,
@@ -99,6 +105,7 @@ async def list_files(
 
 
 @router.get("/files/{file_id}/content")
+@returns(BINARY, media_type="application/octet-stream")
 async def retrieve_content(file_id: ExecutionFileId, loci: Loci) -> Response:
     """The content of a file, to be saved: tools may have written anything into it."""
     file, data = await content(loci.peers, file_id)
@@ -110,6 +117,7 @@ async def retrieve_content(file_id: ExecutionFileId, loci: Loci) -> Response:
 
 
 @router.delete("/files/{file_id}", status_code=204)
+@returns(status=204)
 async def delete_file(file_id: ExecutionFileId, loci: Loci) -> Response:
     """Erases a file."""
     await loci.peers.call(loci.peers.executions.DeleteFile, pb.DeleteFileRequest(file_id=file_id))
@@ -117,6 +125,7 @@ async def delete_file(file_id: ExecutionFileId, loci: Loci) -> Response:
 
 
 @router.get("/{call_key:path}/stream")
+@returns(event=OBJECT)
 async def stream_execution(
     call_key: CallKey, loci: Loci, last_event_id: Annotated[str | None, Header()] = None, after: int = 0
 ) -> Response:
@@ -128,6 +137,7 @@ async def stream_execution(
 
 
 @router.post("/{call_key:path}/cancel")
+@returns(RECEIPT)
 async def cancel_execution(call_key: CallKey, loci: Loci) -> Response:
     """Kills a call that runs; one that has ended stays as it is."""
     request = pb.CancelExecutionRequest(call_key=call_key)
@@ -135,6 +145,7 @@ async def cancel_execution(call_key: CallKey, loci: Loci) -> Response:
 
 
 @router.get("/{call_key:path}")
+@returns(RECEIPT)
 async def retrieve_execution(call_key: CallKey, loci: Loci) -> Response:
     """What is known of a call."""
     request = pb.GetReceiptRequest(call_key=call_key)

@@ -9,30 +9,22 @@ from gateway.openapi.schemas import (
     of,
     record,
 )
+from gateway.resources.agents.schemas import AGENT
 from loci.tool.v1 import execution_service_pb2
 
-
-def execution_result(agent_state: dict[str, object]) -> dict[str, object]:
-    """The reference's ToolExecutionResult."""
-    return record(
-        "ToolExecutionResult",
-        {
-            "status": choice("success", "error"),
-            "func_return": ANY,
-            "agent_state": maybe(agent_state),
-            "stdout": array(TEXT),
-            "stderr": array(TEXT),
-            "sandbox_config_fingerprint": maybe(TEXT),
-        },
-    )
-
-
+EXECUTION_RESULT = record(
+    "ToolExecutionResult",
+    {
+        "status": choice("success", "error"),
+        "func_return": ANY,
+        "agent_state": maybe(AGENT),
+        "stdout": array(TEXT),
+        "stderr": array(TEXT),
+        "sandbox_config_fingerprint": maybe(TEXT),
+    },
+)
 RECEIPT = of("Receipt", execution_service_pb2.Receipt.DESCRIPTOR)
-
-
 _NOT_LISTED = ("result", "tool_return", "stdout", "stderr", "block_edits", "files")
-
-
 EXECUTIONS = record(
     "Executions",
     {
@@ -40,9 +32,5 @@ EXECUTIONS = record(
         "next_page_token": maybe(TEXT),
     },
 )
-
-
 EXECUTION_FILE = of("ExecutionFile", execution_service_pb2.ExecutionFile.DESCRIPTOR)
-
-
 EXECUTION_FILES = record("ExecutionFiles", {"files": array(EXECUTION_FILE), "next_page_token": maybe(TEXT)})

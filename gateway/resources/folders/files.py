@@ -6,7 +6,10 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
 from gateway.resources.folders.responses import file_to_rest
+from gateway.resources.folders.schemas import FILE
 from gateway.resources.folders.uploads import file_part, store
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
@@ -34,6 +37,7 @@ _UPLOAD_BODY = {"requestBody": {"required": True, "content": {"multipart/form-da
 
 
 @routes.post("/{folder_id}/upload", openapi_extra=_UPLOAD_BODY)
+@returns(FILE)
 async def upload_file(
     request: Request,
     folder_id: FolderId,
@@ -61,6 +65,7 @@ async def upload_file(
 
 
 @routes.get("/{folder_id}/files")
+@returns(array(FILE))
 async def list_files(
     folder_id: FolderId,
     loci: Loci,
@@ -85,6 +90,7 @@ async def list_files(
 
 
 @routes.get("/{folder_id}/files/{file_id}")
+@returns(FILE)
 async def retrieve_file(folder_id: FolderId, file_id: FileId, loci: Loci, include_content: bool = False) -> Response:
     """One file."""
     request = folder_service_pb2.GetFileRequest(folder_id=folder_id, file_id=file_id, include_content=include_content)
@@ -92,6 +98,7 @@ async def retrieve_file(folder_id: FolderId, file_id: FileId, loci: Loci, includ
 
 
 @routes.post("/{folder_id}/files/{file_id}/retry")
+@returns(FILE)
 async def retry_file(folder_id: FolderId, file_id: FileId, loci: Loci) -> Response:
     """Tries a file again that was given up."""
     request = folder_service_pb2.RetryFileRequest(folder_id=folder_id, file_id=file_id)
@@ -99,6 +106,7 @@ async def retry_file(folder_id: FolderId, file_id: FileId, loci: Loci) -> Respon
 
 
 @routes.delete("/{folder_id}/{file_id}", status_code=204)
+@returns(status=204)
 async def delete_file(folder_id: FolderId, file_id: FileId, loci: Loci) -> Response:
     """Deletes a file; whoever has it open, has it no more."""
     request = folder_service_pb2.DeleteFileRequest(folder_id=folder_id, file_id=file_id)

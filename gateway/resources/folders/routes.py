@@ -7,12 +7,16 @@ from typing import Any, Literal
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, TEXT, WHOLE, array
 from gateway.resources.agents.responses import embedding_config
 from gateway.resources.agents.routes import for_each
 from gateway.resources.archives.responses import passage_answers, refuse_other_embedding
+from gateway.resources.archives.schemas import PASSAGE
 from gateway.resources.folders import files as folder_files
 from gateway.resources.folders import requests as bodies
 from gateway.resources.folders.responses import folder_to_rest
+from gateway.resources.folders.schemas import FOLDER, FOLDERS_DESCRIBED
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, FolderId, Limit, Order, one_page, page_size
@@ -31,6 +35,7 @@ _MOST_DESCRIBED = 1_000
 
 
 @_routes.post("")
+@returns(FOLDER)
 async def create_folder(body: bodies.CreateFolder, loci: Loci) -> Response:
     """Creates a folder."""
     request = bodies.create_request(body, loci.settings.default_embedding)
@@ -38,6 +43,7 @@ async def create_folder(body: bodies.CreateFolder, loci: Loci) -> Response:
 
 
 @_routes.get("")
+@returns(array(FOLDER))
 async def list_folders(
     loci: Loci,
     before: Cursor = None,
@@ -56,6 +62,7 @@ async def list_folders(
 
 
 @_routes.get("/count")
+@returns(WHOLE)
 async def count_folders(loci: Loci) -> Response:
     """How many there are."""
     request = folder_service_pb2.CountFoldersRequest()
@@ -63,6 +70,7 @@ async def count_folders(loci: Loci) -> Response:
 
 
 @_routes.get("/metadata")
+@returns(FOLDERS_DESCRIBED)
 async def describe_folders(loci: Loci, include_detailed_per_source_metadata: bool = False) -> Response:
     """How many folders and files there are, and how large these are; with each of them, where that is asked for."""
     counted = await loci.peers.call(loci.peers.folders.CountFolders, folder_service_pb2.CountFoldersRequest())
@@ -77,6 +85,7 @@ async def describe_folders(loci: Loci, include_detailed_per_source_metadata: boo
 
 
 @_routes.get("/name/{folder_name}", deprecated=True)
+@returns(TEXT)
 async def find_folder(folder_name: str, loci: Loci) -> Response:
     """The id of the folder with this name. Lists can be asked for a name as well."""
     request = folder_service_pb2.ListFoldersRequest(page_size=1, name=folder_name)
@@ -87,6 +96,7 @@ async def find_folder(folder_name: str, loci: Loci) -> Response:
 
 
 @_routes.get("/{folder_id}")
+@returns(FOLDER)
 async def retrieve_folder(folder_id: FolderId, loci: Loci) -> Response:
     """One folder."""
     request = folder_service_pb2.GetFolderRequest(folder_id=folder_id)
@@ -94,6 +104,7 @@ async def retrieve_folder(folder_id: FolderId, loci: Loci) -> Response:
 
 
 @_routes.patch("/{folder_id}")
+@returns(FOLDER)
 async def update_folder(folder_id: FolderId, body: bodies.UpdateFolder, loci: Loci) -> Response:
     """Changes what the body names. The embedding model is changed by a route of its own."""
     if body.embedding_config is not None:
@@ -108,6 +119,7 @@ async def update_folder(folder_id: FolderId, body: bodies.UpdateFolder, loci: Lo
 
 
 @_routes.delete("/{folder_id}")
+@returns(NULL)
 async def delete_folder(folder_id: FolderId, loci: Loci) -> Response:
     """Deletes a folder with its files, for every agent; whose last one it was loses the tools for files."""
     asked = folder_service_pb2.ListFolderAgentsRequest(folder_id=folder_id)
@@ -128,6 +140,7 @@ async def _detach(loci: Services, folder_id: str, agent_ids: Sequence[str]) -> N
 
 
 @_routes.get("/{folder_id}/passages")
+@returns(array(PASSAGE))
 async def list_passages(
     folder_id: FolderId,
     loci: Loci,
@@ -145,6 +158,7 @@ async def list_passages(
 
 
 @_routes.get("/{folder_id}/agents")
+@returns(array(TEXT))
 async def list_agents(
     folder_id: FolderId,
     loci: Loci,

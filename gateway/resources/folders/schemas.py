@@ -26,11 +26,7 @@ FOLDER = of(
     embedding_config=EMBEDDING_CONFIG,
     organization_id=TEXT,
 )
-
-
 _FILE_STATES = names_of(folder_pb2.FileStatus.DESCRIPTOR)
-
-
 FILE = of(
     "FileMetadata",
     folder_pb2.File.DESCRIPTOR,
@@ -48,12 +44,8 @@ FILE = of(
     error_message=maybe(TEXT),
     is_deleted=FLAG,
 )
-
-
 FOLDERS_DESCRIBED = record(
     "OrganizationSourcesStats",
     {"sources": array(ANY), "total_sources": WHOLE, "total_files": WHOLE, "total_size": WHOLE},
 )
-
-
 AGENT_FILES = record("PaginatedAgentFiles", {"files": array(OBJECT), "next_cursor": maybe(TEXT), "has_more": FLAG})

@@ -6,9 +6,13 @@ from typing import Literal
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, WHOLE, array
 from gateway.resources.agents.routes import fetch
 from gateway.resources.groups import requests as bodies
+from gateway.resources.groups.schemas import GROUP
 from gateway.resources.identities.responses import group
+from gateway.resources.messages.schemas import MESSAGE
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.not_yet import NotYet, not_yet
 from gateway.rest.params import AgentId, BlockId, Cursor, GroupId, Limit, MessageId, Order, page_size
@@ -25,6 +29,7 @@ _NO_TURNS = "groups do not take turns yet, so they have no messages; send messag
 
 
 @_OLD.get("")
+@returns(array(GROUP))
 async def list_groups(
     loci: Loci,
     manager_type: ManagerType | None = None,
@@ -51,18 +56,21 @@ async def list_groups(
 
 
 @_OLD.get("/count")
+@returns(WHOLE)
 async def count_groups(loci: Loci) -> Response:
     """How many there are, hidden ones too. Deprecated in the reference."""
     return json_response((await loci.peers.call(loci.peers.groups.CountGroups, wire.CountGroupsRequest())).groups)
 
 
 @_OLD.get("/{group_id}")
+@returns(GROUP)
 async def retrieve_group(group_id: GroupId, loci: Loci) -> Response:
     """One group. Deprecated in the reference."""
     return json_response(group(await _fetch(loci, group_id)))
 
 
 @_OLD.post("")
+@returns(GROUP)
 async def create_group(body: bodies.CreateGroup, loci: Loci) -> Response:
     """Creates a group; its shared blocks are attached to each of its agents. Deprecated in the reference."""
     created = await loci.peers.call(loci.peers.groups.CreateGroup, bodies.create_request(body))
@@ -70,6 +78,7 @@ async def create_group(body: bodies.CreateGroup, loci: Loci) -> Response:
 
 
 @_OLD.patch("/{group_id}")
+@returns(GROUP)
 async def update_group(group_id: GroupId, body: bodies.UpdateGroup, loci: Loci) -> Response:
     """Changes what the body names. Deprecated in the reference."""
     request = bodies.update_request(group_id, body)
@@ -79,6 +88,7 @@ async def update_group(group_id: GroupId, body: bodies.UpdateGroup, loci: Loci) 
 
 
 @_OLD.delete("/{group_id}")
+@returns(NULL)
 async def delete_group(group_id: GroupId, loci: Loci) -> Response:
     """Deletes a group; its agents stay, and keep the blocks. Deprecated in the reference."""
     await loci.peers.call(loci.peers.groups.DeleteGroup, wire.DeleteGroupRequest(group_id=group_id))
@@ -86,6 +96,7 @@ async def delete_group(group_id: GroupId, loci: Loci) -> Response:
 
 
 @_OLD.patch("/{group_id}/blocks/attach/{block_id}")
+@returns(NULL)
 async def attach_block(group_id: GroupId, block_id: BlockId, loci: Loci) -> Response:
     """Attaches a block to each of its agents. Deprecated in the reference."""
     request = wire.AttachBlockRequest(group_id=group_id, block_id=block_id)
@@ -94,6 +105,7 @@ async def attach_block(group_id: GroupId, block_id: BlockId, loci: Loci) -> Resp
 
 
 @_OLD.patch("/{group_id}/blocks/detach/{block_id}")
+@returns(NULL)
 async def detach_block(group_id: GroupId, block_id: BlockId, loci: Loci) -> Response:
     """Detaches a shared block from each of its agents. Deprecated in the reference."""
     request = wire.DetachBlockRequest(group_id=group_id, block_id=block_id)
@@ -103,6 +115,7 @@ async def detach_block(group_id: GroupId, block_id: BlockId, loci: Loci) -> Resp
 
 @_OLD.get("/{group_id}/messages")
 @not_yet(_NO_TURNS)
+@returns(array(MESSAGE))
 async def list_messages(group_id: GroupId, loci: Loci) -> Response:
     """Not yet: groups do not take turns. Deprecated in the reference."""
     raise await _no_turns(loci, group_id)
@@ -110,6 +123,7 @@ async def list_messages(group_id: GroupId, loci: Loci) -> Response:
 
 @_OLD.patch("/{group_id}/messages/{message_id}")
 @not_yet(_NO_TURNS)
+@returns(MESSAGE)
 async def update_message(group_id: GroupId, message_id: MessageId, loci: Loci) -> Response:
     """Not yet: groups do not take turns. Deprecated in the reference."""
     raise await _no_turns(loci, group_id)
@@ -117,12 +131,14 @@ async def update_message(group_id: GroupId, message_id: MessageId, loci: Loci) -
 
 @_OLD.patch("/{group_id}/reset-messages")
 @not_yet(_NO_TURNS)
+@returns(NULL)
 async def reset_messages(group_id: GroupId, loci: Loci) -> Response:
     """Not yet: groups do not take turns. Deprecated in the reference."""
     raise await _no_turns(loci, group_id)
 
 
 @router.get("/agents/{agent_id}/groups")
+@returns(array(GROUP))
 async def list_agent_groups(
     agent_id: AgentId,
     loci: Loci,

@@ -6,10 +6,15 @@ from typing import Literal
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, WHOLE, array
 from gateway.resources.agents.routes import Include, states
+from gateway.resources.agents.schemas import AGENT
 from gateway.resources.blocks.responses import block_to_rest
+from gateway.resources.blocks.schemas import BLOCK
 from gateway.resources.identities import requests as bodies
 from gateway.resources.identities.responses import identity
+from gateway.resources.identities.schemas import IDENTITIES, IDENTITY
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, BlockId, Cursor, IdentityId, Limit, Order, page_size
 from gateway.rest.responses import json_response
@@ -23,6 +28,7 @@ _OLD = APIRouter(prefix="/identities", route_class=JsonRoute)
 
 
 @_OLD.get("")
+@returns(IDENTITIES)
 async def list_identities(
     loci: Loci,
     name: str | None = None,
@@ -62,6 +68,7 @@ async def list_identities(
 
 
 @_OLD.get("/count")
+@returns(WHOLE)
 async def count_identities(loci: Loci) -> Response:
     """How many there are. Deprecated in the reference."""
     counted = await loci.peers.call(loci.peers.identities.CountIdentities, wire.CountIdentitiesRequest())
@@ -69,12 +76,14 @@ async def count_identities(loci: Loci) -> Response:
 
 
 @_OLD.get("/{identity_id}")
+@returns(IDENTITY)
 async def retrieve_identity(identity_id: IdentityId, loci: Loci) -> Response:
     """One identity. Deprecated in the reference."""
     return json_response(identity(await fetch_identity(loci, identity_id)))
 
 
 @_OLD.post("")
+@returns(IDENTITY)
 async def create_identity(body: bodies.CreateIdentity, loci: Loci) -> Response:
     """Creates an identity; its key is its own within the project (409). Deprecated in the reference."""
     created = await loci.peers.call(loci.peers.identities.CreateIdentity, bodies.create_request(body))
@@ -82,6 +91,7 @@ async def create_identity(body: bodies.CreateIdentity, loci: Loci) -> Response:
 
 
 @_OLD.put("")
+@returns(IDENTITY)
 async def upsert_identity(body: bodies.CreateIdentity, loci: Loci) -> Response:
     """Changes the identity that has the key in the project, or creates it. Deprecated in the reference."""
     there = await loci.peers.call(loci.peers.identities.UpsertIdentity, bodies.upsert_request(body))
@@ -89,6 +99,7 @@ async def upsert_identity(body: bodies.CreateIdentity, loci: Loci) -> Response:
 
 
 @_OLD.patch("/{identity_id}")
+@returns(IDENTITY)
 async def update_identity(identity_id: IdentityId, body: bodies.UpdateIdentity, loci: Loci) -> Response:
     """Changes what the body names. Deprecated in the reference."""
     request = bodies.update_request(identity_id, body)
@@ -98,6 +109,7 @@ async def update_identity(identity_id: IdentityId, body: bodies.UpdateIdentity, 
 
 
 @_OLD.put("/{identity_id}/properties")
+@returns(NULL)
 async def upsert_properties(identity_id: IdentityId, body: list[bodies.IdentityProperty], loci: Loci) -> Response:
     """Sets properties by their keys; the others stay. Deprecated in the reference."""
     request = bodies.properties_request(identity_id, body)
@@ -106,6 +118,7 @@ async def upsert_properties(identity_id: IdentityId, body: list[bodies.IdentityP
 
 
 @_OLD.delete("/{identity_id}")
+@returns(NULL)
 async def delete_identity(identity_id: IdentityId, loci: Loci) -> Response:
     """Deletes an identity; its agents and blocks stay. Deprecated in the reference."""
     await loci.peers.call(loci.peers.identities.DeleteIdentity, wire.DeleteIdentityRequest(identity_id=identity_id))
@@ -113,6 +126,7 @@ async def delete_identity(identity_id: IdentityId, loci: Loci) -> Response:
 
 
 @_OLD.get("/{identity_id}/agents")
+@returns(array(AGENT))
 async def list_agents(
     identity_id: IdentityId,
     loci: Loci,
@@ -139,6 +153,7 @@ async def list_agents(
 
 
 @_OLD.get("/{identity_id}/blocks")
+@returns(array(BLOCK))
 async def list_blocks(
     identity_id: IdentityId,
     loci: Loci,
@@ -164,6 +179,7 @@ async def list_blocks(
 
 
 @router.patch("/agents/{agent_id}/identities/attach/{identity_id}")
+@returns(NULL)
 async def attach_to_agent(agent_id: AgentId, identity_id: IdentityId, loci: Loci) -> Response:
     """The agent serves one more."""
     request = wire.AttachIdentityRequest(agent_id=agent_id, identity_id=identity_id)
@@ -172,6 +188,7 @@ async def attach_to_agent(agent_id: AgentId, identity_id: IdentityId, loci: Loci
 
 
 @router.patch("/agents/{agent_id}/identities/detach/{identity_id}")
+@returns(NULL)
 async def detach_from_agent(agent_id: AgentId, identity_id: IdentityId, loci: Loci) -> Response:
     """The agent serves one less."""
     request = wire.DetachIdentityRequest(agent_id=agent_id, identity_id=identity_id)
@@ -180,6 +197,7 @@ async def detach_from_agent(agent_id: AgentId, identity_id: IdentityId, loci: Lo
 
 
 @router.patch("/blocks/{block_id}/identities/attach/{identity_id}")
+@returns(NULL)
 async def attach_to_block(block_id: BlockId, identity_id: IdentityId, loci: Loci) -> Response:
     """The block is about one more."""
     # The memory service does not know which there are.
@@ -190,6 +208,7 @@ async def attach_to_block(block_id: BlockId, identity_id: IdentityId, loci: Loci
 
 
 @router.patch("/blocks/{block_id}/identities/detach/{identity_id}")
+@returns(NULL)
 async def detach_from_block(block_id: BlockId, identity_id: IdentityId, loci: Loci) -> Response:
     """The block is about one less."""
     await fetch_identity(loci, identity_id)

@@ -10,7 +10,10 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from gateway.errors.table import InvalidRequest, Problem
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
 from gateway.resources.jobs.responses import JOB, of_file, of_run
+from gateway.resources.jobs.schemas import JOB as JOB_SCHEMA
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, JobId, Limit, Order, page_size
 from gateway.rest.responses import json_response
@@ -27,6 +30,7 @@ _ACTIVE = (run_pb2.RUN_STATUS_CREATED, run_pb2.RUN_STATUS_RUNNING)
 
 
 @router.get("")
+@returns(array(JOB_SCHEMA))
 async def list_jobs(
     loci: Loci,
     source_id: Source = None,
@@ -60,6 +64,7 @@ async def list_jobs(
 
 
 @router.get("/active", deprecated=True)
+@returns(array(JOB_SCHEMA))
 async def list_active_jobs(
     loci: Loci,
     source_id: Source = None,
@@ -73,12 +78,14 @@ async def list_active_jobs(
 
 
 @router.get("/{job_id}")
+@returns(JOB_SCHEMA)
 async def retrieve_job(job_id: JobId, loci: Loci) -> Response:
     """A run, or what is done with a file."""
     return json_response(await _job(loci, job_id))
 
 
 @router.patch("/{job_id}/cancel")
+@returns(JOB_SCHEMA)
 async def cancel_job(job_id: JobId, loci: Loci) -> Response:
     """Asks a run to stop."""
     job = await _job(loci, job_id)
@@ -92,6 +99,7 @@ async def cancel_job(job_id: JobId, loci: Loci) -> Response:
 
 
 @router.delete("/{job_id}")
+@returns(JOB_SCHEMA)
 async def delete_job(job_id: JobId, loci: Loci) -> Response:
     """Erases a run that has ended, and answers with what it was; what was said stays in its conversation."""
     job = await _job(loci, job_id)

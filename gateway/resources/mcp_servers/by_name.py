@@ -7,6 +7,9 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import OBJECT, TEXT, array, by_name
+from gateway.resources.executions.schemas import EXECUTION_RESULT
 from gateway.resources.mcp_servers import requests as bodies
 from gateway.resources.mcp_servers.responses import (
     ASKING_SECONDS,
@@ -17,7 +20,9 @@ from gateway.resources.mcp_servers.responses import (
     unhealthy_rest,
 )
 from gateway.resources.mcp_servers.routes import all_servers, change, fetch, refresh, run, stream, tools_of
+from gateway.resources.mcp_servers.schemas import MCP_CHANGES, MCP_TESTED, MCP_TOOL, NAMED_SERVER
 from gateway.resources.tools.responses import tool_to_rest
+from gateway.resources.tools.schemas import TOOL
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
@@ -39,12 +44,14 @@ _PAGE_HEADERS = {
 
 
 @router.get("/servers")
+@returns(by_name(NAMED_SERVER))
 async def list_named_servers(loci: Loci) -> Response:
     """All servers by their names."""
     return json_response({server.name: named_rest(server) for server in await all_servers(loci)})
 
 
 @router.put("/servers")
+@returns(array(NAMED_SERVER))
 async def add_named_server(body: bodies.NamedMcpServer, loci: Loci) -> Response:
     """Stores a server and reads its tools; answers with all servers."""
     request = bodies.create_request(body.server_name, body)
@@ -53,6 +60,7 @@ async def add_named_server(body: bodies.NamedMcpServer, loci: Loci) -> Response:
 
 
 @router.post("/servers/test")
+@returns(MCP_TESTED)
 async def test_server(body: bodies.NamedMcpServer, loci: Loci) -> Response:
     """Asks a server for its tools; nothing is stored."""
     request = mcp_service_pb2.TestMcpServerRequest(transport=bodies.transport(body))
@@ -62,6 +70,7 @@ async def test_server(body: bodies.NamedMcpServer, loci: Loci) -> Response:
 
 
 @router.post("/servers/connect")
+@returns(event=OBJECT)
 async def connect_server(body: bodies.NamedMcpServer, request: Request, loci: Loci) -> Response:
     """Connects to a server that is not stored, or to the stored one of that name; see GET /mcp-servers/connect."""
     stored = next((server.id for server in await all_servers(loci) if server.name == body.server_name), "")
@@ -75,6 +84,7 @@ async def connect_server(body: bodies.NamedMcpServer, request: Request, loci: Lo
 
 
 @router.patch("/servers/{mcp_server_name}")
+@returns(NAMED_SERVER)
 async def update_named_server(mcp_server_name: str, body: bodies.NamedMcpServer, loci: Loci) -> Response:
     """Changes what the body names, but for the name."""
     server = await fetch(loci, name=mcp_server_name)
@@ -82,6 +92,7 @@ async def update_named_server(mcp_server_name: str, body: bodies.NamedMcpServer,
 
 
 @router.delete("/servers/{mcp_server_name}")
+@returns(array(NAMED_SERVER))
 async def delete_named_server(mcp_server_name: str, loci: Loci) -> Response:
     """Deletes a server with its tools; answers with the servers that are left."""
     server = await fetch(loci, name=mcp_server_name)
@@ -90,6 +101,7 @@ async def delete_named_server(mcp_server_name: str, loci: Loci) -> Response:
 
 
 @router.get("/servers/{mcp_server_name}/tools")
+@returns(array(MCP_TOOL))
 async def list_named_tools(mcp_server_name: str, loci: Loci) -> Response:
     """The tools that it offers, and those of its tools that cannot be offered, with the reasons."""
     server = await fetch(loci, name=mcp_server_name)
@@ -98,6 +110,7 @@ async def list_named_tools(mcp_server_name: str, loci: Loci) -> Response:
 
 
 @router.post("/servers/{mcp_server_name}/resync")
+@returns(MCP_CHANGES)
 async def resync_named_server(mcp_server_name: str, loci: Loci, agent_id: str | None = None) -> Response:
     """Reads its tools anew. The agent makes no difference."""
     server = await fetch(loci, name=mcp_server_name)
@@ -105,6 +118,7 @@ async def resync_named_server(mcp_server_name: str, loci: Loci, agent_id: str | 
 
 
 @router.post("/servers/{mcp_server_name}/tools/{tool_name}/execute")
+@returns(EXECUTION_RESULT)
 async def execute_named_tool(
     mcp_server_name: str, tool_name: str, request: Request, loci: Loci, body: bodies.RunTool | None = None
 ) -> Response:
@@ -114,6 +128,7 @@ async def execute_named_tool(
 
 
 @router.post("/servers/{mcp_server_name}/{mcp_tool_name}")
+@returns(TOOL)
 async def add_named_tool(mcp_server_name: str, mcp_tool_name: str, loci: Loci) -> Response:
     """The tool of the catalogue; all of a server are there already, and one that is not is looked for anew."""
     server = await fetch(loci, name=mcp_server_name)
@@ -127,6 +142,7 @@ async def add_named_tool(mcp_server_name: str, mcp_tool_name: str, loci: Loci) -
 
 
 @router.get("/oauth/callback")
+@returns(TEXT, media_type="text/html", also=(400,))
 async def finish_authorization(
     loci: Loci,
     state: str = "",

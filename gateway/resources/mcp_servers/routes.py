@@ -8,6 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from gateway.errors.table import EXAMPLE_UUID
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import OBJECT, array
+from gateway.resources.executions.schemas import EXECUTION_RESULT
 from gateway.resources.mcp_servers import requests as bodies
 from gateway.resources.mcp_servers.responses import (
     ASKING_SECONDS,
@@ -17,7 +20,9 @@ from gateway.resources.mcp_servers.responses import (
     result_rest,
     server_rest,
 )
+from gateway.resources.mcp_servers.schemas import MCP_CHANGES, MCP_SERVER
 from gateway.resources.tools.responses import tool_to_rest
+from gateway.resources.tools.schemas import TOOL
 from gateway.rest.body import dump
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentFilter, ToolId, checked_id
@@ -35,6 +40,7 @@ _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
 @router.post("")
+@returns(MCP_SERVER)
 async def create_mcp_server(body: bodies.CreateMcpServer, loci: Loci) -> Response:
     """Stores a server and reads its tools. One that does not answer is stored, too; `problem` says why."""
     request = bodies.create_request(body.server_name, body.config)
@@ -43,12 +49,14 @@ async def create_mcp_server(body: bodies.CreateMcpServer, loci: Loci) -> Respons
 
 
 @router.get("")
+@returns(array(MCP_SERVER))
 async def list_mcp_servers(loci: Loci) -> Response:
     """All servers, oldest first."""
     return json_response([server_rest(server) for server in await all_servers(loci)])
 
 
 @router.get("/connect/{mcp_server_id}")
+@returns(event=OBJECT)
 async def connect_mcp_server(mcp_server_id: McpServerId, request: Request, loci: Loci) -> Response:
     """Connects, and leads through OAuth: events connection_attempt, oauth_required, authorization_url, ..."""
     wanted = mcp_service_pb2.StreamConnectRequest(id=mcp_server_id, callback_url=origin_of(request, loci))
@@ -56,12 +64,14 @@ async def connect_mcp_server(mcp_server_id: McpServerId, request: Request, loci:
 
 
 @router.get("/{mcp_server_id}")
+@returns(MCP_SERVER)
 async def retrieve_mcp_server(mcp_server_id: McpServerId, loci: Loci) -> Response:
     """One server."""
     return json_response(server_rest(await fetch(loci, id=mcp_server_id)))
 
 
 @router.patch("/{mcp_server_id}")
+@returns(MCP_SERVER)
 async def update_mcp_server(mcp_server_id: McpServerId, body: bodies.UpdateMcpServer, loci: Loci) -> Response:
     """Changes what the body names; where it is reached another way, its tools are read anew."""
     server = await fetch(loci, id=mcp_server_id)
@@ -69,6 +79,7 @@ async def update_mcp_server(mcp_server_id: McpServerId, body: bodies.UpdateMcpSe
 
 
 @router.delete("/{mcp_server_id}", status_code=204)
+@returns(status=204)
 async def delete_mcp_server(mcp_server_id: McpServerId, loci: Loci) -> Response:
     """Deletes a server with its tools; agents that had them go on without."""
     await loci.peers.call(
@@ -78,18 +89,21 @@ async def delete_mcp_server(mcp_server_id: McpServerId, loci: Loci) -> Response:
 
 
 @router.patch("/{mcp_server_id}/refresh")
+@returns(MCP_CHANGES)
 async def refresh_mcp_server(mcp_server_id: McpServerId, loci: Loci, agent_id: AgentFilter = None) -> Response:
     """Reads its tools anew: what came, what changed, what went. The agent makes no difference."""
     return json_response(changes_rest(await refresh(loci, mcp_server_id)))
 
 
 @router.get("/{mcp_server_id}/tools")
+@returns(array(TOOL))
 async def list_mcp_tools(mcp_server_id: McpServerId, loci: Loci) -> Response:
     """Its tools, by name."""
     return json_response([tool_to_rest(tool) for tool in await tools_of(loci, mcp_server_id)])
 
 
 @router.get("/{mcp_server_id}/tools/{tool_id}")
+@returns(TOOL)
 async def retrieve_mcp_tool(mcp_server_id: McpServerId, tool_id: ToolId, loci: Loci) -> Response:
     """One tool of it."""
     for tool in await tools_of(loci, mcp_server_id):
@@ -99,6 +113,7 @@ async def retrieve_mcp_tool(mcp_server_id: McpServerId, tool_id: ToolId, loci: L
 
 
 @router.post("/{mcp_server_id}/tools/{tool_id}/run")
+@returns(EXECUTION_RESULT)
 async def run_mcp_tool(
     mcp_server_id: McpServerId, tool_id: ToolId, request: Request, loci: Loci, body: bodies.RunTool | None = None
 ) -> Response:

@@ -14,22 +14,14 @@ from gateway.openapi.schemas import (
 from loci.tool.v1 import mcp_pb2
 
 _PROBLEMS = array(record("McpToolProblem", {"name": TEXT, "problem": TEXT}))
-
-
 _HTTP = {
     "server_url": TEXT,
     "auth_header": maybe(TEXT),
     "auth_token": maybe(TEXT),
     "custom_headers": maybe(by_name(TEXT)),
 }
-
-
 _STDIO = {"command": TEXT, "args": array(TEXT), "env": maybe(by_name(TEXT)), "network": OBJECT}
-
-
 _EITHER = _HTTP | _STDIO
-
-
 MCP_SERVER = record(
     "McpServer",
     {
@@ -45,8 +37,6 @@ MCP_SERVER = record(
     },
     optional=_EITHER,
 )
-
-
 NAMED_SERVER = record(
     "NamedMcpServerConfig",
     {
@@ -57,14 +47,10 @@ NAMED_SERVER = record(
     },
     optional=(*_EITHER, "stdio_config"),
 )
-
-
 MCP_CHANGES = record(
     "McpChanges",
     {**dict.fromkeys(("added", "updated", "deleted"), array(TEXT)), "tool_problems": _PROBLEMS},
 )
-
-
 MCP_TOOL = record(
     "McpTool",
     {
@@ -76,6 +62,4 @@ MCP_TOOL = record(
         "health": record("McpToolHealth", {"status": TEXT, "reasons": array(TEXT)}),
     },
 )
-
-
 MCP_TESTED = record("McpTested", {"status": choice("success"), "tools": array(MCP_TOOL)})

@@ -13,8 +13,6 @@ from loci.agent.v1 import message_service_pb2, run_service_pb2, step_service_pb2
 Listing = message_service_pb2.ListMessagesRequest | message_service_pb2.ListAllMessagesRequest
 
 Request = run_service_pb2.ListRunMessagesRequest | step_service_pb2.ListStepMessagesRequest
-
-
 # Pages that are read to fill one of filtered messages: 10,000 stored messages at most.
 _PAGES_READ = 10
 

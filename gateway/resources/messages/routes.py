@@ -7,9 +7,12 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
 from gateway.resources.agents.routes import fetch
 from gateway.resources.messages.pages import filtered_page
 from gateway.resources.messages.requests import CancelRuns, Compact, MessageTypeName, SendMessages
+from gateway.resources.messages.schemas import COMPACTED, EVENT, FATES, MESSAGE, TURN
 from gateway.rest.body import dump
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
@@ -29,6 +32,7 @@ Types = Annotated[list[MessageTypeName] | None, Query(description="Only messages
 
 
 @router.post("/messages")
+@returns(TURN, event=EVENT)
 async def send(agent_id: AgentId, body: SendMessages, request: Request, loci: Loci) -> Response:
     """Takes a turn: answered when it has ended, or with streaming=true as server-sent events.
 
@@ -42,6 +46,7 @@ async def send(agent_id: AgentId, body: SendMessages, request: Request, loci: Lo
 
 
 @router.post("/messages/stream")
+@returns(event=EVENT)
 async def send_streaming(agent_id: AgentId, body: SendMessages, request: Request, loci: Loci) -> Response:
     """Takes a turn as server-sent events: whole messages, or with stream_tokens=true pieces of them."""
     body.check(streams=True)
@@ -50,6 +55,7 @@ async def send_streaming(agent_id: AgentId, body: SendMessages, request: Request
 
 
 @router.post("/summarize")
+@returns(COMPACTED)
 async def compact(agent_id: AgentId, request: Request, loci: Loci, body: Compact | None = None) -> Response:
     """Compacts the agent's window now. Answers with the summary and how many messages the window had and has."""
     settings = body.compaction_settings if body else None
@@ -63,6 +69,7 @@ async def compact(agent_id: AgentId, request: Request, loci: Loci, body: Compact
 
 
 @router.get("/messages")
+@returns(array(MESSAGE))
 async def list_messages(
     agent_id: AgentId,
     loci: Loci,
@@ -96,6 +103,7 @@ async def list_messages(
 
 
 @router.post("/messages/cancel")
+@returns(FATES)
 async def cancel(agent_id: AgentId, loci: Loci, body: CancelRuns | None = None) -> Response:
     """Asks runs to stop; without a list, all that are active. Answers with the fate of each."""
     # An agent that is not there has nothing to cancel either, which would be another answer.

@@ -3,8 +3,11 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
 from gateway.resources.archives.responses import without_vectors
 from gateway.resources.messages.responses import message, message_type
+from gateway.resources.messages.schemas import FOUND
 from gateway.resources.messages.stored_requests import SearchMessages
 from gateway.rest.convert import Rest, moment
 from gateway.rest.json_body import JsonRoute
@@ -21,6 +24,7 @@ _SHOWN = frozenset({"user_message", "assistant_message", "system_message", "tool
 
 
 @router.post("/messages/search")
+@returns(array(FOUND))
 async def search(body: SearchMessages, loci: Loci) -> Response:
     """The messages that answer best to `query`, by meaning and by words; without one the newest."""
     found = await loci.peers.call(loci.peers.messages.SearchMessages, body.request(), timeout=_SEARCH_SECONDS)
@@ -30,6 +34,7 @@ async def search(body: SearchMessages, loci: Loci) -> Response:
 
 
 @router.post("/agents/messages/search")
+@returns(array(FOUND))
 async def search_of_agents(body: SearchMessages, loci: Loci) -> Response:
     """The same, where older clients look for it."""
     return await search(body, loci)

@@ -5,9 +5,12 @@ from collections.abc import Iterable
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
 from gateway.resources.messages.pages import filtered_page
 from gateway.resources.messages.responses import message, message_type
 from gateway.resources.messages.routes import Types, list_messages
+from gateway.resources.messages.schemas import MESSAGE
 from gateway.resources.messages.stored_requests import CaptureMessages, UpdateMessage
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, Cursor, Limit, MessageId, Order, page_size
@@ -23,6 +26,7 @@ _KINDS = ("user_message", "assistant_message", "system_message")
 
 
 @router.get("/messages", tags=["messages"])
+@returns(array(MESSAGE))
 async def list_all_messages(
     loci: Loci,
     after: Cursor = None,
@@ -49,12 +53,14 @@ async def list_all_messages(
 
 
 @router.get("/messages/{message_id}", tags=["messages"])
+@returns(array(MESSAGE))
 async def retrieve_message(message_id: MessageId, loci: Loci) -> Response:
     """A stored message, as the list of messages that it shows as."""
     return json_response([message(one) for one in await _shown(loci, message_id)])
 
 
 @router.patch("/agents/{agent_id}/messages/{message_id}", tags=["agents"], deprecated=True)
+@returns(MESSAGE)
 async def update_message(agent_id: AgentId, message_id: MessageId, body: UpdateMessage, loci: Loci) -> Response:
     """Gives a message another text: what the model sees from the next turn on, and what searches find.
 

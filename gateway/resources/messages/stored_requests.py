@@ -114,11 +114,7 @@ _MODES = {
     "vector": message_service_pb2.MESSAGE_SEARCH_MODE_VECTOR,
     "fts": message_service_pb2.MESSAGE_SEARCH_MODE_TEXT,
 }
-
-
 Role = Literal["user", "assistant", "system", "tool"]
-
-
 # What the four shapes of results can show.
 _SHOWN: tuple[Role, ...] = ("user", "assistant", "system")
 

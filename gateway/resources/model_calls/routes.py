@@ -4,11 +4,14 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import OBJECT
 from gateway.resources.conversations.requests import SendToConversation
 from gateway.resources.messages.requests import SendMessages
 from gateway.resources.messages.responses import usage_statistics
 from gateway.resources.model_calls.requests import GenerateText
 from gateway.resources.model_calls.responses import overview
+from gateway.resources.model_calls.schemas import GENERATED, OVERVIEW
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, ConversationRef
 from gateway.rest.responses import json_response
@@ -23,6 +26,7 @@ _GENERATE_SECONDS = 600.0
 
 
 @router.post("/agents/{agent_id}/messages/preview-raw-payload", tags=["agents"])
+@returns(OBJECT)
 async def preview_request(agent_id: AgentId, body: SendMessages, request: Request, loci: Loci) -> Response:
     """What the provider would be sent for the first model call of this turn, in the provider's own form.
 
@@ -33,6 +37,7 @@ async def preview_request(agent_id: AgentId, body: SendMessages, request: Reques
 
 
 @router.post("/conversations/{conversation_id}/messages/preview-raw-payload", tags=["conversations"])
+@returns(OBJECT)
 async def preview_conversation_request(
     conversation_id: ConversationRef, body: SendToConversation, request: Request, loci: Loci
 ) -> Response:
@@ -43,6 +48,7 @@ async def preview_conversation_request(
 
 
 @router.get("/agents/{agent_id}/context", tags=["agents"], deprecated=True)
+@returns(OVERVIEW)
 async def retrieve_context(agent_id: AgentId, loci: Loci, conversation_id: str | None = None) -> Response:
     """What fills the window of the next model call, and the tokens of each part: estimates, in the measure of the
     provider's last count.
@@ -53,6 +59,7 @@ async def retrieve_context(agent_id: AgentId, loci: Loci, conversation_id: str |
 
 
 @router.post("/agents/{agent_id}/generate", tags=["agents"])
+@returns(GENERATED)
 async def generate_text(agent_id: AgentId, body: GenerateText, loci: Loci) -> Response:
     """One call of the agent's model with the agent's settings, without its prompt, memory, tools and messages."""
     request = body.request(agent_id)

@@ -1,5 +1,6 @@
 """Models."""
 
+from gateway.openai_api.schemas import OPENAI_MODELS
 from gateway.openapi.schemas import (
     ANY,
     FLAG,
@@ -7,25 +8,21 @@ from gateway.openapi.schemas import (
     TEXT,
     WHOLE,
     Schema,
+    array,
     choice,
     maybe,
     members_of,
     of,
     record,
+    some,
 )
-from gateway.resources.models.routes import NULLS
+from gateway.resources.models.responses import NULLS
 from loci.agent.v1 import learned_window_service_pb2
 from loci.llm.v1 import model_pb2
 
 _OWN = members_of(model_pb2.Model.DESCRIPTOR)
-
-
 _PRICE = members_of(type(model_pb2.Model().price).DESCRIPTOR)
-
-
 _PRICES = {name.removesuffix("_nanos_usd"): maybe(NUMBER) for name in _PRICE if name.endswith("_nanos_usd")}
-
-
 _NAMES: dict[str, Schema] = {
     "handle": TEXT,
     "name": TEXT,
@@ -34,8 +31,6 @@ _NAMES: dict[str, Schema] = {
     "provider_name": TEXT,
     "provider_category": choice("base", "byok"),
 }
-
-
 MODEL = record(
     "Model",
     {
@@ -68,8 +63,6 @@ MODEL = record(
         "price": maybe(record("ModelPrice", {**_PRICES, "source": _PRICE["source"]})),
     },
 )
-
-
 EMBEDDING_MODEL = record(
     "EmbeddingModel",
     {
@@ -86,6 +79,5 @@ EMBEDDING_MODEL = record(
         **dict.fromkeys(("azure_endpoint", "azure_version", "azure_deployment"), maybe(TEXT)),
     },
 )
-
-
 LEARNED_WINDOW = of("LearnedWindow", learned_window_service_pb2.LearnedWindow.DESCRIPTOR)
+MODELS = some(array(MODEL), OPENAI_MODELS)

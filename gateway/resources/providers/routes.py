@@ -6,7 +6,10 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from gateway.errors.table import EXAMPLE_UUID
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
 from gateway.resources.providers import requests as bodies
+from gateway.resources.providers.schemas import PROVIDER, PROVIDER_CHECKED, SAID
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, Limit, Order, checked_id, one_page, page_size
@@ -24,6 +27,7 @@ _ASKING_SECONDS = 25.0
 
 
 @router.post("")
+@returns(PROVIDER)
 async def create_provider(body: bodies.CreateProvider, loci: Loci) -> Response:
     """Adds a provider and lists its models. Its key is stored encrypted, and never told again."""
     request = bodies.create_request(body)
@@ -32,6 +36,7 @@ async def create_provider(body: bodies.CreateProvider, loci: Loci) -> Response:
 
 
 @router.get("")
+@returns(array(PROVIDER))
 async def list_providers(
     loci: Loci,
     name: str | None = None,
@@ -52,6 +57,7 @@ async def list_providers(
 
 
 @router.post("/check")
+@returns(PROVIDER_CHECKED)
 async def check_new_provider(body: bodies.CheckProvider, loci: Loci) -> Response:
     """Asks an endpoint for its models with this key, and stores nothing."""
     request = provider_service_pb2.CheckProviderRequest(settings=bodies.settings_of(body))
@@ -59,6 +65,7 @@ async def check_new_provider(body: bodies.CheckProvider, loci: Loci) -> Response
 
 
 @router.get("/{provider_id}")
+@returns(PROVIDER)
 async def retrieve_provider(provider_id: ProviderId, loci: Loci) -> Response:
     """One provider."""
     request = provider_service_pb2.GetProviderRequest(id=provider_id)
@@ -66,6 +73,7 @@ async def retrieve_provider(provider_id: ProviderId, loci: Loci) -> Response:
 
 
 @router.patch("/{provider_id}")
+@returns(PROVIDER)
 async def update_provider(provider_id: ProviderId, body: bodies.UpdateProvider, loci: Loci) -> Response:
     """Changes what the body names; `options` are replaced as a whole."""
     request = bodies.update_request(provider_id, body)
@@ -74,6 +82,7 @@ async def update_provider(provider_id: ProviderId, body: bodies.UpdateProvider, 
 
 
 @router.delete("/{provider_id}")
+@returns(SAID)
 async def delete_provider(provider_id: ProviderId, loci: Loci) -> Response:
     """Deletes a provider and its key. Agents keep its handles, which name nothing then."""
     request = provider_service_pb2.DeleteProviderRequest(id=provider_id)
@@ -83,12 +92,14 @@ async def delete_provider(provider_id: ProviderId, loci: Loci) -> Response:
 
 
 @router.post("/{provider_id}/check")
+@returns(PROVIDER_CHECKED)
 async def check_provider(provider_id: ProviderId, loci: Loci) -> Response:
     """Asks the endpoint for its models with the stored key."""
     return await _check(loci, provider_service_pb2.CheckProviderRequest(id=provider_id))
 
 
 @router.patch("/{provider_id}/refresh")
+@returns(PROVIDER)
 async def refresh_provider(provider_id: ProviderId, loci: Loci) -> Response:
     """Lists the models anew."""
     request = provider_service_pb2.RefreshProviderRequest(id=provider_id)

@@ -20,9 +20,5 @@ PROVIDER = of(
     organization_id=TEXT,
     **dict.fromkeys(("api_key", "access_key", "base_url", "region", "api_version", "sync_error"), maybe(TEXT)),
 )
-
-
 PROVIDER_CHECKED = record("ProviderChecked", {"message": TEXT, "model_count": WHOLE})
-
-
 SAID = record("Said", {"message": TEXT})

@@ -6,8 +6,6 @@ from gateway.rest.convert import Rest, moment, to_rest
 from loci.agent.v1 import message_service_pb2, run_pb2
 
 _NOT_IN_RUNS = frozenset({"started_at", "fence", "view"})
-
-
 _STEP_NULLS = dict.fromkeys(("model_endpoint", "origin", "provider_id", "request_id"))
 
 
@@ -85,13 +83,9 @@ def _token_details(rest: Rest) -> Rest:
 
 # The reference's fields that Loci has no use for are there and null.
 _TEMPLATES = dict.fromkeys(("template_id", "base_template_id"))
-
-
 _TRACE_NULLS = dict.fromkeys(
     ("agent_tags", "billing_context", "compaction_settings", "created_by_id", "last_updated_by_id", "org_id")
 )
-
-
 _NANOSECONDS_PER_MILLISECOND = 1_000_000
 
 

@@ -9,7 +9,10 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from gateway.errors.table import InvalidRequest
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, array
 from gateway.resources.messages.pages import shown_page
+from gateway.resources.messages.schemas import MESSAGE
 from gateway.resources.runs.responses import (
     run_metrics_to_rest,
     run_to_rest,
@@ -17,6 +20,7 @@ from gateway.resources.runs.responses import (
     span_to_rest,
     step_to_rest,
 )
+from gateway.resources.runs.schemas import RUN, RUN_METRICS, RUN_USAGE, SPAN, STEP
 from gateway.resources.usage import responses as usage
 from gateway.rest import convert
 from gateway.rest.json_body import JsonRoute
@@ -43,6 +47,7 @@ _ORDERS = {
 
 
 @router.get("")
+@returns(array(RUN))
 async def list_runs(
     loci: Loci,
     agent_id: str | None = None,
@@ -84,6 +89,7 @@ async def list_runs(
 
 
 @router.get("/active", deprecated=True)
+@returns(array(RUN))
 async def list_active_runs(
     loci: Loci, agent_id: str | None = None, agent_ids: Names = None, background: bool | None = None
 ) -> Response:
@@ -92,6 +98,7 @@ async def list_active_runs(
 
 
 @router.get("/{run_id}")
+@returns(RUN)
 async def retrieve_run(run_id: RunId, loci: Loci) -> Response:
     """One run."""
     request = run_service_pb2.GetRunRequest(run_id=run_id)
@@ -99,6 +106,7 @@ async def retrieve_run(run_id: RunId, loci: Loci) -> Response:
 
 
 @router.delete("/{run_id}")
+@returns(NULL)
 async def delete_run(run_id: RunId, loci: Loci) -> Response:
     """Erases a run with its steps and traces; what was said stays in its conversation. An active one is refused."""
     await loci.peers.call(loci.peers.runs.DeleteRun, run_service_pb2.DeleteRunRequest(run_id=run_id))
@@ -106,6 +114,7 @@ async def delete_run(run_id: RunId, loci: Loci) -> Response:
 
 
 @router.get("/{run_id}/messages")
+@returns(array(MESSAGE))
 async def list_run_messages(
     run_id: RunId,
     loci: Loci,
@@ -122,6 +131,7 @@ async def list_run_messages(
 
 
 @router.get("/{run_id}/steps")
+@returns(array(STEP))
 async def list_run_steps(
     run_id: RunId,
     loci: Loci,
@@ -139,6 +149,7 @@ async def list_run_steps(
 
 
 @router.get("/{run_id}/usage")
+@returns(RUN_USAGE)
 async def retrieve_run_usage(run_id: RunId, loci: Loci) -> Response:
     """Tokens of a run so far, and what they cost, where the llm gateway can be asked."""
     request = run_service_pb2.GetRunUsageRequest(run_id=run_id)
@@ -156,6 +167,7 @@ async def _costs(run_id: str, loci: Loci) -> dict[str, Any]:
 
 
 @router.get("/{run_id}/metrics")
+@returns(RUN_METRICS)
 async def retrieve_run_metrics(run_id: RunId, loci: Loci) -> Response:
     """How long a run took, and which tools it called."""
     request = run_service_pb2.GetRunMetricsRequest(run_id=run_id)
@@ -164,6 +176,7 @@ async def retrieve_run_metrics(run_id: RunId, loci: Loci) -> Response:
 
 
 @router.get("/{run_id}/trace")
+@returns(array(SPAN))
 async def retrieve_run_trace(
     run_id: RunId, loci: Loci, limit: Annotated[int, Query(ge=1, le=5_000)] = 1_000
 ) -> Response:

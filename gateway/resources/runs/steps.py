@@ -8,9 +8,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.responses import Response
 
 from gateway.errors.table import InvalidRequest
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array, maybe
 from gateway.resources.messages.pages import shown_page
+from gateway.resources.messages.schemas import MESSAGE
 from gateway.resources.runs.requests import StepFeedback
 from gateway.resources.runs.responses import provider_trace_to_rest, step_metrics_to_rest, step_to_rest
+from gateway.resources.runs.schemas import PROVIDER_TRACE, STEP, STEP_METRICS
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, Limit, Names, Order, StepId, page_size, split
 from gateway.rest.responses import json_response
@@ -24,6 +28,7 @@ _FEEDBACK = {"positive": run_pb2.STEP_FEEDBACK_POSITIVE, "negative": run_pb2.STE
 
 
 @router.get("/steps")
+@returns(array(STEP))
 async def list_steps(
     loci: Loci,
     before: Cursor = None,
@@ -62,6 +67,7 @@ async def list_steps(
 
 
 @router.get("/steps/{step_id}")
+@returns(STEP)
 async def retrieve_step(step_id: StepId, loci: Loci) -> Response:
     """One step."""
     request = step_service_pb2.GetStepRequest(step_id=step_id)
@@ -69,6 +75,7 @@ async def retrieve_step(step_id: StepId, loci: Loci) -> Response:
 
 
 @router.get("/steps/{step_id}/messages")
+@returns(array(MESSAGE))
 async def list_step_messages(
     step_id: StepId,
     loci: Loci,
@@ -85,6 +92,7 @@ async def list_step_messages(
 
 
 @router.patch("/steps/{step_id}/feedback")
+@returns(STEP)
 async def give_feedback(step_id: StepId, loci: Loci, body: StepFeedback) -> Response:
     """Says what a person thought of a step."""
     found = await loci.peers.call(loci.peers.steps.SetStepFeedback, body.request(step_id))
@@ -92,6 +100,7 @@ async def give_feedback(step_id: StepId, loci: Loci, body: StepFeedback) -> Resp
 
 
 @router.patch("/steps/{step_id}/transaction/{transaction_id}")
+@returns(STEP)
 async def note_transaction(step_id: StepId, transaction_id: str, loci: Loci) -> Response:
     """Notes the caller's own transaction of a step, by which it pays or is paid; the step's `tid`."""
     request = step_service_pb2.SetStepTransactionRequest(step_id=step_id, transaction_id=transaction_id)
@@ -99,6 +108,7 @@ async def note_transaction(step_id: StepId, transaction_id: str, loci: Loci) -> 
 
 
 @router.get("/steps/{step_id}/metrics")
+@returns(STEP_METRICS)
 async def retrieve_step_metrics(step_id: StepId, loci: Loci) -> Response:
     """How long a step took; null where it was not measured, or not reached."""
     request = step_service_pb2.GetStepMetricsRequest(step_id=step_id)
@@ -108,6 +118,7 @@ async def retrieve_step_metrics(step_id: StepId, loci: Loci) -> Response:
 
 @router.get("/steps/{step_id}/trace")
 @router.get("/telemetry/{step_id}", deprecated=True)
+@returns(maybe(PROVIDER_TRACE))
 async def retrieve_step_trace(step_id: StepId, loci: Loci) -> Response:
     """What the provider was sent and what it answered, where the message was sent with `include_trace`."""
     request = step_service_pb2.GetStepTraceRequest(step_id=step_id)

@@ -6,9 +6,12 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
 from gateway.resources.conversations.responses import DEFAULT
 from gateway.resources.messages.requests import AttachRun, SendInBackground
+from gateway.resources.messages.schemas import EVENT
 from gateway.resources.runs.responses import run_to_rest
+from gateway.resources.runs.schemas import RUN
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, ConversationRef, RunId
 from gateway.rest.responses import json_response
@@ -22,6 +25,7 @@ router = APIRouter(route_class=JsonRoute)
 
 
 @router.post("/agents/{agent_id}/messages/async", tags=["agents"])
+@returns(RUN)
 async def send_in_background(agent_id: AgentId, body: SendInBackground, request: Request, loci: Loci) -> Response:
     """Takes a turn in the background. Answers with its run at once; `callback_url` is POSTed to when it has ended."""
     turn = await turn_request(request, body, agent_id, background=True, callback_url=body.callback_url)
@@ -33,6 +37,7 @@ async def send_in_background(agent_id: AgentId, body: SendInBackground, request:
 
 
 @router.post("/runs/{run_id}/stream", tags=["runs"])
+@returns(event=EVENT)
 async def stream_run(run_id: RunId, request: Request, loci: Loci, body: AttachRun | None = None) -> Response:
     """The events of a run after `starting_after`, live until it ends.
 
@@ -43,6 +48,7 @@ async def stream_run(run_id: RunId, request: Request, loci: Loci, body: AttachRu
 
 
 @router.get("/runs/{run_id}/stream", tags=["runs"])
+@returns(event=EVENT)
 async def follow_run(run_id: RunId, request: Request, loci: Loci, options: Annotated[AttachRun, Query()]) -> Response:
     """The same for a browser's EventSource: options in the query, and `Last-Event-ID` says from where on.
 
@@ -55,6 +61,7 @@ async def follow_run(run_id: RunId, request: Request, loci: Loci, options: Annot
 
 
 @router.post("/conversations/{conversation_id}/stream", tags=["conversations"])
+@returns(event=EVENT)
 async def stream_conversation(
     conversation_id: ConversationRef, request: Request, loci: Loci, body: AttachRun | None = None
 ) -> Response:

@@ -6,8 +6,11 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from gateway.errors.table import EXAMPLE_UUID
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, array
 from gateway.resources.sandbox_configs import requests as bodies
 from gateway.resources.sandbox_configs.responses import sandbox_variable
+from gateway.resources.sandbox_configs.schemas import SANDBOX_CONFIG, SANDBOX_VARIABLE
 from gateway.rest.body import Json, dump
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.json_body import JsonRoute
@@ -34,30 +37,35 @@ _DEFAULTS: dict[str, Json] = {
 
 
 @router.post("")
+@returns(SANDBOX_CONFIG)
 async def create_config(body: bodies.SandboxConfig, loci: Loci) -> Response:
     """Makes the settings of a kind of sandbox, or replaces them."""
     return await _store(loci, bodies.kind_of(body.config), body.config)
 
 
 @router.post("/e2b/default")
+@returns(SANDBOX_CONFIG)
 async def ensure_e2b_config(loci: Loci) -> Response:
     """The settings of E2B sandboxes, made where there are none."""
     return json_response(_rest(await _ensure(loci, "e2b")))
 
 
 @router.post("/local/default")
+@returns(SANDBOX_CONFIG)
 async def ensure_local_config(loci: Loci) -> Response:
     """The settings of local sandboxes, made where there are none."""
     return json_response(_rest(await _ensure(loci, "local")))
 
 
 @router.post("/local")
+@returns(SANDBOX_CONFIG)
 async def create_local_config(body: dict[str, Any], loci: Loci) -> Response:
     """Makes the settings of local sandboxes, or replaces them."""
     return await _store(loci, "local", body)
 
 
 @router.post("/local/recreate-venv")
+@returns(SANDBOX_CONFIG)
 async def recreate_local_packages(loci: Loci) -> Response:
     """Installs the packages of local sandboxes now, and not at the next call."""
     config = await _ensure(loci, "local")
@@ -69,6 +77,7 @@ async def recreate_local_packages(loci: Loci) -> Response:
 
 
 @router.get("")
+@returns(array(SANDBOX_CONFIG))
 async def list_configs(
     loci: Loci,
     limit: Limit = None,
@@ -84,12 +93,14 @@ async def list_configs(
 
 
 @router.patch("/{sandbox_config_id}")
+@returns(SANDBOX_CONFIG)
 async def update_config(sandbox_config_id: ConfigId, body: bodies.SandboxConfig, loci: Loci) -> Response:
     """Replaces settings."""
     return await _update(loci, sandbox_config_id, body.config)
 
 
 @router.delete("/{sandbox_config_id}")
+@returns(NULL)
 async def delete_config(sandbox_config_id: ConfigId, loci: Loci) -> Response:
     """Deletes settings with their variables."""
     request = wire.DeleteSandboxConfigRequest(id=sandbox_config_id)
@@ -98,6 +109,7 @@ async def delete_config(sandbox_config_id: ConfigId, loci: Loci) -> Response:
 
 
 @router.post("/{sandbox_config_id}/environment-variable")
+@returns(SANDBOX_VARIABLE)
 async def create_variable(sandbox_config_id: ConfigId, body: bodies.CreateVariable, loci: Loci) -> Response:
     """Adds a variable."""
     request = bodies.create_request(sandbox_config_id, body)
@@ -106,6 +118,7 @@ async def create_variable(sandbox_config_id: ConfigId, body: bodies.CreateVariab
 
 
 @router.get("/{sandbox_config_id}/environment-variable")
+@returns(array(SANDBOX_VARIABLE))
 async def list_variables(
     sandbox_config_id: ConfigId, loci: Loci, limit: Limit = None, after: Cursor = None
 ) -> Response:
@@ -118,6 +131,7 @@ async def list_variables(
 
 
 @router.patch("/environment-variable/{env_var_id}")
+@returns(SANDBOX_VARIABLE)
 async def update_variable(env_var_id: VariableId, body: bodies.UpdateVariable, loci: Loci) -> Response:
     """Changes what the body names; the mask as a value keeps the one that is there."""
     request = bodies.update_request(env_var_id, body)
@@ -126,6 +140,7 @@ async def update_variable(env_var_id: VariableId, body: bodies.UpdateVariable, l
 
 
 @router.delete("/environment-variable/{env_var_id}")
+@returns(NULL)
 async def delete_variable(env_var_id: VariableId, loci: Loci) -> Response:
     """Deletes a variable."""
     request = wire.DeleteVariableRequest(id=env_var_id)

@@ -7,8 +7,10 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
 from gateway.resources.schedules.requests import CreateSchedule
 from gateway.resources.schedules.responses import schedule
+from gateway.resources.schedules.schemas import DONE, SCHEDULE, SCHEDULED, SCHEDULES
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, Cursor, Limit, checked_id, page_size
 from gateway.rest.responses import json_response
@@ -27,6 +29,7 @@ _PER_PAGE = 100
 
 @router.post("")
 @router.post("/", include_in_schema=False)
+@returns(SCHEDULED)
 async def create_schedule(agent_id: AgentId, body: CreateSchedule, request: Request, loci: Loci) -> Response:
     """Sends messages to the agent at their time, each time as a background run of its default conversation."""
     # A client that repeats its request gets what the first made.
@@ -43,6 +46,7 @@ async def create_schedule(agent_id: AgentId, body: CreateSchedule, request: Requ
 
 @router.get("")
 @router.get("/", include_in_schema=False)
+@returns(SCHEDULES)
 async def list_schedules(agent_id: AgentId, loci: Loci, after: Cursor = None, limit: Limit = None) -> Response:
     """What is sent to the agent at its time, and what was; oldest first."""
     wanted = schedule_service_pb2.ListSchedulesRequest(
@@ -55,6 +59,7 @@ async def list_schedules(agent_id: AgentId, loci: Loci, after: Cursor = None, li
 
 
 @router.get("/{scheduled_message_id}")
+@returns(SCHEDULE)
 async def get_schedule(agent_id: AgentId, scheduled_message_id: ScheduleId, loci: Loci) -> Response:
     """One."""
     wanted = schedule_service_pb2.GetScheduleRequest(agent_id=agent_id, schedule_id=scheduled_message_id)
@@ -62,6 +67,7 @@ async def get_schedule(agent_id: AgentId, scheduled_message_id: ScheduleId, loci
 
 
 @router.delete("/{scheduled_message_id}")
+@returns(DONE)
 async def delete_schedule(agent_id: AgentId, scheduled_message_id: ScheduleId, loci: Loci) -> Response:
     """Sends it no more. A run that has begun goes on."""
     wanted = schedule_service_pb2.DeleteScheduleRequest(agent_id=agent_id, schedule_id=scheduled_message_id)

@@ -3,8 +3,6 @@
 from gateway.openapi.schemas import FLAG, MOMENT, NUMBER, OBJECT, TEXT, WHOLE, array, choice, maybe, record, some
 
 SCHEDULED = record("ScheduledMessageTime", {"id": TEXT, "next_scheduled_at": maybe(MOMENT)})
-
-
 SCHEDULE = record(
     "ScheduledMessage",
     {
@@ -43,9 +41,5 @@ SCHEDULE = record(
         "created_at": MOMENT,
     },
 )
-
-
 SCHEDULES = record("ScheduledMessages", {"scheduled_messages": array(SCHEDULE), "has_next_page": FLAG})
-
-
 DONE = record("Deleted", {"success": choice(True)})

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Header
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NUMBER
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
@@ -16,6 +18,7 @@ _UNITS = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
 
 
 @router.get("/total_storage_size")
+@returns(NUMBER)
 async def total_storage_size(
     loci: Loci, storage_unit: Annotated[Literal["B", "KB", "MB", "GB", "TB"], Header()] = "GB"
 ) -> Response:

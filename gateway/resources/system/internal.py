@@ -5,6 +5,8 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import FLAG, TEXT, record
 from gateway.resources.agents import attachments as agent_parts
 from gateway.resources.agents import overviews as agent_overviews
 from gateway.resources.blocks import routes as blocks
@@ -29,6 +31,7 @@ for _resource, _method, _path, _handler in _OTHER_NAMES:
 
 
 @router.post("/_internal_search/cache-warm", tags=["_internal_search"])
+@returns(record("CacheWarmed", {"collection": TEXT, "status": TEXT, "warmed": FLAG}))
 async def warm_cache(body: WarmCache | None = None) -> Response:
     """Says that searches are ready: their indexes are those of the database, and need no warming."""
     collection = body.collection if body else WarmCache().collection

@@ -2,6 +2,8 @@
 
 from fastapi import APIRouter
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.not_yet import NotYet, not_yet
 from gateway.rest.params import AgentId
@@ -20,6 +22,7 @@ _VOICE = (
 
 @router.post("/messages/batches", tags=["messages"])
 @not_yet(_BATCHES)
+@returns(NULL)
 async def create_batch() -> None:
     """Answers 501: batches are not handed to providers yet."""
     raise NotYet(_BATCHES)
@@ -27,6 +30,7 @@ async def create_batch() -> None:
 
 @router.get("/messages/batches", tags=["messages"])
 @not_yet(_BATCHES)
+@returns(NULL)
 async def list_batches() -> None:
     """Answers 501: batches are not handed to providers yet."""
     raise NotYet(_BATCHES)
@@ -34,6 +38,7 @@ async def list_batches() -> None:
 
 @router.get("/messages/batches/{batch_id}", tags=["messages"])
 @not_yet(_BATCHES)
+@returns(NULL)
 async def retrieve_batch(batch_id: str) -> None:
     """Answers 501: batches are not handed to providers yet."""
     raise NotYet(_BATCHES)
@@ -41,6 +46,7 @@ async def retrieve_batch(batch_id: str) -> None:
 
 @router.get("/messages/batches/{batch_id}/messages", tags=["messages"])
 @not_yet(_BATCHES)
+@returns(NULL)
 async def list_batch_messages(batch_id: str) -> None:
     """Answers 501: batches are not handed to providers yet."""
     raise NotYet(_BATCHES)
@@ -48,6 +54,7 @@ async def list_batch_messages(batch_id: str) -> None:
 
 @router.patch("/messages/batches/{batch_id}/cancel", tags=["messages"])
 @not_yet(_BATCHES)
+@returns(NULL)
 async def cancel_batch(batch_id: str) -> None:
     """Answers 501: batches are not handed to providers yet."""
     raise NotYet(_BATCHES)
@@ -55,9 +62,7 @@ async def cancel_batch(batch_id: str) -> None:
 
 @router.post("/voice-beta/{agent_id}/chat/completions", tags=["voice"], deprecated=True)
 @not_yet(_VOICE)
+@returns(NULL)
 async def speak(agent_id: AgentId) -> None:
     """Answers 501: agents do not speak over this route yet."""
     raise NotYet(_VOICE)
-
-
-HANDLERS = (create_batch, list_batches, retrieve_batch, list_batch_messages, cancel_batch, speak)

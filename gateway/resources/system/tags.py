@@ -7,6 +7,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from gateway.errors.table import InvalidRequest
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import TEXT, array
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Limit, Order, page_size
 from gateway.rest.responses import json_response
@@ -18,6 +20,7 @@ router = APIRouter(tags=["tags"], route_class=JsonRoute)
 
 
 @router.get("/tags")
+@returns(array(TEXT))
 async def list_tags(
     loci: Loci,
     before: str | None = None,

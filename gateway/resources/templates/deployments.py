@@ -6,12 +6,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
 from gateway.resources.agents import routes as agents
+from gateway.resources.agents.schemas import AGENT
 from gateway.resources.blocks import routes as blocks
 from gateway.resources.blocks.requests import draft_of
 from gateway.resources.blocks.responses import block_to_rest
+from gateway.resources.blocks.schemas import BLOCK
 from gateway.resources.groups import routes as groups
+from gateway.resources.groups.schemas import GROUP
 from gateway.resources.templates.requests import DeployedAgent, DeployedBlock, DeployedBlocks, DeployedGroup, EntityType
+from gateway.resources.templates.schemas import DELETED, DEPLOYMENT
 from gateway.rest import convert
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
@@ -26,24 +32,28 @@ router = APIRouter(prefix="/_internal_templates", tags=["_internal_templates"], 
 
 
 @router.post("/groups")
+@returns(GROUP)
 async def create_group(body: DeployedGroup, loci: Loci) -> Response:
     """Creates a group of a deployment."""
     return await groups.create_group(body, loci)
 
 
 @router.post("/agents")
+@returns(AGENT)
 async def create_agent(body: DeployedAgent, loci: Loci) -> Response:
     """Creates an agent of a deployment."""
     return await agents.create_agent(body, loci)
 
 
 @router.post("/blocks")
+@returns(BLOCK)
 async def create_block(body: DeployedBlock, loci: Loci) -> Response:
     """Creates a block of a deployment that is attached to nobody."""
     return await blocks.create_block(body, loci)
 
 
 @router.post("/blocks/batch")
+@returns(array(BLOCK))
 async def create_blocks(body: DeployedBlocks, loci: Loci) -> Response:
     """Creates blocks of a deployment, all or none; answers them in order."""
     made: list[block_pb2.Block] = []
@@ -59,6 +69,7 @@ async def create_blocks(body: DeployedBlocks, loci: Loci) -> Response:
 
 
 @router.get("/deployment/{deployment_id}")
+@returns(DEPLOYMENT)
 async def list_deployment(
     deployment_id: str, loci: Loci, entity_types: Annotated[list[EntityType] | None, Query()] = None
 ) -> Response:
@@ -79,6 +90,7 @@ async def list_deployment(
 
 
 @router.delete("/deployment/{deployment_id}")
+@returns(DELETED)
 async def delete_deployment(deployment_id: str, loci: Loci) -> Response:
     """Deletes what has the deployment id. Repeating it is harmless: it deletes what is left."""
     deleted: dict[str, list[str]] = {}

@@ -96,8 +96,6 @@ def named_version(text: str, member: str = "version") -> tuple[str, int | None]:
 
 
 MOST_BLOCKS = 1_000
-
-
 EntityType = Literal["block", "agent", "group"]
 
 

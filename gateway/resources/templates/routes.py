@@ -10,7 +10,9 @@ from gateway.agent_files.importer import import_tools
 from gateway.agent_files.instantiation import make_agents
 from gateway.agent_files.reader import of_document
 from gateway.agent_files.templates import Filling
+from gateway.openapi.answers import returns
 from gateway.resources.templates import requests as bodies
+from gateway.resources.templates.schemas import CHANGED, MADE, TEMPLATE
 from gateway.rest.body import Json, dump
 from gateway.rest.convert import moment
 from gateway.rest.json_body import JsonRoute
@@ -34,6 +36,7 @@ _UPGRADES = (
 
 
 @router.post("")
+@returns(TEMPLATE)
 async def create_template(body: bodies.CreateTemplate, loci: Loci) -> Response:
     """Makes a template of an agent, without what was said, or of an agent file. Its first version is saved at once."""
     if isinstance(body, bodies.OfAgent):
@@ -47,6 +50,7 @@ async def create_template(body: bodies.CreateTemplate, loci: Loci) -> Response:
 
 
 @router.patch("/{template_name}")
+@returns(CHANGED)
 async def update_template(template_name: str, body: bodies.UpdateTemplate, loci: Loci) -> Response:
     """Replaces what is worked on."""
     document = await _checked(loci, body.agent_file_json, update_tools=body.update_existing_tools)
@@ -58,6 +62,7 @@ async def update_template(template_name: str, body: bodies.UpdateTemplate, loci:
 
 
 @router.delete("/{template_name}")
+@returns(CHANGED)
 async def delete_template(template_name: str, loci: Loci) -> Response:
     """Deletes a template with its versions; agents that were made of it stay."""
     await loci.peers.call(loci.peers.templates.DeleteTemplate, wire.DeleteTemplateRequest(name=template_name))
@@ -65,6 +70,7 @@ async def delete_template(template_name: str, loci: Loci) -> Response:
 
 
 @router.post("/{template_name}/save")
+@returns(TEMPLATE)
 async def save_template(template_name: str, loci: Loci, body: bodies.SaveTemplate | None = None) -> Response:
     """Saves what is worked on as the next version."""
     body = body or bodies.SaveTemplate()
@@ -78,6 +84,7 @@ async def save_template(template_name: str, loci: Loci, body: bodies.SaveTemplat
 
 
 @router.post("/{template_name}/rollback")
+@returns(CHANGED)
 async def roll_back_template(template_name: str, body: bodies.RollBackTemplate, loci: Loci) -> Response:
     """Works on a saved version again."""
     request = wire.RollBackTemplateRequest(name=template_name, version=bodies.version_of(body.version))
@@ -87,6 +94,7 @@ async def roll_back_template(template_name: str, body: bodies.RollBackTemplate, 
 
 # A project may stand before the name.
 @router.post("/{template_version:path}/agents")
+@returns(MADE)
 async def create_agents_of_template(template_version: str, body: bodies.AgentsOfTemplate, loci: Loci) -> Response:
     """Makes the agents of a template."""
     name, version = bodies.named_version(template_version)

@@ -8,9 +8,13 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from gateway.errors.table import InvalidRequest
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, OBJECT, WHOLE, array
+from gateway.resources.sandbox_configs.schemas import VARIABLES
 from gateway.resources.tools import requests as bodies
 from gateway.resources.tools.generation import written_tool
 from gateway.resources.tools.responses import catalogued_tool_to_rest, tool_hit_to_rest
+from gateway.resources.tools.schemas import CATALOGUED, TOOL_HIT, WRITTEN_TOOL
 from gateway.rest import convert
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, Limit, Names, Order, ToolId, page_size, split
@@ -67,6 +71,7 @@ Filter = Annotated[_Filter, Depends(_filter)]
 
 
 @router.post("")
+@returns(CATALOGUED)
 async def create_tool(body: bodies.CreateTool, loci: Loci) -> Response:
     """Creates a tool from source; its name and schema come from the function in it."""
     request = tool_service_pb2.CreateToolRequest(tool_id=to_public("tool", uuid7()), tool=bodies.draft_of(body))
@@ -80,6 +85,7 @@ async def create_tool(body: bodies.CreateTool, loci: Loci) -> Response:
 
 
 @router.put("")
+@returns(CATALOGUED)
 async def upsert_tool(body: bodies.CreateTool, loci: Loci) -> Response:
     """Creates a tool, or replaces the one of that name."""
     request = tool_service_pb2.UpsertToolRequest(tool=bodies.draft_of(body))
@@ -87,6 +93,7 @@ async def upsert_tool(body: bodies.CreateTool, loci: Loci) -> Response:
 
 
 @router.get("")
+@returns(array(CATALOGUED))
 async def list_tools(
     loci: Loci,
     wanted: Filter,
@@ -107,6 +114,7 @@ async def list_tools(
 
 
 @router.get("/count")
+@returns(WHOLE)
 async def count_tools(loci: Loci, wanted: Filter) -> Response:
     """How many tools there are, with the filters of the list."""
     if wanted.request is None:
@@ -116,6 +124,7 @@ async def count_tools(loci: Loci, wanted: Filter) -> Response:
 
 
 @router.post("/search")
+@returns(array(TOOL_HIT))
 async def search_tools(body: bodies.SearchTools, loci: Loci) -> Response:
     """Tools by words and by meaning, best first; without a query the newest."""
     request = bodies.search_request(body, [*_numbers("body", "tool_types", body.tool_types or [])])
@@ -125,6 +134,7 @@ async def search_tools(body: bodies.SearchTools, loci: Loci) -> Response:
 
 
 @router.post("/add-base-tools")
+@returns(array(CATALOGUED))
 async def add_base_tools(loci: Loci) -> Response:
     """Brings the tools that ship with Loci up to date, and lists them. Agents find them there without this."""
     request = tool_service_pb2.EnsureBaseToolsRequest()
@@ -133,6 +143,7 @@ async def add_base_tools(loci: Loci) -> Response:
 
 
 @router.post("/generate-schema")
+@returns(OBJECT)
 async def generate_schema(body: bodies.GenerateSchema, loci: Loci) -> Response:
     """The schema that a tool of this source would have. Nothing is stored, nothing is run."""
     request = bodies.schema_request(body)
@@ -141,6 +152,7 @@ async def generate_schema(body: bodies.GenerateSchema, loci: Loci) -> Response:
 
 
 @router.post("/import")
+@returns(CATALOGUED)
 async def import_tool(body: bodies.ImportTool, loci: Loci) -> Response:
     """Makes a tool of another library, described by its own schema, one of ours; replaces the one of that name."""
     request = bodies.import_request(body)
@@ -148,6 +160,7 @@ async def import_tool(body: bodies.ImportTool, loci: Loci) -> Response:
 
 
 @router.post("/generate-tool")
+@returns(WRITTEN_TOOL)
 async def generate_tool(body: bodies.WriteTool, loci: Loci) -> Response:
     """Asks a model to write a tool, and shows it; nothing is stored, nothing is run."""
     handle = body.handle or loci.settings.default_model
@@ -155,6 +168,7 @@ async def generate_tool(body: bodies.WriteTool, loci: Loci) -> Response:
 
 
 @router.get("/{tool_id}")
+@returns(CATALOGUED)
 async def retrieve_tool(tool_id: ToolId, loci: Loci) -> Response:
     """One tool."""
     request = tool_service_pb2.GetToolRequest(tool_id=tool_id)
@@ -162,6 +176,7 @@ async def retrieve_tool(tool_id: ToolId, loci: Loci) -> Response:
 
 
 @router.get("/{tool_id}/environment-variables")
+@returns(VARIABLES)
 async def list_environment_variables(tool_id: ToolId, loci: Loci) -> Response:
     """The environment variables that a tool's calls have of the tool itself, values masked."""
     await loci.peers.call(loci.peers.tools.GetTool, tool_service_pb2.GetToolRequest(tool_id=tool_id))
@@ -172,6 +187,7 @@ async def list_environment_variables(tool_id: ToolId, loci: Loci) -> Response:
 
 
 @router.patch("/{tool_id}")
+@returns(CATALOGUED)
 async def update_tool(tool_id: ToolId, body: bodies.UpdateTool, loci: Loci) -> Response:
     """Changes what the body names."""
     request = bodies.update_request(tool_id, body)
@@ -182,6 +198,7 @@ async def update_tool(tool_id: ToolId, body: bodies.UpdateTool, loci: Loci) -> R
 
 
 @router.delete("/{tool_id}")
+@returns(NULL)
 async def delete_tool(tool_id: ToolId, loci: Loci) -> Response:
     """Deletes a tool; agents that had it go on without it."""
     request = tool_service_pb2.DeleteToolRequest(tool_id=tool_id)

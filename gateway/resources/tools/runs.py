@@ -9,10 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.access.run_tokens import check_members
+from gateway.openapi.answers import returns
 from gateway.resources.agents.responses import agent_state
 from gateway.resources.agents.routes import fetch
 from gateway.resources.executions.requests import RunAgentTool, RunSource
+from gateway.resources.executions.schemas import EXECUTION_RESULT
 from gateway.resources.messages.responses import COMMON
+from gateway.resources.messages.schemas import TOOL_RETURN
 from gateway.rest.body import dump
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
@@ -33,6 +36,7 @@ _OF_SOURCE = frozenset({"TOOL_SOURCE_INVALID", "TOOL_SCHEMA_INVALID"})
 
 
 @router.post("/tools/run")
+@returns(TOOL_RETURN)
 async def run_source(body: RunSource, request: Request, loci: Loci) -> Response:
     """Runs source in a sandbox; nothing of it is kept but its receipt."""
     check_members(body.model_fields_set)
@@ -52,6 +56,7 @@ async def run_source(body: RunSource, request: Request, loci: Loci) -> Response:
 
 
 @router.post("/agents/{agent_id}/tools/{tool_name}/run", tags=["agents"])
+@returns(EXECUTION_RESULT)
 async def run_agent_tool(
     agent_id: AgentId, tool_name: str, request: Request, loci: Loci, body: RunAgentTool | None = None
 ) -> Response:

@@ -5,8 +5,11 @@ from typing import Literal
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, array
 from gateway.resources.usage import responses as usage
 from gateway.resources.usage.requests import BudgetLimits
+from gateway.resources.usage.schemas import BUDGET
 from gateway.rest.convert import enum_numbers
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
@@ -21,6 +24,7 @@ _PERIODS = enum_numbers(usage_pb.BudgetPeriod.DESCRIPTOR)
 
 @router.get("")
 @router.get("/", include_in_schema=False)
+@returns(array(BUDGET))
 async def list_budgets(loci: Loci) -> Response:
     """The budgets that hold, the operator's first, with what is spent of each and when it begins anew (UTC)."""
     found = await loci.peers.call(loci.peers.usage.ListBudgets, usage_pb.ListBudgetsRequest())
@@ -28,6 +32,7 @@ async def list_budgets(loci: Loci) -> Response:
 
 
 @router.get("/{period}")
+@returns(array(BUDGET))
 async def retrieve_budgets(period: Period, loci: Loci) -> Response:
     """Those of one period: the operator's, one's own, or both."""
     found = await loci.peers.call(loci.peers.usage.ListBudgets, usage_pb.ListBudgetsRequest())
@@ -36,6 +41,7 @@ async def retrieve_budgets(period: Period, loci: Loci) -> Response:
 
 
 @router.put("/{period}")
+@returns(BUDGET)
 async def set_budget(period: Period, body: BudgetLimits, loci: Loci) -> Response:
     """Sets or replaces one's own budget of a period. It holds beside the operator's."""
     found = await loci.peers.call(loci.peers.usage.SetBudget, body.request(_number(period)))
@@ -43,6 +49,7 @@ async def set_budget(period: Period, body: BudgetLimits, loci: Loci) -> Response
 
 
 @router.delete("/{period}")
+@returns(NULL)
 async def delete_budget(period: Period, loci: Loci) -> Response:
     """Removes one's own budget of a period."""
     await loci.peers.call(loci.peers.usage.DeleteBudget, usage_pb.DeleteBudgetRequest(period=_number(period)))

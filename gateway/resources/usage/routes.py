@@ -6,7 +6,9 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from gateway.errors.table import InvalidRequest
+from gateway.openapi.answers import returns
 from gateway.resources.usage import responses as usage
+from gateway.resources.usage.schemas import USAGE_REPORT
 from gateway.rest.convert import enum_numbers
 from gateway.rest.params import AgentFilter, Moment, Names, split
 from gateway.rest.responses import json_response
@@ -21,6 +23,7 @@ _GROUPS = enum_numbers(usage_pb.UsageGroup.DESCRIPTOR)
 
 @router.get("")
 @router.get("/", include_in_schema=False)
+@returns(USAGE_REPORT)
 async def report_usage(
     loci: Loci,
     start: Annotated[Moment | None, Query(description="Default: 30 days before `end`.")] = None,

@@ -23,8 +23,6 @@ USAGE_REPORT = record(
         "truncated": FLAG,
     },
 )
-
-
 BUDGET = record(
     "BudgetState",
     {
