@@ -17,16 +17,15 @@ from gateway.agent_files.exporter import Wanted, export
 from gateway.agent_files.importer import import_file
 from gateway.agent_files.reader import read
 from gateway.agent_files.schemas import AGENT_FILE, IMPORTED
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.resources.agents.requests import Handle
 from gateway.rest.body import Body, Json, deprecated
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 
-router = APIRouter(prefix="/agents", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents", tags=["agents"])
 
 _LEGACY = "The legacy form is not written any more; leave use_legacy_format out."
 # Fields beside the file are short.

@@ -7,7 +7,7 @@ of role assistant: that alone is told to the agent.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openai_api.requests import ChatCompletion, ChatMessage, Tool
 from gateway.resources.messages.approvals import ToolReturn, ToolReturnCreate
 from gateway.resources.messages.content import Content, ContentPart, ImagePart, ImageSource, TextPart

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
+from gateway.errors.problems import problem_of_turn
 from gateway.openai_api import errors as openai_errors
 from gateway.openai_api.chat import completion, turn_body
 from gateway.openai_api.requests import ChatCompletion
@@ -16,7 +17,6 @@ from gateway.openapi.answers import returns
 from gateway.openapi.schemas import OBJECT
 from gateway.resources.models.schemas import MODELS
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import MOST_PER_PAGE
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -28,7 +28,7 @@ from loci.agent.v1 import agent_pb2, agent_service_pb2, message_service_pb2
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public
 
-router = APIRouter(tags=["openai"], route_class=JsonRoute)
+router = APIRouter(tags=["openai"])
 
 # As LiteLLM and others name a model of a provider.
 _PROVIDER = "letta/"
@@ -49,7 +49,7 @@ async def complete(body: ChatCompletion, request: Request, loci: Loci) -> Respon
     if answer is None:
         return Response(status_code=499)
     if answer.end.HasField("error"):
-        return openai_errors.failed_turn(answer.end.error).response()
+        return openai_errors.render(problem_of_turn(answer.end.error)).response()
     return json_response(completion(agent_id, answers.shown(answer, View()), answer.end))
 
 

@@ -6,6 +6,7 @@ usage where it was asked for, and `data: [DONE]`. A failed turn ends with {"erro
 
 import time
 
+from gateway.errors.problems import problem_of_turn
 from gateway.openai_api import errors as openai_errors
 from gateway.openai_api.chat import Teller, finish, usage
 from gateway.rest.convert import Rest
@@ -102,7 +103,7 @@ class ChunkFrames(Frames):
 
     def _ended(self, end: message_service_pb2.TurnEnd) -> list[bytes]:
         if end.HasField("error"):
-            return self._failed(dict(openai_errors.failed_turn(end.error).body))
+            return self._failed(dict(openai_errors.render(problem_of_turn(end.error)).body))
         if self._owed:
             return self._failed(self._changed())
         last = [self._chunk({}, **finish(end))]

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway.access.auth import Caller
-from gateway.errors.table import UNKNOWN_ERROR, Problem, invalid, problem_of
+from gateway.errors.problems import UNKNOWN_ERROR, Problem, invalid, problem_of
 from gateway.resources.conversations.responses import Place
 from gateway.resources.messages.responses import stop_reason, usage_statistics
 from gateway.resources.messages.routes import fates

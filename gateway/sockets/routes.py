@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.websockets import WebSocket
 
 from gateway.access import handshakes
-from gateway.errors.table import problem_of
+from gateway.errors.problems import problem_of
 from gateway.resources.conversations.responses import Place
 from gateway.rest.services import Services
 from gateway.sockets.agent_socket import AgentSocket

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.errors.table import TOLD_IN_STREAM, Problem, problem_of_turn, turn_error
+from gateway.errors.problems import Problem, problem_of_turn, turn_error
+from gateway.errors.table import TOLD_IN_STREAM
 from gateway.resources.messages.requests import AttachRun, SendMessages, TurnBody
 from gateway.resources.messages.responses import message, message_type, stop_reason, usage_statistics
 from gateway.rest.convert import Rest, from_json

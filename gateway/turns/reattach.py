@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.messages.requests import AttachRun
 from gateway.rest.services import Services
 from gateway.turns.event_stream import Events

@@ -6,7 +6,7 @@ A turn ends with stop_reason and usage_statistics; a failed one with stop_reason
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from gateway.errors.table import in_stream
+from gateway.errors.problems import in_stream
 from gateway.resources.messages.responses import COMMON, answer_types, message, stop_reason, usage_statistics
 from gateway.rest.convert import Rest
 from gateway.turns.deltas import Deltas

@@ -7,12 +7,13 @@ import asyncio
 import logging
 
 from fastapi import APIRouter
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest, Problem
+from gateway.errors.invalid import InvalidRequest
 from gateway.rest.services import Loci, Services
-from gateway.vendors import errors, memory
+from gateway.vendors import memory
 from gateway.vendors.keys import own_key
 from gateway.vendors.relay import Ended, Relay
 from loci.agent.v1 import message_pb2, message_service_pb2, model_call_service_pb2
@@ -61,7 +62,7 @@ async def _passed_on(vendor: str, endpoint: str, request: Request, loci: Service
         ended = await _remembered(wanted, agent_id, loci)
     if wanted.ByteSize() > MAX_MESSAGE_BYTES:
         most = MAX_MESSAGE_BYTES // 1024**2
-        return errors.told(Problem(413, {}), f"the request is larger than {most} MiB, with what it is sent").response()
+        raise HTTPException(413, f"the request is larger than {most} MiB, with what it is sent")
     return Relay(loci.peers, wanted, ended)
 
 

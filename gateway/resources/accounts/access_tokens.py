@@ -5,13 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL
 from gateway.resources.accounts.requests import CreateToken
 from gateway.resources.accounts.schemas import TOKEN, TOKENS
 from gateway.rest.convert import Rest, moment
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import page_size
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
@@ -19,7 +18,7 @@ from loci.agent.v1 import access_service_pb2 as wire
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 
-router = APIRouter(prefix="/client-side-access-tokens", tags=["access tokens"], route_class=JsonRoute)
+router = APIRouter(prefix="/client-side-access-tokens", tags=["access tokens"])
 
 _PREFIX = "loci-"
 _ID_LENGTH = len("ct-") + 36

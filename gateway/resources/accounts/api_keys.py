@@ -5,19 +5,18 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from gateway.errors.table import EXAMPLE_UUID
+from gateway.errors.invalid import EXAMPLE_UUID
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, array
 from gateway.resources.accounts.requests import CreateApiKey
 from gateway.resources.accounts.schemas import API_KEY, NEW_API_KEY
 from gateway.rest.convert import Rest, to_rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import MOST_PER_PAGE, checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.agent.v1 import access_service_pb2 as wire
 
-router = APIRouter(prefix="/api-keys", tags=["api keys"], route_class=JsonRoute)
+router = APIRouter(prefix="/api-keys", tags=["api keys"])
 
 KeyId = Annotated[str, Path(examples=[f"key-{EXAMPLE_UUID}"]), checked_id("key")]
 

@@ -11,14 +11,13 @@ from gateway.openapi.schemas import array
 from gateway.resources.accounts import requests as bodies
 from gateway.resources.accounts.schemas import ORGANIZATION, USER
 from gateway.rest.convert import Rest, to_rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Limit, checked_id, page_size
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.agent.v1 import access_service_pb2 as wire
 
-_organizations = APIRouter(prefix="/orgs", tags=["organizations"], route_class=JsonRoute)
-_users = APIRouter(prefix="/users", tags=["users"], route_class=JsonRoute)
+_organizations = APIRouter(prefix="/orgs", tags=["organizations"])
+_users = APIRouter(prefix="/users", tags=["users"])
 
 _PER_PAGE = 50
 _NAME = FieldMask(paths=["name"])

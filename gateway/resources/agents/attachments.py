@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import array
 from gateway.resources.agents.requests import ToolApproval
@@ -17,7 +17,6 @@ from gateway.resources.blocks.responses import block_to_rest
 from gateway.resources.blocks.schemas import BLOCK
 from gateway.resources.tools.responses import tool_to_rest
 from gateway.resources.tools.schemas import TOOL
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, BlockId, Cursor, Limit, Order, ToolId, one_page, page_size
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
@@ -25,7 +24,7 @@ from loci.agent.v1 import agent_service_pb2
 from loci.memory.v1 import block_service_pb2
 from loci.tool.v1 import tool_pb2
 
-router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"])
 
 
 @router.get("/core-memory/blocks")

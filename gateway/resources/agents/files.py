@@ -13,7 +13,6 @@ from gateway.resources.agents.routes import answer, fetch
 from gateway.resources.agents.schemas import AGENT
 from gateway.resources.folders.schemas import AGENT_FILES, FOLDER
 from gateway.rest import convert
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, Cursor, FileId, FolderId, Limit, Order, one_page, page_size
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -21,8 +20,8 @@ from loci.agent.v1 import agent_service_pb2
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.file_limits import file_limits
 
-_folders = APIRouter(tags=["agents"], route_class=JsonRoute)
-_files = APIRouter(prefix="/agents/{agent_id}/files", tags=["agents"], route_class=JsonRoute)
+_folders = APIRouter(tags=["agents"])
+_files = APIRouter(prefix="/agents/{agent_id}/files", tags=["agents"])
 
 
 @_folders.get("")

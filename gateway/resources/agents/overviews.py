@@ -10,13 +10,12 @@ from gateway.openapi.schemas import TEXT, WHOLE
 from gateway.resources.agents.routes import StopReasonName, fetch, states, stop_reason_number
 from gateway.resources.agents.schemas import MEMORY
 from gateway.resources.conversations.routes import recompile_agent
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, IdentityFilter, Names, UserFilter
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.agent.v1 import agent_service_pb2
 
-router = APIRouter(prefix="/agents", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents", tags=["agents"])
 
 
 @router.get("/count")

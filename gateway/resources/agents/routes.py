@@ -19,7 +19,6 @@ from gateway.resources.sandbox_configs.responses import agent_secrets
 from gateway.resources.templates.requests import named_version
 from gateway.rest.body import Json
 from gateway.rest.convert import Rest, enum_numbers, from_json
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import (
     AgentId,
     Cursor,
@@ -40,7 +39,7 @@ from services.common.errors import NotFound
 
 T = TypeVar("T")
 
-router = APIRouter(prefix="/agents", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents", tags=["agents"])
 
 Relation = Literal[
     "agent.blocks",

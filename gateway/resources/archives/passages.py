@@ -23,14 +23,13 @@ from gateway.resources.archives.responses import (
 )
 from gateway.resources.archives.schemas import FOUND_PASSAGES, PASSAGE, PASSAGE_HIT
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, Cursor, Limit, Moment, Names, PassageId, page_size
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.memory.v1 import passage_pb2, passage_service_pb2
 from services.common.timestamps import timestamp
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 _OF_AGENT = "/agents/{agent_id}/archival-memory"
 
 

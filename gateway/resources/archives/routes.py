@@ -18,13 +18,12 @@ from gateway.resources.archives.responses import (
     refuse_other_embedding,
 )
 from gateway.resources.archives.schemas import ARCHIVE, PASSAGE
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentFilter, AgentId, ArchiveId, Cursor, Limit, Names, Order, PassageId, page_size
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
 
-router = APIRouter(tags=["archives"], route_class=JsonRoute)
+router = APIRouter(tags=["archives"])
 
 
 @router.post("/archives")

@@ -16,14 +16,13 @@ from gateway.resources.checkpoints import requests as bodies
 from gateway.resources.checkpoints.schemas import CHECKPOINT, REWIND
 from gateway.resources.conversations.responses import Place
 from gateway.rest.convert import Rest, to_rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentFilter, AgentId, CheckpointRef, ConversationRef, Limit, page_size
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import checkpoint_service_pb2 as wire
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(tags=["checkpoints"], route_class=JsonRoute)
+router = APIRouter(tags=["checkpoints"])
 
 
 @router.get("/conversations/{conversation_id}/checkpoints")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.peers import Peers
 from gateway.rest.convert import Rest, to_rest
 from loci.agent.v1 import conversation_pb2, conversation_service_pb2

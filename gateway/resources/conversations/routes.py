@@ -14,7 +14,6 @@ from gateway.resources.conversations.schemas import CONVERSATION
 from gateway.resources.messages.routes import Types, fates, list_messages
 from gateway.resources.messages.schemas import COMPACTED, EVENT, FATES, MESSAGE, TURN
 from gateway.rest.body import dump
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import (
     AgentFilter,
     AgentId,
@@ -36,7 +35,7 @@ from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import checkpoint_service_pb2, conversation_service_pb2, message_service_pb2, run_service_pb2
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(tags=["conversations"], route_class=JsonRoute)
+router = APIRouter(tags=["conversations"])
 
 _ORDERS = {
     "created_at": conversation_service_pb2.CONVERSATION_ORDER_CREATED_AT,

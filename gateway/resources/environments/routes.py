@@ -12,7 +12,6 @@ from gateway.resources.environments.requests import RegisterDevice, SendToDevice
 from gateway.resources.environments.responses import device
 from gateway.resources.environments.schemas import ENVIRONMENT, ENVIRONMENTS, REGISTERED, SENT
 from gateway.rest.body import dump
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Limit, checked_id, page_size
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -21,7 +20,7 @@ from loci.agent.v1 import device_service_pb2
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, to_public, uuid7
 
-router = APIRouter(prefix="/environments", tags=["environments"], route_class=JsonRoute)
+router = APIRouter(prefix="/environments", tags=["environments"])
 
 _SOURCES = {
     "local": device_service_pb2.DEVICE_SOURCE_LOCAL,

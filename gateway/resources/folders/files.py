@@ -12,7 +12,6 @@ from gateway.resources.folders.responses import file_to_rest
 from gateway.resources.folders.schemas import FILE
 from gateway.resources.folders.uploads import file_part, store
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, FileId, FolderId, Limit, Order, page_size
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
@@ -23,7 +22,7 @@ from services.common.errors import LociError
 from services.common.ids import to_public, uuid7
 
 # Mounted by folders.py.
-routes = APIRouter(tags=["folders"], route_class=JsonRoute)
+routes = APIRouter(tags=["folders"])
 
 _ON_DUPLICATE = {
     "suffix": folder_service_pb2.ON_DUPLICATE_SUFFIX,

@@ -18,7 +18,6 @@ from gateway.resources.folders import requests as bodies
 from gateway.resources.folders.responses import folder_to_rest
 from gateway.resources.folders.schemas import FOLDER, FOLDERS_DESCRIBED
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, FolderId, Limit, Order, one_page, page_size
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -28,7 +27,7 @@ from services.common.context import current
 from services.common.errors import FailedPrecondition, NotFound
 from services.common.ids import to_public
 
-_routes = APIRouter(tags=["folders"], route_class=JsonRoute)
+_routes = APIRouter(tags=["folders"])
 
 # Of a description of everything: more would be a long answer.
 _MOST_DESCRIBED = 1_000

@@ -15,7 +15,6 @@ from gateway.resources.blocks.schemas import BLOCK
 from gateway.resources.identities import requests as bodies
 from gateway.resources.identities.responses import identity
 from gateway.resources.identities.schemas import IDENTITIES, IDENTITY
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, BlockId, Cursor, IdentityId, Limit, Order, page_size
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -23,8 +22,8 @@ from loci.agent.v1 import agent_service_pb2, identity_pb2
 from loci.agent.v1 import identity_service_pb2 as wire
 from loci.memory.v1 import block_service_pb2
 
-router = APIRouter(tags=["identities"], route_class=JsonRoute)
-_OLD = APIRouter(prefix="/identities", route_class=JsonRoute)
+router = APIRouter(tags=["identities"])
+_OLD = APIRouter(prefix="/identities")
 
 
 @_OLD.get("")

@@ -23,13 +23,12 @@ from gateway.resources.mcp_servers.routes import all_servers, change, fetch, ref
 from gateway.resources.mcp_servers.schemas import MCP_CHANGES, MCP_TESTED, MCP_TOOL, NAMED_SERVER
 from gateway.resources.tools.responses import tool_to_rest
 from gateway.resources.tools.schemas import TOOL
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.tool.v1 import mcp_service_pb2
 from services.common.errors import LociError, NotFound
 
-router = APIRouter(prefix="/tools/mcp", tags=["mcp servers"], route_class=JsonRoute)
+router = APIRouter(prefix="/tools/mcp", tags=["mcp servers"])
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from gateway.errors.table import EXAMPLE_UUID
+from gateway.errors.invalid import EXAMPLE_UUID
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import OBJECT, array
 from gateway.resources.executions.schemas import EXECUTION_RESULT
@@ -24,7 +24,6 @@ from gateway.resources.mcp_servers.schemas import MCP_CHANGES, MCP_SERVER
 from gateway.resources.tools.responses import tool_to_rest
 from gateway.resources.tools.schemas import TOOL
 from gateway.rest.body import dump
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentFilter, ToolId, checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -33,7 +32,7 @@ from gateway.turns.idempotency import retry_of
 from loci.tool.v1 import mcp_pb2, mcp_service_pb2, tool_pb2
 from services.common.errors import NotFound
 
-router = APIRouter(prefix="/mcp-servers", tags=["mcp servers"], route_class=JsonRoute)
+router = APIRouter(prefix="/mcp-servers", tags=["mcp servers"])
 
 McpServerId = Annotated[str, Path(examples=[f"mcp_server-{EXAMPLE_UUID}"]), checked_id("mcp_server")]
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Discriminator, Field, Tag, model_validator
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.messages import approvals
 from gateway.resources.messages.approvals import ApprovalCreate, ToolReturnCreate
 from gateway.resources.messages.content import Content, parts

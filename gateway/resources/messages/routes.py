@@ -15,7 +15,6 @@ from gateway.resources.messages.requests import CancelRuns, Compact, MessageType
 from gateway.resources.messages.schemas import COMPACTED, EVENT, FATES, MESSAGE, TURN
 from gateway.rest.body import dump
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, Cursor, Limit, Order, page_size, unsupported
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
@@ -26,7 +25,7 @@ from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import message_service_pb2, run_pb2, run_service_pb2
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"])
 
 Types = Annotated[list[MessageTypeName] | None, Query(description="Only messages of these types.")]
 

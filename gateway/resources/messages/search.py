@@ -10,13 +10,12 @@ from gateway.resources.messages.responses import message, message_type
 from gateway.resources.messages.schemas import FOUND
 from gateway.resources.messages.stored_requests import SearchMessages
 from gateway.rest.convert import Rest, moment
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from gateway.turns.speech import Spoken
 from loci.agent.v1 import message_pb2, message_service_pb2
 
-router = APIRouter(tags=["messages"], route_class=JsonRoute)
+router = APIRouter(tags=["messages"])
 
 # The query is embedded meanwhile.
 _SEARCH_SECONDS = 60.0

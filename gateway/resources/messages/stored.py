@@ -12,7 +12,6 @@ from gateway.resources.messages.responses import message, message_type
 from gateway.resources.messages.routes import Types, list_messages
 from gateway.resources.messages.schemas import MESSAGE
 from gateway.resources.messages.stored_requests import CaptureMessages, UpdateMessage
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, Cursor, Limit, MessageId, Order, page_size
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -20,7 +19,7 @@ from gateway.turns.speech import Spoken
 from loci.agent.v1 import message_pb2, message_service_pb2
 from services.common.ids import uuid7
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 _KINDS = ("user_message", "assistant_message", "system_message")
 

@@ -14,12 +14,11 @@ from gateway.openapi.schemas import array
 from gateway.resources.models.responses import embedding_model_to_rest, model_to_rest
 from gateway.resources.models.schemas import EMBEDDING_MODEL, MODELS
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.llm.v1 import model_service_pb2
 
-router = APIRouter(prefix="/models", tags=["models"], route_class=JsonRoute)
+router = APIRouter(prefix="/models", tags=["models"])
 
 
 @router.get("")

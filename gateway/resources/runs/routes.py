@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, array
 from gateway.resources.messages.pages import shown_page
@@ -23,7 +23,6 @@ from gateway.resources.runs.responses import (
 from gateway.resources.runs.schemas import RUN, RUN_METRICS, RUN_USAGE, SPAN, STEP
 from gateway.resources.usage import responses as usage
 from gateway.rest import convert
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, Limit, Names, Order, RunId, page_size, split
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
@@ -33,7 +32,7 @@ from services.common.errors import LociError
 
 logger = logging.getLogger(__name__)
 
-router = APIRouter(prefix="/runs", tags=["runs"], route_class=JsonRoute)
+router = APIRouter(prefix="/runs", tags=["runs"])
 
 _STATUSES = convert.enum_numbers(run_pb2.RunStatus.DESCRIPTOR)
 _STOP_REASONS = convert.enum_numbers(agent_pb2.StopReason.DESCRIPTOR)

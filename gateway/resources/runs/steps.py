@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import array, maybe
 from gateway.resources.messages.pages import shown_page
@@ -15,14 +15,13 @@ from gateway.resources.messages.schemas import MESSAGE
 from gateway.resources.runs.requests import StepFeedback
 from gateway.resources.runs.responses import provider_trace_to_rest, step_metrics_to_rest, step_to_rest
 from gateway.resources.runs.schemas import PROVIDER_TRACE, STEP, STEP_METRICS
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, Limit, Names, Order, StepId, page_size, split
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.agent.v1 import run_pb2, step_service_pb2
 from services.common.timestamps import timestamp
 
-router = APIRouter(tags=["steps"], route_class=JsonRoute)
+router = APIRouter(tags=["steps"])
 
 _FEEDBACK = {"positive": run_pb2.STEP_FEEDBACK_POSITIVE, "negative": run_pb2.STEP_FEEDBACK_NEGATIVE}
 

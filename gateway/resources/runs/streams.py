@@ -12,7 +12,6 @@ from gateway.resources.messages.requests import AttachRun, SendInBackground
 from gateway.resources.messages.schemas import EVENT
 from gateway.resources.runs.responses import run_to_rest
 from gateway.resources.runs.schemas import RUN
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, ConversationRef, RunId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -21,7 +20,7 @@ from gateway.turns.reattach import is_known_whole, join, resumed_from
 from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import message_service_pb2, run_service_pb2
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 
 @router.post("/agents/{agent_id}/messages/async", tags=["agents"])

@@ -11,7 +11,6 @@ from gateway.openapi.answers import returns
 from gateway.resources.schedules.requests import CreateSchedule
 from gateway.resources.schedules.responses import schedule
 from gateway.resources.schedules.schemas import DONE, SCHEDULE, SCHEDULED, SCHEDULES
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, Cursor, Limit, checked_id, page_size
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
@@ -19,7 +18,7 @@ from gateway.turns.idempotency import retry_of
 from loci.agent.v1 import schedule_service_pb2
 from services.common.ids import to_public
 
-router = APIRouter(prefix="/agents/{agent_id}/schedule", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents/{agent_id}/schedule", tags=["agents"])
 
 ScheduleId = Annotated[str, checked_id("schedule")]
 # Of ids that follow from the keys of requests.

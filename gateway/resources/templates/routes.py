@@ -15,14 +15,13 @@ from gateway.resources.templates import requests as bodies
 from gateway.resources.templates.schemas import CHANGED, MADE, TEMPLATE
 from gateway.rest.body import Json, dump
 from gateway.rest.convert import moment
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.not_yet import NotYet
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import template_service_pb2 as wire
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(prefix="/templates", tags=["templates"], route_class=JsonRoute)
+router = APIRouter(prefix="/templates", tags=["templates"])
 
 # What this server calls the project of templates that have none.
 _PROJECT = "default"

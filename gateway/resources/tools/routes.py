@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, OBJECT, WHOLE, array
 from gateway.resources.sandbox_configs.schemas import VARIABLES
@@ -16,7 +16,6 @@ from gateway.resources.tools.generation import written_tool
 from gateway.resources.tools.responses import catalogued_tool_to_rest, tool_hit_to_rest
 from gateway.resources.tools.schemas import CATALOGUED, TOOL_HIT, WRITTEN_TOOL
 from gateway.rest import convert
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import Cursor, Limit, Names, Order, ToolId, page_size, split
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
@@ -24,7 +23,7 @@ from loci.tool.v1 import environment_service_pb2, tool_pb2, tool_service_pb2
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(prefix="/tools", tags=["tools"], route_class=JsonRoute)
+router = APIRouter(prefix="/tools", tags=["tools"])
 
 # How a search was made: `fts` where no embedding model answered.
 SEARCH_MODE_HEADER = "x-search-mode"

@@ -18,7 +18,6 @@ from gateway.resources.messages.responses import COMMON
 from gateway.resources.messages.schemas import TOOL_RETURN
 from gateway.rest.body import dump
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -29,7 +28,7 @@ from loci.tool.v1 import execution_service_pb2
 from services.common.errors import LociError
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(tags=["tools"], route_class=JsonRoute)
+router = APIRouter(tags=["tools"])
 
 # What is wrong with the source, which the reference tells like an error of its run.
 _OF_SOURCE = frozenset({"TOOL_SOURCE_INVALID", "TOOL_SCHEMA_INVALID"})

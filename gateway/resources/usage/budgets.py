@@ -11,12 +11,11 @@ from gateway.resources.usage import responses as usage
 from gateway.resources.usage.requests import BudgetLimits
 from gateway.resources.usage.schemas import BUDGET
 from gateway.rest.convert import enum_numbers
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.llm.v1 import usage_service_pb2 as usage_pb
 
-router = APIRouter(prefix="/budgets", tags=["usage"], route_class=JsonRoute)
+router = APIRouter(prefix="/budgets", tags=["usage"])
 
 Period = Literal["minute", "hour", "day", "month"]
 _PERIODS = enum_numbers(usage_pb.BudgetPeriod.DESCRIPTOR)

@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from gateway.access.auth import DEFAULT_ORGANIZATION, Authenticator
 from gateway.access.origin_check import OpenDoor
-from gateway.server.middleware import Edge
+from gateway.server.middleware import RequestMiddleware
 from services.common.context import Signer, current
 
 DENIAL: Mapping[str, Any] = {"websocket.http.response": {}}
@@ -36,7 +36,7 @@ async def opened(
 ) -> tuple[App, list[Message]]:
     app, sent = App(), list[Message]()
     signer = Signer(Ed25519PrivateKey.generate(), "k")
-    edge = Edge(
+    edge = RequestMiddleware(
         app,
         authenticator=Authenticator(password, door=OpenDoor(["loci.test"], origins)),
         signer=signer,
