@@ -17,7 +17,7 @@ from uuid import UUID
 from services.agent.admin import model_settings
 from services.agent.admin.agents import LARGEST_DEFAULT_WINDOW
 from services.agent.refusals import Refused
-from services.agent.storable import storable
+from services.common.storable import storable
 
 MOST_CHARACTERS = 100_000
 MOST_ISOLATED = 100

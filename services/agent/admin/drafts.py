@@ -11,9 +11,9 @@ from services.agent.admin import model_settings
 from services.agent.admin.base_tools import BASE_TOOLS
 from services.agent.refusals import Refused
 from services.agent.rules.rule_json import rules_from_json
-from services.agent.storable import parsed, storable
 from services.agent.summaries.compaction_settings import settings_from_json
 from services.agent.tool_rules import ToolRule
+from services.common.storable import parsed, storable
 
 MOST_TOOLS = 1_000
 MOST_RULES = 1_000

@@ -11,8 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from services.agent.refusals import Refused
-from services.agent.storable import parsed, storable
 from services.common.paging import Page
+from services.common.storable import parsed, storable
 
 LONGEST = 10_000
 MOST_MEMBERS = 1_000

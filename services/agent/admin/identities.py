@@ -11,8 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from services.agent.refusals import Refused
-from services.agent.storable import parsed, storable
 from services.common.paging import Page
+from services.common.storable import parsed, storable
 
 TYPES = ("org", "user", "other")
 LONGEST = 256

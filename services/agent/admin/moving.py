@@ -13,7 +13,7 @@ from services.agent.admin.drafts import AgentDraft
 from services.agent.approvals import pending_message
 from services.agent.messages import Message, gated_calls
 from services.agent.refusals import Refused
-from services.agent.storable import parsed, storable
+from services.common.storable import parsed, storable
 
 MOST_MESSAGES = 1_000
 MOST_MEMBERS = 100

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from services.agent.admin.names import random_name
 from services.agent.refusals import Refused
-from services.agent.storable import parsed, storable
+from services.common.storable import parsed, storable
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 MOST_CHARACTERS = 10_000

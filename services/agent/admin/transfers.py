@@ -31,10 +31,10 @@ from services.agent.admin.ports_admin import AgentMemories, AgentStore, ToolCata
 from services.agent.admin.ports_transfers import ImportWriting, TransferMemories, TransferStore
 from services.agent.messages import Message
 from services.agent.refusals import Refused
-from services.agent.storable import storable
 from services.common.context import CallContext
 from services.common.errors import AlreadyExists, DeadlineExceeded, InvalidArgument, LociError, NotFound
 from services.common.ids import uuid7
+from services.common.storable import storable
 
 logger = logging.getLogger(__name__)
 

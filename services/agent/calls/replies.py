@@ -10,8 +10,8 @@ from services.agent.calls.offers import THINKING, Offer
 from services.agent.facts import Settings, Usage
 from services.agent.messages import Call, Message, Part, Reasoning, holds, storable_part
 from services.agent.ports import Reply
-from services.agent.storable import storable, storable_json
 from services.agent.turn import call_key
+from services.common.storable import storable, storable_json
 
 # No model counts more tokens than this, whatever its provider says.
 MOST_TOKENS = 2**31 - 1

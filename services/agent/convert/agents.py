@@ -19,9 +19,9 @@ from services.agent.convert.identities import identity_to_proto
 from services.agent.convert.lists import page
 from services.agent.messages import Call, gated_calls, piece_id, pieces, system_message_id
 from services.agent.rules.rule_json import rules_to_json
-from services.agent.storable import storable
 from services.agent.summaries.compaction_settings import settings_from_json, settings_to_json
 from services.common.ids import from_public, to_public, uuid7
+from services.common.storable import storable
 from services.common.timestamps import timestamp
 
 _AGENTS_PER_PAGE = 50

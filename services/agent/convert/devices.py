@@ -8,11 +8,11 @@ import orjson
 
 from loci.agent.v1 import device_service_pb2 as wire
 from services.agent.devices.ports import Device, DeviceList, Pushed, Registration, Source
-from services.agent.storable import parsed, storable
 from services.common.context import CallContext
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
 from services.common.paging import Page
+from services.common.storable import parsed, storable
 from services.common.timestamps import timestamp
 
 LONGEST_NAME = 256

@@ -6,8 +6,8 @@ from loci.agent.v1 import identity_pb2, identity_service_pb2
 from services.agent.admin.identities import Identity, IdentityDraft, IdentityList, properties
 from services.agent.convert.fields import ids, json_text, optional_text
 from services.agent.convert.lists import page
-from services.agent.storable import storable
 from services.common.ids import to_public
+from services.common.storable import storable
 from services.common.timestamps import timestamp
 
 _PER_PAGE = 50

@@ -14,9 +14,9 @@ from services.agent.convert.messages import messages_to_proto
 from services.agent.convert.turns import usage_to_proto
 from services.agent.facts import Options
 from services.agent.messages import Message
-from services.agent.storable import parsed, storable
 from services.common.errors import InvalidArgument
 from services.common.ids import uuid7
+from services.common.storable import parsed, storable
 
 
 def window_to_proto(view: WindowView) -> wire.GetContextWindowResponse:

@@ -11,9 +11,9 @@ from services.agent.admin.ports_runs import Feedback, StepList, StepTrace, StepV
 from services.agent.admin.spans import asked_at, nanoseconds, step_ns
 from services.agent.convert.agents import stop_reason
 from services.agent.convert.lists import page
-from services.agent.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.storable import storable
 from services.common.timestamps import timestamp
 
 _STEPS_PER_PAGE = 50

@@ -37,9 +37,9 @@ from services.agent.messages import (
     Text,
     storable_part,
 )
-from services.agent.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.storable import storable
 from services.common.timestamps import timestamp
 
 _ROLE = "MESSAGE_ROLE_"

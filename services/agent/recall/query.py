@@ -8,8 +8,8 @@ from uuid import UUID
 
 from services.agent.messages import Message, Role
 from services.agent.refusals import Refused
-from services.agent.storable import storable
 from services.common.ranking import reciprocal_ranks
+from services.common.storable import storable
 
 LONGEST_QUERY = 10_000
 DEFAULT_RESULTS, MOST_RESULTS = 50, 1_000

@@ -8,8 +8,8 @@ import orjson
 
 from services.agent.compaction import CompactionStats, Trigger
 from services.agent.messages import Message, Text
-from services.agent.storable import storable
 from services.agent.window.sizes import bytes_for, clip, clip_chars
+from services.common.storable import storable
 
 # Part of the window that a summary may fill.
 SUMMARY_SHARE = 0.15

@@ -11,11 +11,11 @@ from services.agent.messages import Call, Message, Return, Role, text_of
 from services.agent.ports import CallSite
 from services.agent.recall.query import MessageFilter, MessageQuery
 from services.agent.recall.searching import Search
-from services.agent.storable import storable
 from services.agent.window.excerpts import excerpt
 from services.agent.zones import zone
 from services.common.database import DRIVER_ERRORS
 from services.common.errors import NotFound
+from services.common.storable import storable
 
 DEFAULT_LIMIT = 5
 MOST = 50
