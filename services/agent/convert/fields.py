@@ -6,7 +6,7 @@ from uuid import UUID
 
 import orjson
 
-from services.agent.storable import storable
+from services.agent.core.storable import storable
 from services.common.ids import from_public
 
 

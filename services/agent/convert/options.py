@@ -3,9 +3,9 @@
 from typing import Any
 
 from loci.agent.v1 import message_service_pb2 as wire
-from services.agent.facts import ClientSkill, ClientTool, Options
-from services.agent.storable import parsed, storable
-from services.agent.summaries.compaction_settings import settings_from_json
+from services.agent.core.facts import ClientSkill, ClientTool, Options
+from services.agent.core.storable import parsed, storable
+from services.agent.core.summaries.compaction_settings import settings_from_json
 from services.common.errors import InvalidArgument
 
 DEFAULT_MAX_STEPS = 50
