@@ -10,7 +10,7 @@
 
 A field of the dataclass has the name of the message's field (without `_json`). Types on either side decide the rest:
 UUID <-> "<prefix>-<uuid>", datetime <-> Timestamp, timedelta <-> Duration, value <-> JSON in a `*_json` field,
-tuple <-> repeated, text <-> enum, dataclass <-> message. None is an unset field, an empty text or the unspecified value.
+tuple <-> repeated, text <-> enum, dataclass <-> message. None is an unset field, an empty text or the zero of an enum.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -8,12 +8,18 @@ from uuid import UUID
 
 import asyncpg
 
-from services.agent.adapters import sql
 from services.agent.adapters.chains import refuse_closed, refuse_long
-from services.agent.adapters.conversations import WINDOW_MESSAGES, Successor, promote, release, window
 from services.agent.adapters.known_messages import KnownMessages
-from services.agent.adapters.line import LINE_SCHEMA_VERSION, input_to_line
-from services.agent.adapters.rows import (
+from services.agent.core.events import Ended, Event
+from services.agent.core.fact_log import options_to_json, settings_from_body
+from services.agent.core.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, Options, is_silent
+from services.agent.core.messages import Message
+from services.agent.core.ports import Commit, Counted, Fenced, Owned, Stored
+from services.agent.core.turn import begun
+from services.agent.postgres import sql
+from services.agent.postgres.conversations import WINDOW_MESSAGES, Successor, promote, release, window
+from services.agent.postgres.line import LINE_SCHEMA_VERSION, input_to_line
+from services.agent.postgres.rows import (
     ended_columns,
     fact_rows,
     input_rows,
@@ -23,13 +29,7 @@ from services.agent.adapters.rows import (
     step_rows,
     usage_column,
 )
-from services.agent.adapters.waiting_calls import Repeated, answering, answers_of, decline, fitting_window
-from services.agent.events import Ended, Event
-from services.agent.fact_log import options_to_json, settings_from_body
-from services.agent.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, Options, is_silent
-from services.agent.messages import Message
-from services.agent.ports import Commit, Counted, Fenced, Owned, Stored
-from services.agent.turn import begun
+from services.agent.postgres.waiting_calls import Repeated, answering, answers_of, decline, fitting_window
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 
 LONGEST_LINE = 32

@@ -12,10 +12,10 @@ from typing import Any
 from uuid import UUID
 
 from services.agent.adapters.leases import NotMine, PostgresLeases, Unusable
+from services.agent.core.facts import Failure, StopReason
+from services.agent.core.ports_streams import Notice, Notifier
+from services.agent.core.turn import CANCELLED
 from services.agent.driving.worker import MOST_FAULTS, Worker
-from services.agent.facts import Failure, StopReason
-from services.agent.streams.ports_streams import Notice, Notifier
-from services.agent.turn import CANCELLED
 
 BEAT_SECONDS = 0.5
 # A beat that takes longer is given up: the connection is broken, and the lease lasts 2.5 s.

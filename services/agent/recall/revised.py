@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
-from services.agent.admin.ports_admin import Order
-from services.agent.messages import Message
+from services.agent.core.messages import Message
+from services.agent.core.ports_recall import Embedder
+from services.agent.core.recall.texts import to_embed, unit_vector
 from services.agent.recall.filling import EMBED_SECONDS
-from services.agent.recall.ports import Embedder
-from services.agent.recall.texts import to_embed, unit_vector
+from services.agent.resources.agents.ports import Order
 from services.common.errors import InvalidArgument
 
 # Of its orders; the subject is a message.

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from services.agent.adapters.journal import PostgresJournal
-from services.agent.events import Abandoned, Delta, Ended, Event, Shown
+from services.agent.core.events import Abandoned, Delta, Ended, Event, Shown
+from services.agent.core.ports_streams import FrameStore, Notifier, RunPlace
+from services.agent.core.stored_stream import Item, Said, last_position, position
 from services.agent.streams.broadcast import Hub, Subscription
-from services.agent.streams.ports_streams import FrameStore, Notifier, RunPlace
-from services.agent.streams.stored_stream import Item, Said, last_position, position
 from services.common.errors import FailedPrecondition
 
 # How often a reader looks at a run that another replica drives, or nobody, when it hears nothing: sooner while that

@@ -17,13 +17,13 @@ from services.agent.adapters.recall.rankings import PostgresRankings
 from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.adapters.streams.notices import PostgresNotices
+from services.agent.core.events import Ended, Event, Shown
+from services.agent.core.facts import Options, Usage
+from services.agent.core.messages import Call, Decision, Message, Part, Return, Text
+from services.agent.core.ports import CallSite, Executed, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
 from services.agent.driving.tenure import CAPACITY, Tenure
 from services.agent.driving.worker import Worker
 from services.agent.effects import Ports
-from services.agent.events import Ended, Event, Shown
-from services.agent.facts import Options, Usage
-from services.agent.messages import Call, Decision, Message, Part, Return, Text
-from services.agent.ports import CallSite, Executed, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
 from services.agent.recall.searching import Search
 from services.agent.streams.broadcast import Hub
 from services.agent.streams.reading import Reader

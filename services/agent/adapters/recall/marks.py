@@ -6,9 +6,9 @@ from uuid import UUID
 
 import asyncpg
 
-from services.agent.adapters.rows import message_from_row
-from services.agent.messages import Message
-from services.agent.recall.ports import Done, EmbeddingModel, LogKey, Page, Taken
+from services.agent.core.messages import Message
+from services.agent.core.ports_recall import Done, EmbeddingModel, LogKey, Page, Taken
+from services.agent.postgres.rows import message_from_row
 from services.common.vectors import encode
 
 # Longer than the slowest batch.

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, get_args
 from uuid import UUID
 
-from services.agent.streams.ports_streams import Nobody, Notice
+from services.agent.core.ports_streams import Nobody, Notice
 from services.common.database import DRIVER_ERRORS, connect, connect_options
 from services.common.database_settings import DatabaseSettings
 
