@@ -14,7 +14,7 @@ tuple <-> repeated, text <-> enum, dataclass <-> message. None is an unset field
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from types import NoneType
 from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -26,6 +26,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.common.v1 import field_pb2
+from services.common.drafts import Draft
 from services.common.errors import InvalidArgument
 from services.common.fields import Field, When, enum_names, enum_numbers, fields_of, names_in
 from services.common.ids import from_public, to_public
@@ -44,14 +45,8 @@ _EMPTY_JSON = {
     field_pb2.JSON_KIND_ARRAY: "[]",
     field_pb2.JSON_KIND_OPTIONAL_OBJECT: "null",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Draft(Generic[D]):
-    """What a client sets: the fields of `values` that `names` lists; the others have their defaults."""
-
-    values: D
-    names: frozenset[str]
+# A field without a value has the default of the dataclass.
+_UNSET = ("", (), None)
 
 
 class _Conversion(NamedTuple):
@@ -108,26 +103,29 @@ class Codec(Generic[D, M]):
     def draft(self, message: M, paths: Iterable[str] | None = None) -> Draft[D]:
         """Returns what a client sets: at creation all that it may, in a change what the paths of the mask name.
 
-        Every value is within the bounds of its declaration. Raises what `refuse` makes, InvalidArgument (INVALID_ID,
-        UPDATE_MASK_INVALID).
+        Every value is within the bounds of its declaration; what is empty has the default of the dataclass. Raises what
+        `refuse` makes, InvalidArgument (INVALID_ID, UPDATE_MASK_INVALID).
         """
-        names = self._settable(When.CREATION) if paths is None else self._masked(names_in(paths))
-        values = {name: self._members[name].read(message) for name in names}
-        for name, value in values.items():
-            if problem := problem_of(self._members[name].field, value):
+        names = self._settable(When.CREATION) if paths is None else self.mask(paths)
+        sent = {name: value for name in names if (value := self._members[name].read(message)) not in _UNSET}
+        values = self._of(**sent)
+        for name in names:
+            if problem := problem_of(self._members[name].field, getattr(values, name)):
                 raise self._refuse(name, problem)
-        return Draft(self._of(**values), names)
+        return Draft(values, names)
 
-    def _settable(self, when: When) -> frozenset[str]:
-        return frozenset(name for name, member in self._members.items() if member.field.is_settable(when))
-
-    def _masked(self, names: frozenset[str]) -> frozenset[str]:
+    def mask(self, paths: Iterable[str]) -> frozenset[str]:
+        """Returns the names of the fields that a change names. Raises InvalidArgument (UPDATE_MASK_INVALID)."""
+        names = names_in(paths)
         if unknown := sorted(names - self._settable(When.CHANGE)):
             noun = self._message.DESCRIPTOR.name.lower()
             article = "an" if noun[0] in "aeiou" else "a"
             sentence = f"update_mask names what cannot be changed on {article} {noun}: {', '.join(unknown)[:200]}"
             raise InvalidArgument(sentence, reason="UPDATE_MASK_INVALID")
         return names
+
+    def _settable(self, when: When) -> frozenset[str]:
+        return frozenset(name for name, member in self._members.items() if member.field.is_settable(when))
 
 
 def problem_of(field: Field, value: Any) -> str:
@@ -178,10 +176,12 @@ def _member(field: Field, hint: Any, parser: Parser | None, refuse: Refuse) -> _
         return _Member(field, _json_text, lambda message: parse(getattr(message, wire)))
     if field.descriptor.is_repeated:
         one = _conversion(field, _item_of(hint), refuse)
+        # An id that is sent twice counts once.
+        once: Callable[[Iterable[Any]], Iterable[Any]] = dict.fromkeys if field.rule.id else list
         return _Member(
             field,
             lambda values: [one.to_wire(each) for each in values],
-            lambda message: tuple(one.to_value(each) for each in getattr(message, wire)),
+            lambda message: tuple(once(map(one.to_value, getattr(message, wire)))),
         )
     one = _conversion(field, hint, refuse)
     if field.descriptor.has_presence:

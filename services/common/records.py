@@ -3,12 +3,13 @@
     record(Identity, row)                  the dataclass from a row, or from another mapping by column
     record_from_json(Group, value)         the same from what SQL made a JSON object of
     columns(settings, names)               values for INSERT and UPDATE
+    names_in(IdentitySettings, table.c.keys())  the names of both
 
 Columns that the dataclass does not have are passed over; fields without a column have their defaults. Arrays and JSON
 arrays are tuples in the dataclass.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import fields
 from datetime import datetime
 from functools import cache
@@ -19,7 +20,7 @@ D = TypeVar("D")
 _Convert = Callable[[Any], Any]
 
 
-def record(of: type[D], row: Mapping[str, Any]) -> D:
+def record(of: type[D], row: Mapping[Any, Any]) -> D:
     """Returns the dataclass of a row; null in a column of arrays is an empty one."""
     return of(**{name: tuple(row[name] or ()) if is_tuple else row[name] for name, is_tuple in _names(of, row)})
 
@@ -35,6 +36,11 @@ def columns(value: Any, names: Iterable[str]) -> dict[str, Any]:
     return {name: _column(getattr(value, name)) for name in names}
 
 
+def names_in(of: type[Any], table: Container[str]) -> tuple[str, ...]:
+    """Returns the fields of a dataclass that a table has as columns, in the order of their declaration."""
+    return tuple(each.name for each in fields(of) if each.name in table)
+
+
 def _column(value: Any) -> Any:
     match value:
         case tuple():
@@ -45,7 +51,7 @@ def _column(value: Any) -> Any:
             return value
 
 
-def _names(of: type[Any], row: Mapping[str, Any]) -> list[tuple[str, bool]]:
+def _names(of: type[Any], row: Mapping[Any, Any]) -> list[tuple[str, bool]]:
     return [(name, is_tuple) for name, is_tuple in _tuples(of) if name in row]  # type: ignore[arg-type] # as above
 
 

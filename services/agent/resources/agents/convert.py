@@ -18,8 +18,8 @@ from services.agent.resources.agents.model.drafts import AgentDraft, json_object
 from services.agent.resources.agents.model.instructions import BLOCK_DESCRIPTIONS
 from services.agent.resources.agents.model.settings import AgentSettings, LastRun, Waiting
 from services.agent.resources.agents.ports import AgentList, AgentOrder
-from services.agent.resources.groups.convert import group_to_proto
-from services.agent.resources.identities.convert import identity_to_proto
+from services.agent.resources.groups.convert import groups
+from services.agent.resources.identities.convert import identities
 from services.common.ids import from_public, to_public, uuid7
 from services.common.storable import storable
 from services.common.timestamps import timestamp
@@ -71,7 +71,7 @@ def agent_to_proto(described: Described) -> agent_pb2.Agent:
         max_files_open=settings.max_files_open,
         per_file_view_window_char_limit=settings.per_file_view_window_char_limit,
         recall_passages=settings.recall_passages,
-        identities=map(identity_to_proto, agent.identities),
+        identities=map(identities.encode, agent.identities),
         enable_sleeptime=settings.enable_sleeptime,
         template_id=settings.template_id or "",
         base_template_id=settings.base_template_id or "",
@@ -79,7 +79,7 @@ def agent_to_proto(described: Described) -> agent_pb2.Agent:
         entity_id=settings.entity_id or "",
     )
     if agent.managed_group is not None:
-        wire.managed_group.CopyFrom(group_to_proto(agent.managed_group))
+        wire.managed_group.CopyFrom(groups.encode(agent.managed_group))
     if agent.waiting is not None:
         wire.pending_approval.CopyFrom(_pending(agent.waiting))
     if agent.last_run is not None:

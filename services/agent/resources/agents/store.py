@@ -21,10 +21,12 @@ from services.agent.resources.agents.eraser import stop_runs
 from services.agent.resources.agents.model.settings import SETTABLE, Agent, AgentSettings, LastRun, Waiting
 from services.agent.resources.agents.ports import AgentList
 from services.agent.resources.agents.statements import WAITING, given, present
-from services.agent.resources.identities.rows import group_from_json, identity_from_json
+from services.agent.resources.groups.model import Group
+from services.agent.resources.identities.model import Identity
 from services.common.errors import Aborted, NotFound
 from services.common.ids import uuid7
 from services.common.paging import PageOf
+from services.common.records import record_from_json
 
 # What a deleted agent leaves to do, and when: who still reads one of its runs sees it end.
 _PURGES = {"purge_memory": "0", "purge_receipts": "0", "purge_secrets": "0", "erase": "3 seconds"}
@@ -171,8 +173,8 @@ def agent_from_row(row: Mapping[str, Any]) -> Agent:
         window=tuple(row.get("window") or ()),
         last_run=_last_run(row),
         waiting=_waiting(row),
-        identities=tuple(map(identity_from_json, row.get("identities") or ())),
-        managed_group=group_from_json(row["managed_group"]) if row.get("managed_group") else None,
+        identities=tuple(record_from_json(Identity, each) for each in row.get("identities") or ()),
+        managed_group=record_from_json(Group, row["managed_group"]) if row.get("managed_group") else None,
     )
 
 

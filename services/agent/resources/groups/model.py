@@ -1,21 +1,19 @@
-"""Agents that work together, and what may be set on a group. Pure.
+"""Groups: agents that work together. Pure.
 
-draft = check(draft)                 what a client wants, as it can be stored
-draft = change(group, draft, mask)   those fields of it that an update names, over what the group is
+settings = check(settings)     a new group's settings, their defaults filled in
+group = change(group, draft)   the group with what an update names
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from services.agent.core.refusals import Refused
+from services.common.drafts import Draft
 from services.common.paging import Page
-from services.common.storable import parsed, storable
 
-LONGEST = 10_000
-MOST_MEMBERS = 1_000
 _MOST = 2**31 - 1
 _END = "DONE!"
 
@@ -41,8 +39,8 @@ _UNMANAGED = frozenset({"round_robin", "swarm"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDraft:
-    """What a client sets; see loci.agent.v1.GroupDraft."""
+class GroupSettings:
+    """All that a client sets; see loci.agent.v1.Group."""
 
     description: str = ""
     agent_ids: tuple[UUID, ...] = ()
@@ -67,12 +65,11 @@ class GroupDraft:
         return frozenset((agent_id, block_id) for agent_id in self.agent_ids for block_id in self.shared_block_ids)
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """As stored."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group(GroupSettings):
+    """A group as stored."""
 
     id: UUID
-    settings: GroupDraft
     created_at: datetime
     updated_at: datetime
 
@@ -89,58 +86,30 @@ class GroupList:
     show_hidden: bool = False
 
 
-SETTABLE = frozenset(each.name for each in fields(GroupDraft))
+G = TypeVar("G", bound=GroupSettings)
 
 
-def check(draft: GroupDraft) -> GroupDraft:
-    """The draft as it can be stored, nothing twice. Raises Refused (GROUP_INVALID), naming the field."""
-    draft = _storable(draft)
-    if len(draft.description) > LONGEST:
-        raise invalid("description", f"must have at most {LONGEST} characters, not {len(draft.description)}")
-    for name in ("agent_ids", "shared_block_ids"):
-        if len(getattr(draft, name)) > MOST_MEMBERS:
-            raise invalid(name, f"has {len(getattr(draft, name))} ids; a group has at most {MOST_MEMBERS}")
-    if draft.manager_type not in _SETTINGS:
-        raise invalid("manager_type", f"must be one of: {', '.join(_SETTINGS)}")
-    if (draft.manager_agent_id is None) != (draft.manager_type in _UNMANAGED):
-        needs = "has none" if draft.manager_type in _UNMANAGED else "is missing"
-        raise invalid("manager_agent_id", f"{needs} with the manager type {draft.manager_type}")
-    return replace(draft, manager_settings=_settings(draft.manager_type, draft.manager_settings))
+def check(settings: G) -> G:
+    """Returns the settings with the defaults of their manager. Raises Refused (GROUP_INVALID), naming the field."""
+    if (settings.manager_agent_id is None) != (settings.manager_type in _UNMANAGED):
+        needs = "has none" if settings.manager_type in _UNMANAGED else "is missing"
+        raise invalid("manager_agent_id", f"{needs} with the manager type {settings.manager_type}")
+    return replace(settings, manager_settings=_settings(settings.manager_type, settings.manager_settings))
 
 
-def change(before: GroupDraft, draft: GroupDraft, mask: frozenset[str]) -> GroupDraft:
-    """`before` with the fields of `mask` as in `draft`; raises as `check`.
+def change(before: G, draft: Draft[GroupSettings]) -> G:
+    """Returns `before` with the fields of the draft; raises as `check`.
 
-    Settings are laid over those that are there where the manager type stays; with another type all begin anew.
+    Manager settings are laid over those that are there where the manager type stays; with another type all begin anew.
     """
-    values = {name: getattr(draft, name) for name in mask}
+    values = {name: getattr(draft.values, name) for name in draft.names}
     if values.get("manager_type", before.manager_type) != before.manager_type:
         values.setdefault("manager_settings", {})
         if values["manager_type"] in _UNMANAGED:
             values.setdefault("manager_agent_id", None)
-    elif "manager_settings" in mask:
-        values["manager_settings"] = {**before.manager_settings, **draft.manager_settings}
+    elif "manager_settings" in values:
+        values["manager_settings"] = {**before.manager_settings, **draft.values.manager_settings}
     return check(replace(before, **values))
-
-
-def check_mask(names: Iterable[str]) -> frozenset[str]:
-    """Names of fields that an update changes. Raises Refused (UPDATE_MASK_INVALID)."""
-    mask = frozenset(names)
-    if unknown := sorted(mask - SETTABLE):
-        sentence = f"update_mask names what cannot be changed on a group: {', '.join(unknown)[:200]}"
-        raise Refused("UPDATE_MASK_INVALID", sentence)
-    return mask
-
-
-def manager_settings(text: str) -> Mapping[str, Any]:
-    """The settings in a client's text; an empty text is none. Raises Refused (GROUP_INVALID)."""
-    try:
-        value = parsed(text or "{}")
-    except ValueError as error:
-        raise invalid("manager_settings", f"must be a JSON object; {error}") from None
-    if not isinstance(value, dict):
-        raise invalid("manager_settings", f"must be a JSON object, not a {type(value).__name__}")
-    return value
 
 
 def invalid(name: str, problem: str) -> Refused:
@@ -163,14 +132,3 @@ def _settings(manager_type: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
     if least is not None and most is not None and least >= most:
         raise invalid("manager_config.min_message_buffer_length", f"must be below the greatest length, {most}")
     return found
-
-
-def _storable(draft: GroupDraft) -> GroupDraft:
-    values = {name: getattr(draft, name) for name in SETTABLE}
-    texts: dict[str, Any] = {name: storable(value) for name, value in values.items() if isinstance(value, str)}
-    return replace(
-        draft,
-        **texts,
-        agent_ids=tuple(dict.fromkeys(draft.agent_ids)),
-        shared_block_ids=tuple(dict.fromkeys(draft.shared_block_ids)),
-    )

@@ -9,9 +9,10 @@ from dataclasses import replace
 from uuid import UUID
 
 from services.agent.resources.groups import model as groups
-from services.agent.resources.groups.model import Group, GroupDraft, GroupList
+from services.agent.resources.groups.model import Group, GroupList, GroupSettings
 from services.agent.resources.identities.ports import GroupStore, SharedBlocks
 from services.common.context import CallContext
+from services.common.drafts import Draft
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.common.paging import PageOf
 
@@ -27,13 +28,13 @@ class GroupAdministration:
         self._store = store
         self._blocks = blocks
 
-    async def create(self, caller: CallContext, group_id: UUID, draft: GroupDraft) -> Group:
+    async def create(self, caller: CallContext, group_id: UUID, settings: GroupSettings) -> Group:
         """Raises Refused, NotFound (AGENT_NOT_FOUND, BLOCK_NOT_FOUND), AlreadyExists (BLOCK_LABEL_TAKEN)."""
-        draft = groups.check(draft)
-        await self._store.check_agents(caller.organization_id, draft.agents)
-        attached = await self._attach(draft.shares)
+        settings = groups.check(settings)
+        await self._store.check_agents(caller.organization_id, settings.agents)
+        attached = await self._attach(settings.shares)
         try:
-            return await self._store.insert(caller.organization_id, group_id, caller.user_id, draft)
+            return await self._store.insert(caller.organization_id, group_id, caller.user_id, settings)
         except NotFound:
             await self._detach(attached)
             raise
@@ -50,14 +51,13 @@ class GroupAdministration:
         """All of the tenant, hidden ones too."""
         return await self._store.count(organization_id)
 
-    async def update(self, caller: CallContext, group_id: UUID, draft: GroupDraft, names: Sequence[str]) -> Group:
-        """Changes the fields that are named. Raises as `create`, and NotFound (GROUP_NOT_FOUND)."""
-        mask = groups.check_mask(names)
+    async def update(self, caller: CallContext, group_id: UUID, draft: Draft[GroupSettings]) -> Group:
+        """Changes the fields of the draft. Raises as `create`, and NotFound (GROUP_NOT_FOUND)."""
         for _ in range(_ATTEMPTS):
             before = await self._store.get(caller.organization_id, group_id)
-            after = await self._change(caller, before, groups.change(before.settings, draft, mask))
-            if after is not None:
-                return after
+            changed = await self._change(caller, before, groups.change(before, draft))
+            if changed is not None:
+                return changed
         raise Aborted(f"group-{group_id} is being changed by others all the time; try again.", reason="ABORTED")
 
     async def attach_block(self, caller: CallContext, group_id: UUID, block_id: UUID) -> Group:
@@ -75,34 +75,33 @@ class GroupAdministration:
     async def _set_shared(self, caller: CallContext, group_id: UUID, block_id: UUID, *, shared: bool) -> Group:
         for _ in range(_ATTEMPTS):
             before = await self._store.get(caller.organization_id, group_id)
-            others = tuple(each for each in before.settings.shared_block_ids if each != block_id)
+            others = tuple(each for each in before.shared_block_ids if each != block_id)
             block_ids = (*others, block_id) if shared else others
-            if frozenset(block_ids) == frozenset(before.settings.shared_block_ids):
+            if frozenset(block_ids) == frozenset(before.shared_block_ids):
                 if shared:
                     # A member may have lost it meanwhile.
-                    await self._attach(before.settings.shares)
+                    await self._attach(before.shares)
                 return before
-            draft = groups.check(replace(before.settings, shared_block_ids=block_ids))
-            after = await self._change(caller, before, draft)
-            if after is not None:
-                return after
+            changed = await self._change(caller, before, replace(before, shared_block_ids=block_ids))
+            if changed is not None:
+                return changed
         raise Aborted(f"group-{group_id} is being changed by others all the time; try again.", reason="ABORTED")
 
-    async def _change(self, caller: CallContext, before: Group, draft: GroupDraft) -> Group | None:
-        """The group as `draft`; None when `before` is not the present one any more, and then nothing changed."""
+    async def _change(self, caller: CallContext, before: Group, after: Group) -> Group | None:
+        """Stores `after`; None when `before` is not the present one any more, and then nothing changed."""
         # Those that have been there may be deleted just now: they leave with it.
-        await self._store.check_agents(caller.organization_id, draft.agents - before.settings.agents)
-        attached = await self._attach(draft.shares - before.settings.shares)
+        await self._store.check_agents(caller.organization_id, after.agents - before.agents)
+        attached = await self._attach(after.shares - before.shares)
         try:
-            after = await self._store.update(caller.organization_id, caller.user_id, before, draft)
+            changed = await self._store.update(caller.organization_id, caller.user_id, before, after)
         except NotFound:
             await self._detach(attached)
             raise
-        if after is None:
+        if changed is None:
             await self._detach(attached)
         else:
-            await self._detach(before.settings.shares - draft.shares)
-        return after
+            await self._detach(before.shares - after.shares)
+        return changed
 
     async def _attach(self, shares: frozenset[Share]) -> Sequence[Share]:
         """Attaches what is not; all of it or nothing. What was attached."""

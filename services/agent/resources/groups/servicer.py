@@ -5,7 +5,7 @@ from typing import Any
 from loci.agent.v1 import group_service_pb2 as wire
 from loci.agent.v1 import group_service_pb2_grpc
 from services.agent.convert.refusals import refusals
-from services.agent.resources.groups.convert import group_draft, group_list, group_mask, group_to_proto
+from services.agent.resources.groups.convert import drafts, group_list, groups
 from services.agent.resources.groups.service import GroupAdministration
 from services.common.context import current
 from services.common.ids import from_public, uuid7
@@ -21,19 +21,19 @@ class GroupServicer(group_service_pb2_grpc.GroupServiceServicer):
         """Shared blocks first, the group's row last."""
         group_id = from_public("group", request.group_id) if request.group_id else uuid7()
         with refusals():
-            made = await self._groups.create(current(), group_id, group_draft(request.group))
-        return wire.CreateGroupResponse(group=group_to_proto(made))
+            group = await self._groups.create(current(), group_id, drafts.draft(request.group).values)
+        return wire.CreateGroupResponse(group=groups.encode(group))
 
     async def GetGroup(self, request: wire.GetGroupRequest, context: Any) -> wire.GetGroupResponse:
         """One group."""
-        found = await self._groups.get(current().organization_id, from_public("group", request.group_id))
-        return wire.GetGroupResponse(group=group_to_proto(found))
+        group = await self._groups.get(current().organization_id, from_public("group", request.group_id))
+        return wire.GetGroupResponse(group=groups.encode(group))
 
     async def ListGroups(self, request: wire.ListGroupsRequest, context: Any) -> wire.ListGroupsResponse:
         """One page."""
         with refusals():
             page = await self._groups.list(current().organization_id, group_list(request))
-        return wire.ListGroupsResponse(groups=map(group_to_proto, page.items), next_page_token=page.next_token)
+        return wire.ListGroupsResponse(groups=map(groups.encode, page.items), next_page_token=page.next_token)
 
     async def CountGroups(self, request: wire.CountGroupsRequest, context: Any) -> wire.CountGroupsResponse:
         """All of the tenant."""
@@ -43,10 +43,10 @@ class GroupServicer(group_service_pb2_grpc.GroupServiceServicer):
         """Changes the fields of the mask."""
         group_id = from_public("group", request.group_id)
         with refusals():
-            changed = await self._groups.update(
-                current(), group_id, group_draft(request.group), group_mask(request.update_mask)
+            group = await self._groups.update(
+                current(), group_id, drafts.draft(request.group, request.update_mask.paths)
             )
-        return wire.UpdateGroupResponse(group=group_to_proto(changed))
+        return wire.UpdateGroupResponse(group=groups.encode(group))
 
     async def DeleteGroup(self, request: wire.DeleteGroupRequest, context: Any) -> wire.DeleteGroupResponse:
         """Members stay."""
@@ -57,11 +57,11 @@ class GroupServicer(group_service_pb2_grpc.GroupServiceServicer):
         """Shares a block."""
         group_id, block_id = from_public("group", request.group_id), from_public("block", request.block_id)
         with refusals():
-            changed = await self._groups.attach_block(current(), group_id, block_id)
-        return wire.AttachBlockResponse(group=group_to_proto(changed))
+            group = await self._groups.attach_block(current(), group_id, block_id)
+        return wire.AttachBlockResponse(group=groups.encode(group))
 
     async def DetachBlock(self, request: wire.DetachBlockRequest, context: Any) -> wire.DetachBlockResponse:
         """Shares it no more."""
         group_id, block_id = from_public("group", request.group_id), from_public("block", request.block_id)
-        changed = await self._groups.detach_block(current(), group_id, block_id)
-        return wire.DetachBlockResponse(group=group_to_proto(changed))
+        group = await self._groups.detach_block(current(), group_id, block_id)
+        return wire.DetachBlockResponse(group=groups.encode(group))

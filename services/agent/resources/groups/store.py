@@ -11,10 +11,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.agent.postgres.paging import bounded, page_of, reading
 from services.agent.postgres.tables import group_agents, groups
 from services.agent.resources.agents.members import lock_agents
-from services.agent.resources.groups.model import SETTABLE, Group, GroupDraft, GroupList
-from services.agent.resources.identities.rows import group_from_row, members_of
+from services.agent.resources.groups.model import Group, GroupList, GroupSettings
+from services.agent.resources.identities.rows import members_of
 from services.common.errors import NotFound
 from services.common.paging import PageOf
+from services.common.records import columns, names_in, record
+
+_COLUMNS = names_in(GroupSettings, groups.c.keys())
 
 
 class PostgresGroups:
@@ -35,7 +38,7 @@ class PostgresGroups:
             query = await bounded(connection, query, groups, time, page, organization_id)
             rows = (await connection.execute(query)).all()
         one = page_of(rows, time.name, page)
-        return PageOf(tuple(group_from_row(row._asdict()) for row in one.items), one.next_token)
+        return PageOf(tuple(record(Group, row._mapping) for row in one.items), one.next_token)
 
     async def count(self, organization_id: UUID) -> int:
         query = select(func.count()).where(groups.c.organization_id == organization_id)
@@ -46,8 +49,8 @@ class PostgresGroups:
         async with self._reading.connect() as connection:
             await lock_agents(connection, organization_id, agent_ids)
 
-    async def insert(self, organization_id: UUID, group_id: UUID, user_id: UUID, draft: GroupDraft) -> Group:
-        values = _columns(draft) | {"organization_id": organization_id, "id": group_id}
+    async def insert(self, organization_id: UUID, group_id: UUID, user_id: UUID, draft: GroupSettings) -> Group:
+        values = columns(draft, _COLUMNS) | {"organization_id": organization_id, "id": group_id}
         values |= {"created_by_id": user_id, "last_updated_by_id": user_id}
         try:
             async with self._engine.begin() as connection:
@@ -58,20 +61,20 @@ class PostgresGroups:
         except IntegrityError:
             return await self.get(organization_id, group_id)
 
-    async def update(self, organization_id: UUID, user_id: UUID, before: Group, draft: GroupDraft) -> Group | None:
+    async def update(self, organization_id: UUID, user_id: UUID, before: Group, after: Group) -> Group | None:
         statement = (
             update(groups)
             .where(*_is(organization_id, before.id), groups.c.updated_at == before.updated_at)
-            .values(**_columns(draft), last_updated_by_id=user_id, updated_at=func.clock_timestamp())
+            .values(**columns(after, _COLUMNS), last_updated_by_id=user_id, updated_at=func.clock_timestamp())
         )
         members = group_agents.c.organization_id == organization_id, group_agents.c.group_id == before.id
         async with self._engine.begin() as connection:
             # Agents first, as everywhere: two that lock both get in each other's way otherwise.
-            await lock_agents(connection, organization_id, draft.agents)
+            await lock_agents(connection, organization_id, after.agents)
             if not (await connection.execute(statement)).rowcount:
                 return None
             await connection.execute(delete(group_agents).where(*members))
-            await _join(connection, organization_id, before.id, draft.agent_ids)
+            await _join(connection, organization_id, before.id, after.agent_ids)
             return await _get(connection, organization_id, before.id)
 
     async def delete(self, organization_id: UUID, group_id: UUID) -> None:
@@ -104,11 +107,6 @@ def _filters(wanted: GroupList) -> list[ColumnElement[bool]]:
     return chosen
 
 
-def _columns(draft: GroupDraft) -> dict[str, Any]:
-    values = {name: getattr(draft, name) for name in SETTABLE - {"agent_ids"}}
-    return values | {"shared_block_ids": list(draft.shared_block_ids), "manager_settings": dict(draft.manager_settings)}
-
-
 def _is(organization_id: UUID, group_id: UUID) -> tuple[ColumnElement[bool], ...]:
     return groups.c.organization_id == organization_id, groups.c.id == group_id
 
@@ -117,7 +115,7 @@ async def _get(connection: AsyncConnection, organization_id: UUID, group_id: UUI
     row = (await connection.execute(_whole().where(*_is(organization_id, group_id)))).first()
     if row is None:
         raise no_such_group(group_id)
-    return group_from_row(row._asdict())
+    return record(Group, row._mapping)
 
 
 async def _join(connection: AsyncConnection, organization_id: UUID, group_id: UUID, agent_ids: Sequence[UUID]) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
-from services.agent.resources.groups.model import Group, GroupDraft, GroupList
-from services.agent.resources.identities.model import Identity, IdentityDraft, IdentityList, Property
+from services.agent.resources.groups.model import Group, GroupList, GroupSettings
+from services.agent.resources.identities.model import Identity, IdentityList, IdentitySettings, Property
 from services.common.paging import PageOf
 
 
@@ -28,7 +28,9 @@ class IdentityStore(Protocol):
         """All of them."""
         ...
 
-    async def insert(self, organization_id: UUID, identity_id: UUID, user_id: UUID, draft: IdentityDraft) -> Identity:
+    async def insert(
+        self, organization_id: UUID, identity_id: UUID, user_id: UUID, settings: IdentitySettings
+    ) -> Identity:
         """Stores it, or returns the one that has the id.
 
         Raises NotFound (AGENT_NOT_FOUND), AlreadyExists (IDENTITY_KEY_TAKEN).
@@ -36,7 +38,7 @@ class IdentityStore(Protocol):
         ...
 
     async def update(
-        self, organization_id: UUID, identity_id: UUID, user_id: UUID, draft: IdentityDraft, names: frozenset[str]
+        self, organization_id: UUID, identity_id: UUID, user_id: UUID, draft: IdentitySettings, names: frozenset[str]
     ) -> Identity:
         """Stores the fields of the draft that are named, but for its blocks. Raises as `get` and `insert`."""
         ...
@@ -103,11 +105,11 @@ class GroupStore(Protocol):
         """Raises NotFound (AGENT_NOT_FOUND) for one that is not there."""
         ...
 
-    async def insert(self, organization_id: UUID, group_id: UUID, user_id: UUID, draft: GroupDraft) -> Group:
+    async def insert(self, organization_id: UUID, group_id: UUID, user_id: UUID, draft: GroupSettings) -> Group:
         """Stores it, or returns the one that has the id. Raises NotFound (AGENT_NOT_FOUND)."""
         ...
 
-    async def update(self, organization_id: UUID, user_id: UUID, before: Group, draft: GroupDraft) -> Group | None:
+    async def update(self, organization_id: UUID, user_id: UUID, before: Group, after: Group) -> Group | None:
         """Stores what it shall be; None when `before` is not the present one any more.
 
         Raises NotFound (AGENT_NOT_FOUND).

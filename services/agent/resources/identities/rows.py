@@ -1,53 +1,14 @@
-"""Identities and groups, and what statements about agents say of them, from rows and from the JSON of rows."""
+"""Identities and groups in statements about agents: columns that hold ids, and JSON that holds whole objects."""
 
-from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from sqlalchemy import ColumnElement, FromClause, Text, Uuid, cast, func, select, type_coerce
 from sqlalchemy.dialects import postgresql
 
 from services.agent.postgres.tables import agent_identities, group_agents, groups, identities
-from services.agent.resources.groups.model import SETTABLE, Group, GroupDraft
+from services.agent.resources.groups.model import Group
 from services.agent.resources.identities.model import Identity
-
-_TIMES = ("created_at", "updated_at")
-
-
-def identity_from_row(row: Mapping[str, Any]) -> Identity:
-    """A row of `identities`; with its agents where it has the column of `agents_of`."""
-    return Identity(
-        id=row["id"],
-        identifier_key=row["identifier_key"],
-        name=row["name"],
-        identity_type=row["identity_type"],
-        properties=tuple(row["properties"]),
-        project_id=row["project_id"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        agent_ids=tuple(row.get("agent_ids") or ()),
-    )
-
-
-def group_from_row(row: Mapping[str, Any]) -> Group:
-    """A row of `groups` with the column of `members_of`."""
-    values = {name: row[name] for name in SETTABLE}
-    lists = {name: tuple(row[name] or ()) for name in ("agent_ids", "shared_block_ids")}
-    return Group(row["id"], GroupDraft(**values | lists), row["created_at"], row["updated_at"])
-
-
-def identity_from_json(value: Mapping[str, Any]) -> Identity:
-    """The same from `identities_of_agent`."""
-    return identity_from_row({**value, "id": UUID(value["id"]), **_times(value)})
-
-
-def group_from_json(value: Mapping[str, Any]) -> Group:
-    """The same from `managed_by_agent`."""
-    manager = value["manager_agent_id"]
-    typed = {"id": UUID(value["id"]), "manager_agent_id": None if manager is None else UUID(manager)}
-    lists = {name: [UUID(each) for each in value[name] or ()] for name in ("agent_ids", "shared_block_ids")}
-    return group_from_row({**value, **typed, **lists, **_times(value)})
+from services.common.records import names_in
 
 
 def agents_of(rows: FromClause) -> ColumnElement[Any]:
@@ -78,7 +39,7 @@ def members_of(rows: FromClause) -> ColumnElement[Any]:
 def identities_of_agent(rows: FromClause) -> ColumnElement[Any]:
     """Whom the agent of a row serves: a JSON array, null for nobody."""
     link = agent_identities
-    objects = func.jsonb_build_object(*_pairs(identities.c, "id", *_identity_columns()))
+    objects = func.jsonb_build_object(*_pairs(identities.c, *names_in(Identity, identities.c.keys())))
     found = (
         select(func.jsonb_agg(postgresql.aggregate_order_by(objects, link.c.attached_at, link.c.identity_id)))
         .select_from(
@@ -96,7 +57,7 @@ def identities_of_agent(rows: FromClause) -> ColumnElement[Any]:
 
 def managed_by_agent(rows: FromClause) -> ColumnElement[Any]:
     """The newest group that the agent of a row manages, as a JSON object; null for none."""
-    names = ("id", *sorted(SETTABLE - {"agent_ids"}), *_TIMES)
+    names = names_in(Group, groups.c.keys())
     found = (
         select(func.jsonb_build_object(*_pairs(groups.c, *names), "agent_ids", members_of(groups)))
         .where(groups.c.organization_id == rows.c.organization_id, groups.c.manager_agent_id == rows.c.id)
@@ -108,14 +69,6 @@ def managed_by_agent(rows: FromClause) -> ColumnElement[Any]:
     return type_coerce(found, postgresql.JSONB).label("managed_group")
 
 
-def _identity_columns() -> tuple[str, ...]:
-    return ("identifier_key", "name", "identity_type", "properties", "project_id", *_TIMES)
-
-
 def _pairs(columns: Any, *names: str) -> list[Any]:
     """Arguments of jsonb_build_object."""
     return [part for name in names for part in (cast(name, Text), columns[name])]
-
-
-def _times(value: Mapping[str, Any]) -> dict[str, datetime]:
-    return {name: datetime.fromisoformat(value[name]) for name in _TIMES}

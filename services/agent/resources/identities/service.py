@@ -9,17 +9,15 @@ from uuid import UUID
 
 from services.agent.resources.agents.ports import Order
 from services.agent.resources.identities.model import (
-    COLUMNS,
     Identity,
-    IdentityDraft,
     IdentityList,
+    IdentitySettings,
     Property,
-    check,
-    check_mask,
 )
 from services.agent.resources.identities.ports import IdentityMemories, IdentityStore
 from services.agent.resources.outbox.service import Deliver
 from services.common.context import CallContext
+from services.common.drafts import Draft
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.common.paging import PageOf
 
@@ -36,9 +34,8 @@ class IdentityAdministration:
         self._store = store
         self._memories = memories
 
-    async def create(self, caller: CallContext, identity_id: UUID, draft: IdentityDraft) -> Identity:
-        """Raises Refused, NotFound (AGENT_NOT_FOUND, BLOCK_NOT_FOUND), AlreadyExists (IDENTITY_KEY_TAKEN)."""
-        draft = check(draft)
+    async def create(self, caller: CallContext, identity_id: UUID, draft: IdentitySettings) -> Identity:
+        """Raises NotFound (AGENT_NOT_FOUND, BLOCK_NOT_FOUND), AlreadyExists (IDENTITY_KEY_TAKEN)."""
         if draft.block_ids:
             try:
                 return await self.get(caller.organization_id, identity_id)
@@ -66,38 +63,36 @@ class IdentityAdministration:
         """All of the tenant."""
         return await self._store.count(organization_id)
 
-    async def update(
-        self, caller: CallContext, identity_id: UUID, draft: IdentityDraft, names: Sequence[str]
-    ) -> Identity:
-        """Changes the fields that are named. Raises as `create`, and NotFound (IDENTITY_NOT_FOUND)."""
-        mask = check_mask(names)
-        draft = check(draft, mask)
-        if "block_ids" not in mask:
-            return await self._with_blocks(await self._update(caller, identity_id, draft, mask))
+    async def update(self, caller: CallContext, identity_id: UUID, draft: Draft[IdentitySettings]) -> Identity:
+        """Changes the fields of the draft. Raises as `create`, and NotFound (IDENTITY_NOT_FOUND)."""
+        if "block_ids" not in draft.names:
+            return await self._with_blocks(await self._update(caller, identity_id, draft))
         await self._store.get(caller.organization_id, identity_id)
         before = (await self._memories.blocks_of([identity_id])).get(identity_id, ())
-        await self._memories.set_blocks(identity_id, draft.block_ids)
+        await self._memories.set_blocks(identity_id, draft.values.block_ids)
         try:
-            return await self._with_blocks(await self._update(caller, identity_id, draft, mask))
+            return await self._with_blocks(await self._update(caller, identity_id, draft))
         except _REFUSALS:
             await self._memories.set_blocks(identity_id, before)
             raise
 
     async def upsert(
-        self, caller: CallContext, identity_id: UUID, draft: IdentityDraft, names: Sequence[str]
+        self, caller: CallContext, identity_id: UUID, settings: IdentitySettings, names: frozenset[str]
     ) -> Identity:
-        """Changes the identity that has the key in the project, or creates one with this id. Raises as `create`."""
-        mask, draft = check_mask(names), check(draft)
+        """Changes these fields of the identity that has the key in the project, or creates one with this id.
+
+        Raises as `create`.
+        """
         for _ in range(_ATTEMPTS):
-            found = await self._store.find(caller.organization_id, draft.identifier_key, draft.project_id)
+            there = await self._store.find(caller.organization_id, settings.identifier_key, settings.project_id)
             try:
-                if found is None:
-                    return await self.create(caller, identity_id, draft)
-                return await self.update(caller, found, draft, tuple(mask))
+                if there is None:
+                    return await self.create(caller, identity_id, settings)
+                return await self.update(caller, there, Draft(settings, names))
             except _REFUSALS as error:
                 if error.reason not in ("IDENTITY_NOT_FOUND", "IDENTITY_KEY_TAKEN"):
                     raise
-        sentence = f"the identity {draft.identifier_key[:80]!r} is being made and deleted by others; try again"
+        sentence = f"the identity {settings.identifier_key[:80]!r} is being made and deleted by others; try again"
         raise Aborted(sentence, reason="ABORTED")
 
     async def upsert_properties(
@@ -119,11 +114,10 @@ class IdentityAdministration:
         """May be repeated. Raises NotFound (AGENT_NOT_FOUND, IDENTITY_NOT_FOUND)."""
         await self._store.detach(organization_id, agent_id, identity_id)
 
-    async def _update(
-        self, caller: CallContext, identity_id: UUID, draft: IdentityDraft, mask: frozenset[str]
-    ) -> Identity:
-        names = mask & {*COLUMNS, "agent_ids"}
-        return await self._store.update(caller.organization_id, identity_id, caller.user_id, draft, names)
+    async def _update(self, caller: CallContext, identity_id: UUID, draft: Draft[IdentitySettings]) -> Identity:
+        return await self._store.update(
+            caller.organization_id, identity_id, caller.user_id, draft.values, draft.names - {"block_ids"}
+        )
 
     async def _with_blocks(self, identity: Identity) -> Identity:
         return _having(identity, await self._memories.blocks_of([identity.id]))

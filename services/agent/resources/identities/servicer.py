@@ -8,7 +8,7 @@ from loci.agent.v1 import identity_service_pb2_grpc
 from services.agent.convert.refusals import refusals
 from services.agent.resources.agents.convert import agent_to_proto
 from services.agent.resources.agents.service import Administration
-from services.agent.resources.identities.convert import identity_draft, identity_list, identity_mask, identity_to_proto
+from services.agent.resources.identities.convert import drafts, identities, identity_list
 from services.agent.resources.identities.model import properties
 from services.agent.resources.identities.service import IdentityAdministration
 from services.common.context import current
@@ -27,21 +27,21 @@ class IdentityServicer(identity_service_pb2_grpc.IdentityServiceServicer):
         """Blocks first, the identity's row last."""
         identity_id = from_public("identity", request.identity_id) if request.identity_id else uuid7()
         with refusals():
-            made = await self._identities.create(current(), identity_id, identity_draft(request.identity))
-        return wire.CreateIdentityResponse(identity=identity_to_proto(made))
+            identity = await self._identities.create(current(), identity_id, drafts.draft(request.identity).values)
+        return wire.CreateIdentityResponse(identity=identities.encode(identity))
 
     async def GetIdentity(self, request: wire.GetIdentityRequest, context: Any) -> wire.GetIdentityResponse:
         """One identity."""
         identity_id = from_public("identity", request.identity_id)
-        found = await self._identities.get(current().organization_id, identity_id)
-        return wire.GetIdentityResponse(identity=identity_to_proto(found))
+        identity = await self._identities.get(current().organization_id, identity_id)
+        return wire.GetIdentityResponse(identity=identities.encode(identity))
 
     async def ListIdentities(self, request: wire.ListIdentitiesRequest, context: Any) -> wire.ListIdentitiesResponse:
         """One page."""
         with refusals():
             page = await self._identities.list(current().organization_id, identity_list(request))
         return wire.ListIdentitiesResponse(
-            identities=map(identity_to_proto, page.items), next_page_token=page.next_token
+            identities=map(identities.encode, page.items), next_page_token=page.next_token
         )
 
     async def CountIdentities(self, request: wire.CountIdentitiesRequest, context: Any) -> wire.CountIdentitiesResponse:
@@ -52,19 +52,18 @@ class IdentityServicer(identity_service_pb2_grpc.IdentityServiceServicer):
         """Changes the fields of the mask."""
         identity_id = from_public("identity", request.identity_id)
         with refusals():
-            changed = await self._identities.update(
-                current(), identity_id, identity_draft(request.identity), identity_mask(request.update_mask)
+            identity = await self._identities.update(
+                current(), identity_id, drafts.draft(request.identity, request.update_mask.paths)
             )
-        return wire.UpdateIdentityResponse(identity=identity_to_proto(changed))
+        return wire.UpdateIdentityResponse(identity=identities.encode(identity))
 
     async def UpsertIdentity(self, request: wire.UpsertIdentityRequest, context: Any) -> wire.UpsertIdentityResponse:
         """Changes the one that has the key, or creates it."""
         identity_id = from_public("identity", request.identity_id) if request.identity_id else uuid7()
         with refusals():
-            there = await self._identities.upsert(
-                current(), identity_id, identity_draft(request.identity), identity_mask(request.update_mask)
-            )
-        return wire.UpsertIdentityResponse(identity=identity_to_proto(there))
+            settings, names = drafts.draft(request.identity).values, drafts.mask(request.update_mask.paths)
+            identity = await self._identities.upsert(current(), identity_id, settings, names)
+        return wire.UpsertIdentityResponse(identity=identities.encode(identity))
 
     async def DeleteIdentity(self, request: wire.DeleteIdentityRequest, context: Any) -> wire.DeleteIdentityResponse:
         """Gone at once; memory forgets it soon."""
@@ -78,10 +77,10 @@ class IdentityServicer(identity_service_pb2_grpc.IdentityServiceServicer):
         """Sets properties by their keys."""
         identity_id = from_public("identity", request.identity_id)
         with refusals():
-            changed = await self._identities.upsert_properties(
+            identity = await self._identities.upsert_properties(
                 current(), identity_id, properties(request.properties_json)
             )
-        return wire.UpsertIdentityPropertiesResponse(identity=identity_to_proto(changed))
+        return wire.UpsertIdentityPropertiesResponse(identity=identities.encode(identity))
 
     async def AttachIdentity(self, request: wire.AttachIdentityRequest, context: Any) -> wire.AttachIdentityResponse:
         """The agent serves one more."""

@@ -12,11 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.agent.postgres.paging import bounded, page_of, reading
 from services.agent.postgres.tables import agent_identities, identities, outbox
 from services.agent.resources.agents.members import lock_agents
-from services.agent.resources.identities.model import COLUMNS, Identity, IdentityDraft, IdentityList, Property, merged
-from services.agent.resources.identities.rows import agents_of, identity_from_row
+from services.agent.resources.identities.model import Identity, IdentityList, IdentitySettings, Property, merged
+from services.agent.resources.identities.rows import agents_of
 from services.common.errors import AlreadyExists, NotFound
 from services.common.ids import uuid7
 from services.common.paging import PageOf
+from services.common.records import columns, names_in, record
 
 # In the order of the lists, after those that are there.
 _LINK = text("""
@@ -31,6 +32,7 @@ ON CONFLICT (organization_id, agent_id, identity_id) DO NOTHING
     bindparam("agent_ids", type_=postgresql.ARRAY(Uuid)),
     bindparam("identity_ids", type_=postgresql.ARRAY(Uuid)),
 )
+_COLUMNS = frozenset(names_in(IdentitySettings, identities.c.keys()))
 
 
 class PostgresIdentities:
@@ -60,37 +62,39 @@ class PostgresIdentities:
             query = await bounded(connection, query, identities, time, page, organization_id)
             rows = (await connection.execute(query)).all()
         one = page_of(rows, time.name, page)
-        return PageOf(tuple(identity_from_row(row._asdict()) for row in one.items), one.next_token)
+        return PageOf(tuple(record(Identity, row._mapping) for row in one.items), one.next_token)
 
     async def count(self, organization_id: UUID) -> int:
         query = select(func.count()).where(identities.c.organization_id == organization_id)
         async with self._reading.connect() as connection:
             return (await connection.execute(query)).scalar_one()
 
-    async def insert(self, organization_id: UUID, identity_id: UUID, user_id: UUID, draft: IdentityDraft) -> Identity:
-        values = _columns(draft, frozenset(COLUMNS)) | {"project_id": draft.project_id, "created_by_id": user_id}
+    async def insert(
+        self, organization_id: UUID, identity_id: UUID, user_id: UUID, settings: IdentitySettings
+    ) -> Identity:
+        values = columns(settings, _COLUMNS) | {"created_by_id": user_id}
         values |= {"organization_id": organization_id, "id": identity_id, "last_updated_by_id": user_id}
         try:
             async with self._engine.begin() as connection:
-                await lock_agents(connection, organization_id, draft.agent_ids)
+                await lock_agents(connection, organization_id, settings.agent_ids)
                 await connection.execute(insert(identities).values(values))
-                await _link(connection, organization_id, draft.agent_ids, [identity_id])
+                await _link(connection, organization_id, settings.agent_ids, [identity_id])
                 return await _get(connection, organization_id, identity_id)
         except IntegrityError:
             pass
         try:
             return await self.get(organization_id, identity_id)
         except NotFound:
-            raise _taken(draft.identifier_key) from None
+            raise _taken(settings.identifier_key) from None
 
     async def update(
-        self, organization_id: UUID, identity_id: UUID, user_id: UUID, draft: IdentityDraft, names: frozenset[str]
+        self, organization_id: UUID, identity_id: UUID, user_id: UUID, draft: IdentitySettings, names: frozenset[str]
     ) -> Identity:
         try:
             async with self._engine.begin() as connection:
                 # Agents first, as everywhere: two that lock both get in each other's way otherwise.
                 await lock_agents(connection, organization_id, draft.agent_ids if "agent_ids" in names else ())
-                await _change(connection, organization_id, identity_id, user_id, _columns(draft, names))
+                await _change(connection, organization_id, identity_id, user_id, columns(draft, names & _COLUMNS))
                 if "agent_ids" in names:
                     others = agent_identities.c.agent_id.not_in(draft.agent_ids)
                     of_identity = _links(organization_id, agent_identities.c.identity_id == identity_id)
@@ -185,11 +189,6 @@ def _filters(wanted: IdentityList) -> list[ColumnElement[bool]]:
     return chosen
 
 
-def _columns(draft: IdentityDraft, names: frozenset[str]) -> dict[str, Any]:
-    values = {name: getattr(draft, name) for name in COLUMNS if name in names}
-    return values | ({"properties": list(draft.properties)} if "properties" in names else {})
-
-
 def _is(organization_id: UUID, identity_id: UUID) -> tuple[ColumnElement[bool], ...]:
     return identities.c.organization_id == organization_id, identities.c.id == identity_id
 
@@ -202,7 +201,7 @@ async def _get(connection: AsyncConnection, organization_id: UUID, identity_id: 
     row = (await connection.execute(_whole().where(*_is(organization_id, identity_id)))).first()
     if row is None:
         raise no_such_identity(identity_id)
-    return identity_from_row(row._asdict())
+    return record(Identity, row._mapping)
 
 
 async def _change(
