@@ -18,7 +18,7 @@ from services.common.paging import PageOf
 
 
 class PostgresGroups:
-    """`ports_identities.GroupStore`."""
+    """`resources.groups.ports.GroupStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine

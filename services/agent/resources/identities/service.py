@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from services.agent.resources.agents.ports import Order
 from services.agent.resources.identities.model import (
     COLUMNS,
     Identity,
@@ -18,6 +17,7 @@ from services.agent.resources.identities.model import (
     check_mask,
 )
 from services.agent.resources.identities.ports import IdentityMemories, IdentityStore
+from services.agent.resources.outbox.ports import Order
 from services.agent.resources.outbox.service import Deliver
 from services.common.context import CallContext
 from services.common.errors import Aborted, AlreadyExists, NotFound

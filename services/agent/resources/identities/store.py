@@ -34,7 +34,7 @@ ON CONFLICT (organization_id, agent_id, identity_id) DO NOTHING
 
 
 class PostgresIdentities:
-    """`ports_identities.IdentityStore`."""
+    """`resources.identities.ports.IdentityStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine

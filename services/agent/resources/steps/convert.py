@@ -11,7 +11,7 @@ from services.agent.convert.lists import page
 from services.agent.core.storable import storable
 from services.agent.resources.agents.convert import stop_reason
 from services.agent.resources.runs.model import asked_at, nanoseconds, step_ns
-from services.agent.resources.runs.ports import Feedback, StepList, StepTrace, StepView
+from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 from services.common.timestamps import timestamp
