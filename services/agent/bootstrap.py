@@ -44,7 +44,6 @@ from services.agent.driving.tenure import Tenure
 from services.agent.driving.worker import Worker
 from services.agent.edge import Edge
 from services.agent.effects import Ports
-from services.agent.recall import revised
 from services.agent.recall.filling import Filler
 from services.agent.resources.access import service as tenancy
 from services.agent.resources.access.service import Tenancy
@@ -69,6 +68,7 @@ from services.agent.resources.identities import service as identity_administrati
 from services.agent.resources.identities.service import IdentityAdministration
 from services.agent.resources.identities.servicer import IdentityServicer
 from services.agent.resources.learned_windows.servicer import LearnedWindowServicer
+from services.agent.resources.messages import embedding as revised
 from services.agent.resources.model_calls.service import ModelCallsBeside
 from services.agent.resources.model_calls.servicer import ModelCallServicer
 from services.agent.resources.outbox import service as outbox

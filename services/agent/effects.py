@@ -27,18 +27,8 @@ from services.agent.core.facts import (
     ToolsReturned,
 )
 from services.agent.core.messages import Message
-from services.agent.core.ports import (
-    AgentStates,
-    CallSite,
-    Commit,
-    Journal,
-    Memory,
-    Models,
-    Owned,
-    Recall,
-    Stored,
-    Tools,
-)
+from services.agent.core.ports import AgentStates, CallSite, Memory, Models, Recall, Tools
+from services.agent.core.ports_journal import Commit, Journal, Owned, Stored
 from services.agent.core.turn import Turn, reminder, status_of, step_id
 from services.common.telemetry import current_trace_id, span
 

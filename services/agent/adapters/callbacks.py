@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 
-from services.common.addresses import Refused
-from services.common.errors import InvalidArgument
 from services.common.late import imported
 
 
 class HttpPoster:
-    """`ports_runs.Poster`."""
+    """`resources.callbacks.ports.Poster`."""
 
     def __init__(self, *, allow_private: bool) -> None:
         self._allow_private = allow_private
@@ -17,12 +15,3 @@ class HttpPoster:
         posting = await imported("services.agent.adapters.posting")
         status: int = await posting.post(url, body, headers, allow_private=self._allow_private)
         return status
-
-
-async def check_callback(url: str, *, allow_private: bool) -> None:
-    """Judges a callback URL by its text, when a request gives it. Raises InvalidArgument (CALLBACK_URL_INVALID)."""
-    outward = await imported("services.common.outward")
-    try:
-        outward.check_url(url, allow_private=allow_private)
-    except Refused as refused:
-        raise InvalidArgument(f"`callback_url`: {refused}", reason="CALLBACK_URL_INVALID") from None

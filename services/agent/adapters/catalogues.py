@@ -38,7 +38,7 @@ _AGENTS_AT_ONCE = 1_000
 
 
 class GrpcAgentMemories:
-    """`ports_admin.AgentMemories` behind the memory service."""
+    """`resources.agents.ports.AgentMemories` behind the memory service."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._memory = agent_memory_service_pb2_grpc.AgentMemoryServiceStub(channel)
@@ -92,7 +92,7 @@ class GrpcAgentMemories:
 
 
 class GrpcToolCatalogue:
-    """`ports_admin.ToolCatalogue` behind the tool runner."""
+    """`resources.agents.ports.ToolCatalogue` behind the tool runner."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._tools = tool_service_pb2_grpc.ToolServiceStub(channel)
@@ -128,7 +128,7 @@ class GrpcToolCatalogue:
 
 
 class GrpcModelCatalogue:
-    """`ports_admin.ModelCatalogue` behind the model gateway. What was there is remembered for KNOWN_SECONDS."""
+    """`resources.agents.ports.ModelCatalogue` of the model gateway. What was there is kept for KNOWN_SECONDS."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._models = model_service_pb2_grpc.ModelServiceStub(channel)

@@ -11,7 +11,7 @@ from services.common.ids import from_public, to_public
 
 
 class GrpcConversationMemories:
-    """`ports_conversations.ConversationMemories`. Every call here may be repeated without harm."""
+    """`resources.conversations.ports.ConversationMemories`. Every call here may be repeated without harm."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._memory = agent_memory_service_pb2_grpc.AgentMemoryServiceStub(channel)

@@ -1,4 +1,4 @@
-"""`schedules.ports.DueSchedules`: what is due becomes a run and is planned anew, in one transaction.
+"""`resources.schedules.ports.DueSchedules`: what is due becomes a run and is planned anew, in one transaction.
 
 So there is one run for each time, whoever dies when. Its id follows from the schedule and that time, besides: were it
 begun twice, the second would find the first. A lock that another replica holds is passed by.
@@ -13,9 +13,9 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
-from services.agent.adapters.journal import REQUEST_KEYS, PostgresJournal, TurnRequest
+from services.agent.adapters.journal import REQUEST_KEYS, PostgresJournal
 from services.agent.core.fact_log import NewerRelease
-from services.agent.postgres.conversations import Successor
+from services.agent.core.ports_journal import Successor, TurnRequest
 from services.agent.postgres.line import input_from_line
 from services.agent.postgres.waiting_calls import Repeated
 from services.agent.resources.schedules.model import next_time, pause

@@ -12,6 +12,7 @@ from services.agent.adapters.recall.embedder import GrpcEmbedder
 from services.agent.adapters.shared_memories import GrpcIdentityMemories, GrpcSharedBlocks
 from services.agent.adapters.tenant_peers import GrpcTenantPeers
 from services.agent.adapters.tools import GrpcTools
+from services.agent.adapters.transfer_memories import GrpcTransferMemories
 from services.agent.adapters.versioned_memories import GrpcVersionedMemories
 from services.agent.core.ports import Memory, Models, Tools
 from services.agent.core.ports_recall import Embedder
@@ -19,10 +20,10 @@ from services.agent.resources.access.ports import TenantPeers
 from services.agent.resources.agents.ports import AgentMemories, ModelCatalogue, ToolCatalogue
 from services.agent.resources.checkpoints.ports import VersionedMemories
 from services.agent.resources.conversations.ports import ConversationMemories
-from services.agent.resources.identities.ports import IdentityMemories, SharedBlocks
+from services.agent.resources.groups.ports import SharedBlocks
+from services.agent.resources.identities.ports import IdentityMemories
 from services.agent.resources.model_calls.ports import Renderer
 from services.agent.resources.transfers.ports import TransferMemories
-from services.agent.resources.transfers.store import GrpcTransferMemories
 from services.common.context import Signer
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import httpx
 
-from services.agent.resources.runs.ports import NotPosted
+from services.agent.resources.callbacks.ports import NotPosted
 from services.common.outward import outward_client
 
 # For the whole exchange; well below the lease of an order.

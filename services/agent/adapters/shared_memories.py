@@ -21,7 +21,7 @@ _AT_ONCE = 1_000
 
 
 class GrpcIdentityMemories:
-    """`ports_identities.IdentityMemories`."""
+    """`resources.identities.ports.IdentityMemories`."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._blocks = block_service_pb2_grpc.BlockServiceStub(channel)
@@ -50,7 +50,7 @@ class GrpcIdentityMemories:
 
 
 class GrpcSharedBlocks:
-    """`ports_identities.SharedBlocks`."""
+    """`resources.groups.ports.SharedBlocks`."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._blocks = block_service_pb2_grpc.BlockServiceStub(channel)

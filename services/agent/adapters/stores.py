@@ -6,7 +6,7 @@ import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.adapters.due_schedules import PostgresDue
-from services.agent.adapters.journal import OnBusy, PostgresJournal
+from services.agent.adapters.journal import PostgresJournal
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.peeks import PostgresPeeks
 from services.agent.adapters.recall.marks import PostgresVectors
@@ -15,16 +15,17 @@ from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.adapters.streams.attaching import PostgresAttaching
 from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.core.ports import Memory, Recall
+from services.agent.core.ports_journal import Journal, Leases, OnBusy
 from services.agent.core.ports_recall import Embedder, VectorStore
 from services.agent.core.ports_streams import Attaching, FrameStore
-from services.agent.recall.revised import RevisedStore
 from services.agent.recall.searching import Search
 from services.agent.resources.access.ports import Credentials, TenantEraser, Tenants
 from services.agent.resources.access.store import PostgresCredentials
 from services.agent.resources.access.tenants import PostgresTenantEraser, PostgresTenants
 from services.agent.resources.agents.eraser import PostgresEraser
-from services.agent.resources.agents.ports import AgentStore, CompiledPrompts, Eraser, History, Outbox
+from services.agent.resources.agents.ports import AgentStore, Eraser
 from services.agent.resources.agents.store import PostgresAgents
+from services.agent.resources.callbacks.ports import CallbackLog
 from services.agent.resources.callbacks.store import PostgresCallbackLog
 from services.agent.resources.checkpoints.ports import CheckpointStore
 from services.agent.resources.checkpoints.store import PostgresCheckpoints
@@ -34,19 +35,23 @@ from services.agent.resources.conversations.prompts import PromptsNow
 from services.agent.resources.conversations.store import PostgresConversations
 from services.agent.resources.devices.ports import DeviceStore
 from services.agent.resources.devices.store import PostgresDevices
+from services.agent.resources.groups.ports import GroupStore
 from services.agent.resources.groups.store import PostgresGroups
-from services.agent.resources.identities.ports import GroupStore, IdentityStore
+from services.agent.resources.identities.ports import IdentityStore
 from services.agent.resources.identities.store import PostgresIdentities
 from services.agent.resources.learned_windows.store import PostgresLearnedWindows
+from services.agent.resources.messages.embedding import RevisedStore
 from services.agent.resources.messages.history import PostgresHistory
-from services.agent.resources.messages.ports import StoredMessages
+from services.agent.resources.messages.ports import CompiledPrompts, History, StoredMessages
 from services.agent.resources.messages.store import PostgresStoredMessages
 from services.agent.resources.model_calls.ports import Peeks
+from services.agent.resources.outbox.ports import Outbox
 from services.agent.resources.outbox.store import PostgresOutbox
-from services.agent.resources.runs.ports import CallbackLog, Runs, Steps
+from services.agent.resources.runs.ports import Runs
 from services.agent.resources.runs.store import PostgresRuns
 from services.agent.resources.schedules.ports import DueSchedules, ScheduleStore
 from services.agent.resources.schedules.store import PostgresSchedules
+from services.agent.resources.steps.ports import Steps
 from services.agent.resources.steps.store import PostgresSteps
 from services.agent.resources.templates.model import TemplateStore
 from services.agent.resources.templates.store import PostgresTemplates
@@ -61,9 +66,9 @@ from services.common.ids import uuid7
 class Stores:
     """Where agents, their messages and runs are kept."""
 
-    journal: PostgresJournal
+    journal: Journal
     peeks: Peeks
-    leases: PostgresLeases
+    leases: Leases
     frames: FrameStore
     attaching: Attaching
     recall: Recall

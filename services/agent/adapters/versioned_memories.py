@@ -18,7 +18,7 @@ _RUNS_AT_ONCE = 1_000
 
 
 class GrpcVersionedMemories:
-    """`ports_checkpoints.VersionedMemories`."""
+    """`resources.checkpoints.ports.VersionedMemories`."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._memory = agent_memory_service_pb2_grpc.AgentMemoryServiceStub(channel)

@@ -21,19 +21,8 @@ from services.agent.core.events import Abandoned, Delta
 from services.agent.core.facts import CallModel, ContextOverflowed, Fact, Failure, ModelFailed, ModelReplied, StopReason
 from services.agent.core.messages import Message
 from services.agent.core.policy import POLICIES
-from services.agent.core.ports import (
-    CallSite,
-    Counted,
-    Memory,
-    MemoryView,
-    ModelRequest,
-    Models,
-    Owned,
-    PeerLost,
-    Prompt,
-    Reply,
-    ToolInfo,
-)
+from services.agent.core.ports import CallSite, Memory, MemoryView, ModelRequest, Models, PeerLost, Reply, ToolInfo
+from services.agent.core.ports_journal import Counted, Owned, Prompt
 from services.agent.core.prompt.cuts import fitted
 from services.agent.core.prompt.system_prompt import compile_prompt, overriding_prompt, with_recalled, with_skills
 from services.agent.core.turn import Turn, step_id

@@ -4,7 +4,8 @@ import asyncio
 import logging
 
 from services.agent.calls.model_calls import Surroundings
-from services.agent.core.ports import Memory, MemoryView, Owned, Tools
+from services.agent.core.ports import Memory, MemoryView, Tools
+from services.agent.core.ports_journal import Owned
 from services.agent.core.prompt.system_prompt import asked
 from services.common.errors import LociError
 

@@ -14,7 +14,8 @@ from services.agent.core.calls.replies import as_written
 from services.agent.core.calls.tool_plans import Plan, plan, unplanned
 from services.agent.core.facts import RunTools, ToolsReturned
 from services.agent.core.messages import Call, Message, Return, storable_part
-from services.agent.core.ports import CallSite, Owned, ToolInfo
+from services.agent.core.ports import CallSite, ToolInfo
+from services.agent.core.ports_journal import Owned
 from services.agent.core.turn import Turn, step_id
 from services.agent.core.window.context import UNANSWERED, seen_whole
 from services.common.errors import LociError

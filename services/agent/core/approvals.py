@@ -220,3 +220,8 @@ def _covers(earlier: Answer, part: Answer) -> bool:
     """Whether one answer may be about all that the other one is about, as far as they say."""
     requests = {_request(earlier), _request(part)} - {""}
     return len(requests) < 2 and (earlier.call_id == part.call_id or "" in (earlier.call_id, part.call_id))
+
+
+def answers_of(messages: Iterable[Message]) -> tuple[Answer, ...]:
+    """All answers that messages hold."""
+    return tuple(part for message in messages for part in answers_in(message))

@@ -1,14 +1,12 @@
 """What the loop needs from outside, as Protocols over plain values. Adapters implement them (adapters/)."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
-from services.agent.core.facts import Fact, Settings, Usage
+from services.agent.core.facts import Settings, Usage
 from services.agent.core.messages import Call, Message, Part, Return
-from services.agent.core.turn import Turn
 
 # The model ---------------------------------------------------------------------------------------------
 
@@ -230,100 +228,4 @@ class Recall(Protocol):
 
     async def search(self, call: Call, site: CallSite) -> Return:
         """Runs conversation_search."""
-        ...
-
-
-# The journal: runs, their facts and the log of messages -----------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """Tokens of one model call: as we estimate them, and as its provider counts. 0: not known."""
-
-    estimated: int = 0
-    reported: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Owned:
-    """A run that this replica drives under `fence`, with what is known of it and of its conversation."""
-
-    organization_id: UUID
-    user_id: UUID
-    run_id: UUID
-    agent_id: UUID
-    conversation_id: UUID
-    fence: int
-    turn: Turn
-    # Until its deadline.
-    seconds_left: float
-    created_at: datetime
-    ancestors: tuple[UUID, ...] = ()
-    cancel_requested: bool = False
-    background: bool = False
-    # Of the prompt compiled last, to see whether it still holds.
-    prompt_versions: dict[str, Any] | None = None
-    # The prompt that this run began with, when an owner before had compiled it.
-    prompt: "Prompt | None" = None
-    recalled: int = 0
-    # Of the conversation's newest model call, to tell how far our estimates are off.
-    counted: Counted = field(default_factory=Counted)
-    # The turn before this one ended after the request had come, or may have: memory may be another since.
-    came_late: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A compiled system prompt: SHA-256 of the text, and the versions it was made from."""
-
-    hash: bytes
-    text: str
-    versions: dict[str, Any]
-    block_versions: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """Facts to store in one transaction. `sequences` holds the first frame's position for each fact.
-
-    `metrics`: nanoseconds of the step that the facts touch, by name. `cut_short`: the step whose model call or tools an
-    interruption stopped, 0 for none. `provider_trace`: what was sent to the provider
-    and what it answered, where the request asked for it.
-    """
-
-    facts: tuple[Fact, ...]
-    sequences: tuple[int, ...]
-    turn: Turn
-    prompt: Prompt | None
-    first_token_at: datetime | None = None
-    trace_id: str = ""
-    metrics: Mapping[str, int] = field(default_factory=dict)
-    provider_trace: str | None = None
-    counted: Counted = field(default_factory=Counted)
-    cut_short: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What came of a commit. `successor` is the run whose turn it now is, and the replica to drive it.
-
-    `declined`: the run ended because its calls wait, just when it was cancelled; it counts as cancelled.
-    """
-
-    cancel_requested: bool
-    started_at: datetime | None = None
-    completed_at: datetime | None = None
-    successor: tuple[UUID, UUID | None] | None = None
-    declined: bool = False
-
-
-class Fenced(Exception):
-    """Another owner has the run: drop everything, say nothing."""
-
-
-class Journal(Protocol):
-    """The run's log."""
-
-    async def commit(self, owned: Owned, commit: Commit) -> Stored:
-        """Stores facts, their messages and steps in one transaction. Raises Fenced."""
         ...

@@ -11,8 +11,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 from uuid import UUID
 
-from services.agent.adapters.leases import NotMine, PostgresLeases, Unusable
 from services.agent.core.facts import Failure, StopReason
+from services.agent.core.ports_journal import Leases, NotMine, Unusable
 from services.agent.core.ports_streams import Notice, Notifier
 from services.agent.core.turn import CANCELLED
 from services.agent.driving.worker import MOST_FAULTS, Worker
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 class Tenure:
     """Owns runs for a worker. `start` before the first request, `stop` after the last."""
 
-    def __init__(self, leases: PostgresLeases, worker: Worker, notifier: Notifier, *, capacity: int = CAPACITY) -> None:
+    def __init__(self, leases: Leases, worker: Worker, notifier: Notifier, *, capacity: int = CAPACITY) -> None:
         self._leases = leases
         self._worker = worker
         self._notifier = notifier

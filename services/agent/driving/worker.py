@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from services.agent import loop
-from services.agent.adapters.journal import Accepted, PostgresJournal, TurnRequest
 from services.agent.calls.model_calls import Surroundings, discard
 from services.agent.calls.surroundings import surroundings
 from services.agent.core.events import Ended
 from services.agent.core.facts import Failure
-from services.agent.core.ports import Fenced, MemoryView, Owned
+from services.agent.core.ports import MemoryView
+from services.agent.core.ports_journal import Accepted, Fenced, Journal, Owned, TurnRequest
 from services.agent.core.ports_streams import Notice
 from services.agent.core.turn import CANCELLED, OVERDUE
 from services.agent.driving.faults import passes
@@ -53,7 +53,7 @@ class _Dropped:
 class Worker:
     """Drives runs in this process, each in a task that outlives the request it came with."""
 
-    def __init__(self, journal: PostgresJournal, ports: Ports, stage: Stage, signer: Signer) -> None:
+    def __init__(self, journal: Journal, ports: Ports, stage: Stage, signer: Signer) -> None:
         self._journal = journal
         self._ports = ports
         self._stage = stage

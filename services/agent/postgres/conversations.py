@@ -5,14 +5,12 @@ from typing import Any
 from uuid import UUID
 
 from services.agent.core.messages import Message
+from services.agent.core.ports_journal import Successor
 from services.agent.postgres import sql
 from services.agent.postgres.rows import message_from_row
 
 # Messages that a window holds at most; the newest count.
 WINDOW_MESSAGES = 1_000
-
-# A run and the replica that shall drive it; None: whoever takes it from the queue.
-Successor = tuple[UUID, UUID | None]
 
 
 async def window(connection: Any, organization_id: UUID, conversation_id: UUID) -> tuple[Message, ...]:

@@ -28,7 +28,7 @@ from services.agent.core.facts import (
     UserSpoke,
 )
 from services.agent.core.messages import Message, calls_of, parts_from_json, parts_to_json, text_of
-from services.agent.core.ports import Commit
+from services.agent.core.ports_journal import Commit
 from services.agent.core.recall.texts import to_search
 from services.agent.core.turn import Turn, status_of, step_id
 

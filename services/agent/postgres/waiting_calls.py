@@ -1,6 +1,6 @@
 """Calls that wait for the client: what fits them, answers that came before, and waiting that is given up."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid5
@@ -13,7 +13,7 @@ from services.agent.core.approvals import (
     Repeats,
     UnknownCalls,
     Verdict,
-    answers_in,
+    answers_of,
     declined,
     judge,
     pending_message,
@@ -112,11 +112,6 @@ async def wait_or_settle(connection: Any, organization_id: UUID, conversation_id
     parts = declined(shown, pending, _ELSEWHERE)
     returns = Message(uuid7(), "tool", parts, datetime.now(UTC), None, pending.step_id)
     await connection.execute(sql.DECLINE, organization_id, conversation_id, None, [], input_rows([returns]))
-
-
-def answers_of(messages: Iterable[Message]) -> tuple[Answer, ...]:
-    """All answers that messages hold."""
-    return tuple(part for message in messages for part in answers_in(message))
 
 
 async def _goes_on(connection: Any, organization_id: UUID, head: Mapping[str, Any]) -> bool:

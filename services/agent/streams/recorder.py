@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from services.agent.core.events import Event, Passing
-from services.agent.core.ports import Owned
+from services.agent.core.ports_journal import Owned
 from services.agent.core.ports_streams import Flush, FrameStore
 from services.agent.core.stored_stream import Frame, Tail
 

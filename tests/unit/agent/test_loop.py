@@ -25,7 +25,7 @@ from services.agent.core.facts import (
     Usage,
 )
 from services.agent.core.messages import Return, Text
-from services.agent.core.ports import Fenced
+from services.agent.core.ports_journal import Fenced
 from services.agent.core.rules.tool_rules import RequiredBeforeExit
 from services.agent.core.turn import CANCELLED, OVERDUE, Turn, begun
 from services.agent.loop import run, until

@@ -1,4 +1,4 @@
-"""Messages ranked by their vectors: all that count are read, or their model's index; see recall/vector_choice.py."""
+"""Messages ranked by their vectors: all that count are read, or an index; see core/recall/vector_choice.py."""
 
 from collections.abc import Sequence
 

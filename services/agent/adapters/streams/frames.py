@@ -69,7 +69,7 @@ WHERE i.inhparent = 'agent.run_frames'::regclass
 
 
 class PostgresFrames:
-    """`ports_streams.FrameStore`."""
+    """`core.ports_streams.FrameStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

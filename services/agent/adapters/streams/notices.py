@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class PostgresNotices:
-    """`ports_streams.Notifier`. `run` holds a connection until cancelled; url: a direct one, not through PgBouncer."""
+    """`core.ports_streams.Notifier`. `run` holds a connection until cancelled; url: not that of PgBouncer."""
 
     def __init__(self, url: str) -> None:
         self._url = url

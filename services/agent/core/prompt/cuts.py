@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from services.agent.core.ports import DirectoryView, FileView, MemoryView, Prompt
+from services.agent.core.ports import DirectoryView, FileView, MemoryView
+from services.agent.core.ports_journal import Prompt
 from services.agent.core.prompt.directories import version_of
 from services.agent.core.window.budget import excess, lacking, shortened, shortened_files
 from services.agent.core.window.sizes import BYTES_PER_TOKEN, bytes_of, estimate_text

@@ -13,7 +13,8 @@ from uuid import UUID
 from services.agent.core.facts import ClientSkill, Settings
 from services.agent.core.messages import Message, Text, text_of
 from services.agent.core.policy import POLICIES
-from services.agent.core.ports import BlockView, MemoryView, Prompt
+from services.agent.core.ports import BlockView, MemoryView
+from services.agent.core.ports_journal import Prompt
 from services.agent.core.prompt.directories import rendered, version_of
 from services.agent.core.rules.rule_words import describe
 from services.agent.core.turn import Turn

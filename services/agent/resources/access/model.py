@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -128,3 +128,33 @@ def _bad_key(message: str) -> Refused:
 
 def _bad_token(message: str) -> Refused:
     return Refused("CLIENT_TOKEN_INVALID", message)
+
+
+READ, TALK, WRITE, OWN = "read", "talk", "write", "own"
+_MAY: Mapping[str, frozenset[str]] = {
+    "admin": frozenset({READ, TALK, WRITE, OWN}),
+    "developer": frozenset({READ, TALK, WRITE}),
+    "agent-only": frozenset({READ, TALK}),
+    "read-only": frozenset({READ}),
+}
+_TALKING = frozenset({"SendMessages", "StreamMessages", "StartMessages", "CancelRuns", "CreateConversation"})
+_READING = ("Get", "List", "Search", "StreamRun")
+_TOKENS = frozenset({"CreateClientToken", "ListClientTokens", "DeleteClientToken"})
+
+
+def right_of(method: str) -> str:
+    """What an RPC needs; `method` as gRPC writes it: "/loci.agent.v1.AgentService/GetAgent".
+
+    What is not known to be less is WRITE: a new RPC is closed to the lesser roles.
+    """
+    service, _, name = method.rpartition("/")
+    if service.endswith(".AccessService"):
+        return WRITE if name in _TOKENS else OWN
+    if name in _TALKING:
+        return TALK
+    return READ if name.startswith(_READING) else WRITE
+
+
+def may(role: str, method: str) -> bool:
+    """Whether a role may call an RPC. Roles that are not in the table may call none."""
+    return right_of(method) in _MAY.get(role, frozenset())

@@ -7,7 +7,8 @@ from uuid import UUID
 from services.agent.resources.access.model import checked_name
 from services.agent.resources.access.ports import Organization, TenantEraser, TenantPeers, Tenants, User
 from services.agent.resources.agents.model.names import random_name
-from services.agent.resources.agents.ports import AgentStore, Order
+from services.agent.resources.agents.ports import AgentStore
+from services.agent.resources.outbox.ports import Order
 from services.agent.resources.outbox.service import Deliver
 from services.common.context import CallContext
 from services.common.errors import FailedPrecondition, NotFound, PermissionDenied

@@ -14,7 +14,7 @@ from services.common.paging import TagPage
 
 
 class AgentCounts:
-    """The part of `ports_admin.AgentStore` that reads no agent whole."""
+    """The part of `resources.agents.ports.AgentStore` that reads no agent whole."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._counting = reading(engine)

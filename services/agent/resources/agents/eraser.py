@@ -47,7 +47,7 @@ DELETE FROM agent.messages WHERE organization_id = :organization_id AND (log_id,
 
 
 class PostgresEraser:
-    """`ports_admin.Eraser`."""
+    """`resources.agents.ports.Eraser`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine

@@ -5,17 +5,13 @@ other services are handed through as they came (`Any`): this service adds nothin
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from services.agent.core.messages import Message
 from services.agent.resources.agents.model.settings import Agent, AgentSettings
 from services.common.paging import Page, PageOf, TagPage
-
-# Agents ----------------------------------------------------------------------------------------------------------
-
 
 AgentOrder = Literal["created_at", "updated_at", "last_run_completion"]
 
@@ -173,72 +169,6 @@ class ModelCatalogue(Protocol):
 
     async def check_embedding(self, organization_id: UUID, handle: str) -> None:
         """Raises NotFound (MODEL_NOT_FOUND) for an unknown embedding model."""
-        ...
-
-
-# Messages --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """A conversation and its agent, as far as the list of its messages needs them."""
-
-    id: UUID
-    agent: Agent
-    created_at: datetime
-
-
-class CompiledPrompts(Protocol):
-    """System prompts for those who look at a conversation from outside."""
-
-    async def compiled_prompt(self, organization_id: UUID, agent: Agent, conversation_id: UUID) -> str:
-        """The system prompt as it would be now."""
-        ...
-
-
-class History(Protocol):
-    """Stored messages of a tenant."""
-
-    async def conversation(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID) -> Conversation:
-        """Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
-        ...
-
-    async def messages(self, organization_id: UUID, conversation_id: UUID, page: Page) -> PageOf[Message | None]:
-        """One page; None stands for the system message, the oldest one.
-
-        Raises NotFound (MESSAGE_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID).
-        """
-        ...
-
-
-# The outbox ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Something that must be done at least once, for the `attempts`th time."""
-
-    organization_id: UUID
-    id: UUID
-    kind: str
-    subject_id: UUID
-    attempts: int
-    payload: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Outbox(Protocol):
-    """Orders of all tenants."""
-
-    async def claim(self, kinds: Sequence[str], most: int, lease: float) -> Sequence[Order]:
-        """Orders of these kinds that are due; nobody else gets them for `lease` seconds."""
-        ...
-
-    async def done(self, order: Order) -> None:
-        """Removes it."""
-        ...
-
-    async def retry(self, order: Order, seconds: float, error: str | None) -> None:
-        """Makes it due again after `seconds`; `error` is kept for operators, None leaves the last one."""
         ...
 
 

@@ -33,7 +33,7 @@ _PURGES = {"purge_memory": "0", "purge_receipts": "0", "purge_secrets": "0", "er
 
 
 class PostgresAgents(AgentCounts):
-    """`ports_admin.AgentStore`."""
+    """`resources.agents.ports.AgentStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         super().__init__(engine)

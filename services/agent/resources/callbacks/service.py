@@ -16,8 +16,8 @@ from uuid import UUID
 
 import orjson
 
-from services.agent.resources.agents.ports import Order
-from services.agent.resources.runs.ports import CallbackLog, NotPosted, Poster
+from services.agent.resources.callbacks.ports import CallbackLog, NotPosted, Poster
+from services.agent.resources.outbox.ports import Order
 from services.common.errors import Unavailable
 from services.common.ids import to_public
 

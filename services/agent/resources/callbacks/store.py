@@ -12,7 +12,7 @@ WHERE organization_id = $1 AND id = $2
 
 
 class PostgresCallbackLog:
-    """`ports_runs.CallbackLog`."""
+    """`resources.callbacks.ports.CallbackLog`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

@@ -16,7 +16,7 @@ _SUBJECTS = {CheckpointKind.INPUT: "id", CheckpointKind.STEP: "step_id", Checkpo
 
 
 def checkpoint_from_row(row: Mapping[str, Any]) -> Checkpoint:
-    """A row of LIST or DETAILS (checkpoint_sql.py); its place is in the segment that the row names."""
+    """A row of LIST or DETAILS (sql.py); its place is in the segment that the row names."""
     kind, message = CheckpointKind(row["kind"]), message_from_row(row)
     run_id, seen_run = row["run_id"], row["seen_run_id"]
     said = parts_from_json(row["said"] or ())

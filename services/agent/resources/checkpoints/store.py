@@ -44,7 +44,7 @@ Restore = Callable[[Point], Awaitable[Sequence[RewoundBlock]]]
 
 
 class PostgresCheckpoints:
-    """`ports_checkpoints.CheckpointStore`."""
+    """`resources.checkpoints.ports.CheckpointStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

@@ -14,7 +14,7 @@ _RUNS_AT_ONCE = 200
 
 
 class PostgresConversationEraser:
-    """`ports_conversations.ConversationEraser`."""
+    """`resources.conversations.ports.ConversationEraser`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

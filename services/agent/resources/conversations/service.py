@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from services.agent.core.refusals import Refused
-from services.agent.resources.agents.ports import AgentStore, CompiledPrompts, History, ModelCatalogue, Order
+from services.agent.resources.agents.ports import AgentStore, ModelCatalogue
 from services.agent.resources.conversations import model as conversations
 from services.agent.resources.conversations.model import Conversation, ConversationDraft, ConversationSettings
 from services.agent.resources.conversations.ports import (
@@ -16,6 +16,8 @@ from services.agent.resources.conversations.ports import (
     ConversationStore,
     NewConversation,
 )
+from services.agent.resources.messages.ports import CompiledPrompts, History
+from services.agent.resources.outbox.ports import Order
 from services.agent.resources.outbox.service import Deliver
 from services.common.context import CallContext
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound

@@ -31,7 +31,7 @@ _SETTINGS = tuple(each.name for each in fields(ConversationSettings))
 
 
 class PostgresConversations:
-    """`ports_conversations.ConversationStore`."""
+    """`resources.conversations.ports.ConversationStore`."""
 
     def __init__(self, pool: asyncpg.Pool, engine: AsyncEngine) -> None:
         self._pool = pool

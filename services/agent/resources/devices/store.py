@@ -1,4 +1,4 @@
-"""`devices.ports.DeviceStore`."""
+"""`resources.devices.ports.DeviceStore`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from services.agent.resources.groups import model as groups
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
-from services.agent.resources.identities.ports import GroupStore, SharedBlocks
+from services.agent.resources.groups.ports import GroupStore, SharedBlocks
 from services.common.context import CallContext
 from services.common.drafts import Draft
 from services.common.errors import Aborted, AlreadyExists, NotFound

@@ -21,7 +21,7 @@ _COLUMNS = names_in(GroupSettings, groups.c.keys())
 
 
 class PostgresGroups:
-    """`ports_identities.GroupStore`."""
+    """`resources.groups.ports.GroupStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
@@ -49,14 +49,14 @@ class PostgresGroups:
         async with self._reading.connect() as connection:
             await lock_agents(connection, organization_id, agent_ids)
 
-    async def insert(self, organization_id: UUID, group_id: UUID, user_id: UUID, draft: GroupSettings) -> Group:
-        values = columns(draft, _COLUMNS) | {"organization_id": organization_id, "id": group_id}
+    async def insert(self, organization_id: UUID, group_id: UUID, user_id: UUID, settings: GroupSettings) -> Group:
+        values = columns(settings, _COLUMNS) | {"organization_id": organization_id, "id": group_id}
         values |= {"created_by_id": user_id, "last_updated_by_id": user_id}
         try:
             async with self._engine.begin() as connection:
-                await lock_agents(connection, organization_id, draft.agents)
+                await lock_agents(connection, organization_id, settings.agents)
                 await connection.execute(insert(groups).values(values))
-                await _join(connection, organization_id, group_id, draft.agent_ids)
+                await _join(connection, organization_id, group_id, settings.agent_ids)
                 return await _get(connection, organization_id, group_id)
         except IntegrityError:
             return await self.get(organization_id, group_id)

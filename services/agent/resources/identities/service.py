@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from services.agent.resources.agents.ports import Order
 from services.agent.resources.identities.model import (
     Identity,
     IdentityList,
@@ -15,6 +14,7 @@ from services.agent.resources.identities.model import (
     Property,
 )
 from services.agent.resources.identities.ports import IdentityMemories, IdentityStore
+from services.agent.resources.outbox.ports import Order
 from services.agent.resources.outbox.service import Deliver
 from services.common.context import CallContext
 from services.common.drafts import Draft

@@ -36,7 +36,7 @@ _COLUMNS = frozenset(names_in(IdentitySettings, identities.c.keys()))
 
 
 class PostgresIdentities:
-    """`ports_identities.IdentityStore`."""
+    """`resources.identities.ports.IdentityStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine

@@ -15,9 +15,9 @@ from services.agent.core.page_tokens import Place, place_of, place_token
 from services.agent.postgres.paging import order, reading, shown_as
 from services.agent.postgres.rows import message_from_row
 from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, conversation_segments, conversations, messages
-from services.agent.resources.agents.ports import Conversation
 from services.agent.resources.agents.statements import LAST_SEQ
 from services.agent.resources.agents.store import agent_from_row, no_such_agent
+from services.agent.resources.messages.ports import Conversation
 from services.common.errors import NotFound
 from services.common.paging import Page, PageOf, cut
 
@@ -27,7 +27,7 @@ BEGINNING, END = Place(-2, 0), Place(2**31 - 1, 0)
 
 
 class PostgresHistory:
-    """`ports_admin.History`."""
+    """`resources.agents.ports.History`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._reading = reading(engine)

@@ -1,10 +1,13 @@
 """What reads and changes of stored messages need from outside, as a Protocol. An adapter implements it (adapters/)."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
 from services.agent.core.messages import Message
+from services.agent.resources.agents.model.settings import Agent
 from services.common.paging import Page, PageOf
 
 
@@ -46,5 +49,37 @@ class StoredMessages(Protocol):
         """Adds messages to the end of a conversation, as they are there then; ids that are taken add nothing.
 
         Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND).
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation and its agent, as far as the list of its messages needs them."""
+
+    id: UUID
+    agent: Agent
+    created_at: datetime
+
+
+class CompiledPrompts(Protocol):
+    """System prompts for those who look at a conversation from outside."""
+
+    async def compiled_prompt(self, organization_id: UUID, agent: Agent, conversation_id: UUID) -> str:
+        """The system prompt as it would be now."""
+        ...
+
+
+class History(Protocol):
+    """Stored messages of a tenant."""
+
+    async def conversation(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID) -> Conversation:
+        """Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
+        ...
+
+    async def messages(self, organization_id: UUID, conversation_id: UUID, page: Page) -> PageOf[Message | None]:
+        """One page; None stands for the system message, the oldest one.
+
+        Raises NotFound (MESSAGE_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID).
         """
         ...

@@ -15,8 +15,9 @@ from services.agent.core.messages import Message, system_message_id
 from services.agent.core.page_tokens import moment_of
 from services.agent.postgres import sql
 from services.agent.postgres.rows import message_from_row, message_to_row
-from services.agent.recall.revised import KIND
 from services.agent.resources.agents.store import no_such_agent
+from services.agent.resources.messages.embedding import KIND
+from services.agent.resources.messages.service import no_such_message
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.common.paging import Moment, Page, PageOf, cut, moment_token
@@ -103,7 +104,7 @@ WHERE c.organization_id = $1 AND c.deleted_at IS NULL AND c.id > $2 ORDER BY c.i
 
 
 class PostgresStoredMessages:
-    """`ports_messages.StoredMessages`."""
+    """`resources.messages.ports.StoredMessages`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -195,11 +196,6 @@ class PostgresStoredMessages:
         if row is None:
             raise NotFound(f"The cursor message-{message_id} was not found", reason="MESSAGE_NOT_FOUND")
         return Moment(row["created_at"], row["id"])
-
-
-def no_such_message(message_id: UUID) -> NotFound:
-    """The error for a message that is not there."""
-    return NotFound(f"Message message-{message_id} not found", reason="MESSAGE_NOT_FOUND")
 
 
 def _shown_as(message_id: UUID) -> list[UUID]:

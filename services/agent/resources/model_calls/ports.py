@@ -5,7 +5,8 @@ from uuid import UUID
 
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message
-from services.agent.core.ports import ModelRequest, Owned
+from services.agent.core.ports import ModelRequest
+from services.agent.core.ports_journal import Owned
 
 
 class Peeks(Protocol):

@@ -13,7 +13,8 @@ from services.agent.core.calls.positions import Positions
 from services.agent.core.calls.replies import sound
 from services.agent.core.facts import Options, Usage
 from services.agent.core.messages import Message, Text
-from services.agent.core.ports import Counted, Memory, ModelRequest, Models, Owned, PeerLost, Reply, ToolInfo, Tools
+from services.agent.core.ports import Memory, ModelRequest, Models, PeerLost, Reply, ToolInfo, Tools
+from services.agent.core.ports_journal import Counted, Owned
 from services.agent.core.prompt.system_prompt import MARKER, core_memory, outside_memory
 from services.agent.core.summaries.summary import summary_of
 from services.agent.core.turn import step_id

@@ -10,7 +10,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from uuid import UUID
 
-from services.agent.resources.agents.ports import AgentMemories, Eraser, Order, Outbox, ToolCatalogue
+from services.agent.resources.agents.ports import AgentMemories, Eraser, ToolCatalogue
+from services.agent.resources.outbox.ports import Order, Outbox
 from services.common.context import CallContext, Signer, use_context
 from services.common.errors import LociError
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from services.agent.resources.agents.ports import Order
+from services.agent.resources.outbox.ports import Order
 
 # Being claimed counts as an attempt and puts the order off: who dies with it loses it to the others.
 # $1 most, $2 lease in seconds, $3 kinds
@@ -27,7 +27,7 @@ WHERE organization_id = $1 AND id = $2 AND attempts = $3
 
 
 class PostgresOutbox:
-    """`ports_admin.Outbox`."""
+    """`resources.agents.ports.Outbox`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

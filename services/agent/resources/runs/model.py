@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from services.agent.core.facts import RunStatus
-from services.agent.resources.runs.ports import RunSteps, StepView
+from services.agent.resources.runs.ports import RunSteps
+from services.agent.resources.steps.ports import StepView
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ENDED = {RunStatus.COMPLETED: "Ok", RunStatus.FAILED: "Error", RunStatus.CANCELLED: "Ok"}

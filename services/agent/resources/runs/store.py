@@ -15,7 +15,8 @@ from services.agent.core.messages import Message, calls_of
 from services.agent.postgres.paging import bounded, page_of, reading
 from services.agent.postgres.rows import message_from_row, run_view, usage_from_column
 from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, messages, runs, steps
-from services.agent.resources.runs.ports import Callback, RunList, RunSteps, RunUsage, StepList, StepView, StoredRun
+from services.agent.resources.runs.ports import Callback, RunList, RunSteps, RunUsage, StoredRun
+from services.agent.resources.steps.ports import StepList, StepView
 from services.agent.resources.steps.store import message_page, present_steps, step_page, step_view
 from services.common.errors import FailedPrecondition, NotFound
 from services.common.paging import Page, PageOf
@@ -25,7 +26,7 @@ _TOOK = literal(datetime(1970, 1, 1, tzinfo=UTC)) + func.coalesce(runs.c.complet
 
 
 class PostgresRuns:
-    """`ports_runs.Runs`."""
+    """`resources.callbacks.ports.Runs`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._reading = reading(engine)

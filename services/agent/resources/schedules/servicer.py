@@ -6,9 +6,9 @@ from typing import Any
 
 from loci.agent.v1 import schedule_service_pb2 as wire
 from loci.agent.v1 import schedule_service_pb2_grpc
-from services.agent.adapters.callbacks import check_callback
 from services.agent.convert.refusals import refusals
 from services.agent.core.page_tokens import checked_size
+from services.agent.resources.callbacks.address import check_callback
 from services.agent.resources.schedules.convert import draft, schedule_to_proto
 from services.agent.resources.schedules.model import checked_cron, checked_time
 from services.agent.resources.schedules.ports import ScheduleStore, When

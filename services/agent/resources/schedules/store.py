@@ -1,4 +1,4 @@
-"""`schedules.ports.ScheduleStore`."""
+"""`resources.schedules.ports.ScheduleStore`."""
 
 from typing import Any
 from uuid import UUID

@@ -10,7 +10,7 @@ from loci.agent.v1 import run_pb2, step_service_pb2
 from services.agent.convert.lists import page
 from services.agent.resources.agents.convert import stop_reason
 from services.agent.resources.runs.model import asked_at, nanoseconds, step_ns
-from services.agent.resources.runs.ports import Feedback, StepList, StepTrace, StepView
+from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 from services.common.storable import storable

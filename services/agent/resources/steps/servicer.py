@@ -7,7 +7,6 @@ from loci.agent.v1 import step_service_pb2_grpc
 from services.agent.convert.lists import page
 from services.agent.convert.messages import messages_to_proto
 from services.agent.convert.refusals import refusals
-from services.agent.resources.runs.ports import Steps
 from services.agent.resources.steps.convert import (
     feedback_of,
     step_list,
@@ -16,6 +15,7 @@ from services.agent.resources.steps.convert import (
     trace_to_proto,
     transaction_of,
 )
+from services.agent.resources.steps.ports import Steps
 from services.common.context import current
 from services.common.ids import from_public
 

@@ -14,8 +14,8 @@ from services.agent.core.page_tokens import Place, place_of, place_token
 from services.agent.postgres.paging import bounded, order, page_of, reading, shown_as
 from services.agent.postgres.rows import message_from_row
 from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
-from services.agent.resources.runs.ports import Feedback, StepList, StepTrace, StepView
 from services.agent.resources.steps.model import tagged
+from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
 from services.common.errors import NotFound
 from services.common.paging import Page, PageOf, cut
 
@@ -25,7 +25,7 @@ _HOW_TO_TRACE = "nothing is kept of what the provider was sent: send the message
 
 
 class PostgresSteps:
-    """`ports_runs.Steps`."""
+    """`resources.callbacks.ports.Steps`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine

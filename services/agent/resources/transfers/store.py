@@ -6,15 +6,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 import asyncpg
-import grpc
 
-from loci.memory.v1 import (
-    agent_memory_service_pb2,
-    agent_memory_service_pb2_grpc,
-    archive_service_pb2,
-    archive_service_pb2_grpc,
-)
-from services.agent.adapters.catalogues import PATIENCE_SECONDS
 from services.agent.core.messages import Message
 from services.agent.postgres import sql
 from services.agent.postgres.conversations import window
@@ -25,15 +17,13 @@ from services.agent.resources.conversations.model import ConversationDraft
 from services.agent.resources.conversations.service import no_such_conversation
 from services.agent.resources.transfers import sql as moves
 from services.agent.resources.transfers.model import ImportedAgent, ImportedConversation, ImportedGroup, Log
-from services.common.channel import call_idempotent
 from services.common.errors import AlreadyExists, NotFound
-from services.common.ids import to_public
 
 _PAGE = 100
 
 
 class PostgresTransfers:
-    """`ports_transfers.TransferStore`."""
+    """`resources.transfers.ports.TransferStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -69,7 +59,7 @@ class PostgresTransfers:
 
 
 class _Writing:
-    """`ports_transfers.ImportWriting`."""
+    """`resources.transfers.ports.ImportWriting`."""
 
     def __init__(self, connection: Any, organization_id: UUID, user_id: UUID) -> None:
         self._connection = connection
@@ -149,29 +139,6 @@ class _Writing:
             new.base_template_id,
             new.deployment_id,
         )
-
-
-class GrpcTransferMemories:
-    """`ports_transfers.TransferMemories`."""
-
-    def __init__(self, channel: grpc.aio.Channel) -> None:
-        self._memory = agent_memory_service_pb2_grpc.AgentMemoryServiceStub(channel)
-        self._archives = archive_service_pb2_grpc.ArchiveServiceStub(channel)
-
-    async def attach_archive(self, agent_id: UUID, archive_id: UUID) -> None:
-        request = archive_service_pb2.AttachArchiveRequest(
-            agent_id=to_public("agent", agent_id), archive_id=to_public("archive", archive_id)
-        )
-        await call_idempotent(self._archives.AttachArchive, request, timeout=PATIENCE_SECONDS)
-
-    async def adopt(self, agent_id: UUID, conversation_id: UUID, block_ids: Sequence[UUID]) -> tuple[str, ...]:
-        request = agent_memory_service_pb2.IsolateBlocksRequest(
-            agent_id=to_public("agent", agent_id),
-            conversation_id=to_public("conv", conversation_id),
-            block_ids=[to_public("block", block_id) for block_id in block_ids],
-        )
-        response = await call_idempotent(self._memory.IsolateBlocks, request, timeout=PATIENCE_SECONDS)
-        return tuple(block.label for block in response.blocks)
 
 
 def _taken(error: asyncpg.UniqueViolationError) -> AlreadyExists:

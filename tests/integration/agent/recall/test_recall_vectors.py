@@ -55,7 +55,7 @@ class Concepts:
     hold: asyncio.Event | None = None
 
     async def embed(self, handle: str, texts: Sequence[str], seconds: float) -> list[list[float]]:
-        """As `recall.ports.Embedder` has it."""
+        """As `core.ports_recall.Embedder` has it."""
         if self.hold is not None:
             await self.hold.wait()
         if handle in self.failing:

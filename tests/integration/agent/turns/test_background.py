@@ -10,7 +10,6 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.adapters.journal import TurnRequest
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.adapters.streams.notices import PostgresNotices
@@ -18,6 +17,7 @@ from services.agent.core.events import Abandoned, Delta, Ended, Event, Shown
 from services.agent.core.facts import RunStatus
 from services.agent.core.messages import Text
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
+from services.agent.core.ports_journal import TurnRequest
 from services.agent.streams.recorder import hour_of
 from services.common.errors import FailedPrecondition, Unavailable
 from services.common.ids import uuid7

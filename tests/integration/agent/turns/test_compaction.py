@@ -7,11 +7,11 @@ from uuid import UUID
 import orjson
 import pytest
 
-from services.agent.adapters.journal import TurnRequest
 from services.agent.core.events import Compacting, Event, Shown
 from services.agent.core.facts import Options, RunStatus, Settings, StopReason, Usage
 from services.agent.core.messages import Call, Return, Text
 from services.agent.core.ports import CallSite, ModelRequest, Reply
+from services.agent.core.ports_journal import TurnRequest
 from services.agent.core.summaries.summary import summary_of, unpack
 from services.agent.core.turn import MOST_MESSAGES
 from services.agent.core.window.sizes import estimate

@@ -8,12 +8,12 @@ import asyncpg
 import orjson
 import pytest
 
-from services.agent.adapters.journal import TurnRequest
 from services.agent.calls.model_calls import ATTEMPTS, MOST_COMPACTIONS
 from services.agent.core.events import Abandoned
 from services.agent.core.facts import RunStatus, Settings
 from services.agent.core.messages import Call, Image, Text
 from services.agent.core.ports import CallSite, ModelRequest, PartDelta, PeerLost, Reply
+from services.agent.core.ports_journal import TurnRequest
 from services.agent.core.window.context import SHORTENINGS
 from services.agent.core.window.shrinking import A_PICTURE
 from services.agent.core.window.sizes import estimate

@@ -11,7 +11,8 @@ import pytest
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.core.facts import Usage
 from services.agent.core.messages import Call
-from services.agent.core.ports import BlockView, MemoryView, ModelRequest, Owned, PartDelta, Reply
+from services.agent.core.ports import BlockView, MemoryView, ModelRequest, PartDelta, Reply
+from services.agent.core.ports_journal import Owned
 from services.common.ids import uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl

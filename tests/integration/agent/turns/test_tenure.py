@@ -5,10 +5,11 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import pytest
 
-from services.agent.adapters.leases import NotMine, PostgresLeases
+from services.agent.adapters.leases import PostgresLeases
 from services.agent.core.events import Ended
 from services.agent.core.facts import RunStatus
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
+from services.agent.core.ports_journal import NotMine
 from services.agent.driving.tenure import MOST_OWNERS
 from services.common.ids import uuid7
 from services.common.migrate import migrate

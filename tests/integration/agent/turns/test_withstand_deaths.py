@@ -16,11 +16,11 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.adapters.journal import TurnRequest
 from services.agent.core.events import Ended, Event, Shown
 from services.agent.core.facts import Options, Usage
 from services.agent.core.messages import Call, Decision, Message, Return, Text, calls_of
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
+from services.agent.core.ports_journal import TurnRequest
 from services.agent.core.turn import step_id
 from services.agent.core.window.sizes import estimate
 from services.agent.driving.tenure import CAPACITY

@@ -10,10 +10,10 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.adapters.journal import TurnRequest
 from services.agent.core.facts import Options, RunStatus, StopReason
 from services.agent.core.messages import Call, Decision
 from services.agent.core.ports import MemoryView, ModelRequest, PartDelta, PeerLost, Reply
+from services.agent.core.ports_journal import TurnRequest
 from services.common.errors import OutOfRange, Unavailable
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl

@@ -7,11 +7,11 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from loci.agent.v1 import message_pb2, message_service_pb2
-from services.agent.adapters.journal import TurnRequest
 from services.agent.convert.inputs import MOST_MESSAGES
 from services.agent.convert.turns import turn_request
 from services.agent.core.facts import ClientTool
 from services.agent.core.messages import Image, Text
+from services.agent.core.ports_journal import TurnRequest
 from services.common.context import CallContext
 from services.common.errors import InvalidArgument
 

@@ -25,7 +25,7 @@ from services.agent.core.facts import (
     UserSpoke,
 )
 from services.agent.core.messages import Call, Message, Return, Text
-from services.agent.core.ports import Commit
+from services.agent.core.ports_journal import Commit
 from services.agent.core.turn import CANCELLED, OVERDUE, Turn, add_usage, call_key, decide, evolve, step_id
 from services.agent.postgres.rows import step_rows
 

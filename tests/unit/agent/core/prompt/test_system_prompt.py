@@ -11,7 +11,8 @@ import pytest
 from services.agent.core.facts import ClientSkill, Settings
 from services.agent.core.messages import Decision, Message, Return, Role, Text
 from services.agent.core.policy import POLICIES
-from services.agent.core.ports import BlockView, DirectoryView, FileView, MemoryView, Prompt
+from services.agent.core.ports import BlockView, DirectoryView, FileView, MemoryView
+from services.agent.core.ports_journal import Prompt
 from services.agent.core.prompt.cuts import with_short_files
 from services.agent.core.prompt.system_prompt import (
     asked,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from services.agent.core.facts import Settings
 from services.agent.core.messages import Message, Text, text_of
-from services.agent.core.ports import BlockView, DirectoryView, FileView, MemoryView, Prompt
+from services.agent.core.ports import BlockView, DirectoryView, FileView, MemoryView
+from services.agent.core.ports_journal import Prompt
 from services.agent.core.prompt.cuts import fitted
 from services.agent.core.prompt.system_prompt import compile_prompt
 from services.agent.core.summaries.bare_summary import bare_summary

@@ -8,6 +8,10 @@ import pytest
 from services.agent.bootstrap import _SERVICES
 from services.agent.core.refusals import Refused
 from services.agent.resources.access.model import (
+    OWN,
+    READ,
+    TALK,
+    WRITE,
     AgentAccess,
     KeyDraft,
     TokenDraft,
@@ -15,11 +19,12 @@ from services.agent.resources.access.model import (
     checked_token,
     hash_of,
     hint_of,
+    may,
     merged,
     new_key,
     new_token,
+    right_of,
 )
-from services.agent.resources.access.roles import OWN, READ, TALK, WRITE, may, right_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

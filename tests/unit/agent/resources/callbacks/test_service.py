@@ -10,10 +10,10 @@ from uuid import UUID
 import orjson
 import pytest
 
-from services.agent.resources.agents.ports import Order
+from services.agent.resources.callbacks.ports import NotPosted
 from services.agent.resources.callbacks.service import MOST_ATTEMPTS, Callbacks, body_of, signature
+from services.agent.resources.outbox.ports import Order
 from services.agent.resources.outbox.service import pause
-from services.agent.resources.runs.ports import NotPosted
 from services.agent.settings import CallbackSettings, webhook_secret
 from services.common.errors import Unavailable
 from services.common.keys import new_private_key

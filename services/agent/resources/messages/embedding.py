@@ -8,7 +8,7 @@ from services.agent.core.messages import Message
 from services.agent.core.ports_recall import Embedder
 from services.agent.core.recall.texts import to_embed, unit_vector
 from services.agent.recall.filling import EMBED_SECONDS
-from services.agent.resources.agents.ports import Order
+from services.agent.resources.outbox.ports import Order
 from services.common.errors import InvalidArgument
 
 # Of its orders; the subject is a message.
