@@ -62,9 +62,10 @@ def test_what_is_required_at_creation_is_optional_in_a_change() -> None:
 
 def test_the_message_and_the_mask_have_what_was_sent() -> None:
     body = NewIdentity.model_validate(ADA | {"properties": [{"key": "a"}], "block_ids": None, "unknown": 1})
-    assert body.message(agent_ids=["agent-1"]) == Identity(
-        **ADA, properties_json='[{"key":"a"}]', agent_ids=["agent-1"]
+    expected = Identity(
+        identifier_key="ada", name="Ada", identity_type="user", properties_json='[{"key":"a"}]', agent_ids=["agent-1"]
     )
+    assert body.message(agent_ids=["agent-1"]) == expected
     assert body.mask(leave={"name"}).paths == ["identifier_key", "identity_type", "properties_json"]
 
 
