@@ -11,10 +11,9 @@ from uuid import UUID
 
 from loci.memory.v1 import archive_service_pb2 as pb
 from services.common.vectors import encode
-from services.memory.archival.embedding_ports import Made
-from services.memory.archival.embedding_rules import EmbeddingChange, Reached
-from services.memory.archival.passages import unit_vector
-from services.memory.jobs.queue import Worker
+from services.memory.core.vectors import unit_vector
+from services.memory.embedding_changes.model import EmbeddingChange, Made, Reached
+from services.memory.jobs.worker import Worker
 from tests.integration.memory.harness import EMBEDDING, Memory, concept_vector, sized
 
 WIDE, NARROW = "test/wide", "test/narrow"

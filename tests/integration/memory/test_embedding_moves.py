@@ -17,11 +17,11 @@ from loci.memory.v1.passage_pb2 import SEARCH_MODE_VECTOR
 from services.common import vector_indexes
 from services.common.context import use_context
 from services.common.errors import Unavailable, from_rpc
-from services.memory.archival.embedding_calls import EmbeddingCalls
-from services.memory.archival.embedding_move import EmbeddingMove
-from services.memory.archival.embedding_ports import Held, Made
-from services.memory.archival.embedding_rules import EmbeddingChange
-from services.memory.jobs.queue import Job
+from services.memory.core.ports.embedding_changes import Held
+from services.memory.embedding_changes.job import EmbeddingMove
+from services.memory.embedding_changes.model import EmbeddingChange, Made
+from services.memory.jobs.model import Job
+from services.memory.passages.embedding_calls import EmbeddingCalls
 from tests.integration.memory.harness import EMBEDDING, Memory, fails, unavailable
 from tests.integration.memory.moving import (
     COMPLETED,

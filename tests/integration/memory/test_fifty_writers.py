@@ -13,13 +13,14 @@ from uuid import UUID, uuid4
 import orjson
 
 from services.common.engine import make_engine
+from services.memory.agent_tools.lines import Lines
+from services.memory.agent_tools.model import ToolCall
+from services.memory.agent_tools.service import Tools
+from services.memory.blocks.conflicts import Conflicts
+from services.memory.blocks.model import BlockById, BlockChanges, BlockDraft, Operation
+from services.memory.blocks.service import update_block
 from services.memory.bootstrap import open_memory_pool, postgres_stores
-from services.memory.core import blocks
-from services.memory.core.edits import Conflicts, update_block
-from services.memory.core.lines import Lines
-from services.memory.model import BlockChanges, BlockDraft, Operation, ToolCall
-from services.memory.ports import BlockById
-from services.memory.tools.run import Tools
+from services.memory.core.editing import edits
 
 WRITERS, EDITS, BLOCKS = 50, 1_000, 10
 ORGANIZATION, USER = uuid4(), uuid4()
@@ -74,13 +75,13 @@ def replayed(value: str, call: ToolCall) -> tuple[str, Operation]:
     given = orjson.loads(call.arguments_json)
     match call.tool_name:
         case "core_memory_append":
-            edit = blocks.append(value, given["content"])
+            edit = edits.append(value, given["content"])
         case "memory_insert":
-            edit = blocks.insert(value, given["new_string"], given["insert_line"])
+            edit = edits.insert(value, given["new_string"], given["insert_line"])
         case "memory_replace":
-            edit = blocks.replace_one(value, given["old_string"], given["new_string"])
+            edit = edits.replace_one(value, given["old_string"], given["new_string"])
         case _:
-            edit = blocks.replace_every(value, given["old_content"], given["new_content"])
+            edit = edits.replace_every(value, given["old_content"], given["new_content"])
     return edit.value, edit.operation
 
 

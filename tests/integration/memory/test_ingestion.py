@@ -12,17 +12,19 @@ from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from services.common.errors import Aborted, InvalidArgument, LociError, NotFound, ResourceExhausted
-from services.memory.adapters.files.parser import ChildParser
-from services.memory.archival.embedding_calls import EmbeddingCalls
-from services.memory.archival.search import archive_lexeme, tenant_lexeme
-from services.memory.files import ingestion, uploads
-from services.memory.files.kinds import Kind
-from services.memory.files.model import TextPage
+from services.memory.adapters.parser import ChildParser
+from services.memory.core.errors import Unparsable
+from services.memory.core.file_text.kinds import Kind
+from services.memory.core.ports.files import IngestionStore, Parser
+from services.memory.core.ranking.search import archive_lexeme, tenant_lexeme
+from services.memory.files import job as ingestion
+from services.memory.files import service as uploads
+from services.memory.files.model import FILE_JOB, FOLDER_JOB, Parsed, TextPage
 from services.memory.files.parsing import child
 from services.memory.files.parsing.unreadable import Unreadable
-from services.memory.files.ports import FILE_JOB, FOLDER_JOB, IngestionStore, Parsed, Parser, Unparsable
-from services.memory.jobs.queue import Worker
-from services.memory.servicer import folders
+from services.memory.folders import servicer as folders
+from services.memory.jobs.worker import Worker
+from services.memory.passages.embedding_calls import EmbeddingCalls
 from tests import documents
 from tests.integration.memory.files import new_folder, read, upload, uuid_of
 from tests.integration.memory.harness import SIGNER, Memory, fails, unavailable

@@ -9,9 +9,10 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from services.memory.adapters.jobs import PostgresJobs
 from services.memory.bootstrap import open_memory_pool
-from services.memory.jobs.queue import Handler, Job, Later, Worker, pause_after
+from services.memory.jobs.model import Handler, Job, Later, pause_after
+from services.memory.jobs.store import PostgresJobs
+from services.memory.jobs.worker import Worker
 from tests.integration.memory.harness import SIGNER
 
 

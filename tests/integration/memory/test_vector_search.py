@@ -17,14 +17,14 @@ import pytest
 from services.common import vector_indexes, vectors
 from services.common.database import open_pool
 from services.common.vector_indexes import read_state, tend
-from services.memory.adapters.archival.passages import PostgresPassages
-from services.memory.adapters.archival.rankings import PostgresRankings
-from services.memory.adapters.archival.vector_indexes import INDEX_JOB, VectorIndexing, index_of
-from services.memory.archival.passages import PassageFilter
-from services.memory.archival.search import Part
-from services.memory.archival.vector_choice import Way
-from services.memory.jobs.queue import Job, Later
-from services.memory.model import EmbeddingModel
+from services.memory.archives.model import EmbeddingModel
+from services.memory.core.ranking.search import Part
+from services.memory.core.ranking.vector_choice import Way
+from services.memory.jobs.model import Job, Later
+from services.memory.passages.model import PassageFilter
+from services.memory.passages.store.passages import PostgresPassages
+from services.memory.search.store.rankings import PostgresRankings
+from services.memory.search.store.vector_indexes import INDEX_JOB, VectorIndexing, index_of
 from tests.integration.memory.harness import Memory
 from tests.integration.memory.vector_rows import DIMENSIONS, FIRST_DAY, Tenant, clustered, tenant, wire
 from tests.postgres import Postgres

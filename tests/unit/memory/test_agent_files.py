@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.memory.files.finding import KnownFile, bare, named, spellings
-from services.memory.files.grep import MOST_MATCHES, Grep, compiled, told_of
+from services.memory.core.errors import Refused
+from services.memory.core.file_text.finding import KnownFile, bare, named, spellings
+from services.memory.core.file_text.grep import MOST_MATCHES, Grep, compiled, told_of
+from services.memory.core.file_text.pages import pages_of
+from services.memory.core.file_text.views import Opened, View, Window, evicted, view_of
 from services.memory.files.model import TextPage
-from services.memory.files.pages import pages_of
-from services.memory.files.views import Opened, View, Window, evicted, view_of
-from services.memory.model import Refused
 
 # What is in view ----------------------------------------------------------------------------------------------
 

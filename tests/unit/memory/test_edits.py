@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from services.common.errors import Aborted
-from services.memory.core.edits import Conflicts
-from services.memory.ports import VersionConflict
+from services.memory.blocks.conflicts import Conflicts
+from services.memory.core.errors import VersionConflict
 
 BLOCK = UUID(int=1)
 

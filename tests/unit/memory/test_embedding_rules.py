@@ -6,7 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from services.memory.archival.embedding_rules import (
+from services.memory.archives.model import EmbeddingModel
+from services.memory.core.ranking.search import Part
+from services.memory.embedding_changes.model import (
     ChangeFinished,
     ChangeRuns,
     ChangeState,
@@ -23,8 +25,6 @@ from services.memory.archival.embedding_rules import (
     rolled_back,
     switched,
 )
-from services.memory.archival.search import Part
-from services.memory.model import EmbeddingModel
 
 A, B, C, NONE = (
     Target(embedding="x/a", model_id=1),

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from services.memory.files.model import FolderChanges, FolderDraft
-from services.memory.files.names import checked_changes, checked_file_name, checked_folder, free_name
-from services.memory.model import Refused
+from services.memory.core.errors import Refused
+from services.memory.core.file_text.names import checked_file_name, free_name
+from services.memory.folders.model import FolderChanges, FolderDraft, checked_changes, checked_folder
 
 
 @pytest.mark.parametrize(

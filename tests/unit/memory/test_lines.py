@@ -9,9 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from services.memory.core.lines import Lines
-from services.memory.model import Block, CallRecord, Operation, Origin, Refused, ValueChange, ValueEdit
-from services.memory.ports import VersionConflict
+from services.memory.agent_tools.lines import Lines
+from services.memory.agent_tools.model import CallRecord, ValueChange, ValueEdit
+from services.memory.blocks.model import Block, Operation, Origin
+from services.memory.core.errors import Refused, VersionConflict
 from tests.unit.memory.test_blocks import BLOCK
 
 TENANT = UUID(int=7)

@@ -7,10 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from services.memory.core.patches import Plan
-from services.memory.model import AgentMemory, Operation, Refused
-from services.memory.tools import omni
-from services.memory.tools.arguments import Arguments
+from services.memory.agents.model import AgentMemory
+from services.memory.blocks.model import Operation
+from services.memory.core.editing.patches import Plan
+from services.memory.core.errors import Refused
+from services.memory.core.tools import omni
+from services.memory.core.tools.arguments import Arguments
 from tests.unit.memory.test_blocks import BLOCK
 
 HUMAN = replace(BLOCK, id=UUID(int=1), label="human", value="one\ntwo", limit=100)

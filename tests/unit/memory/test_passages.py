@@ -6,16 +6,16 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.memory.archival.passages import (
+from services.memory.core.errors import Refused
+from services.memory.core.vectors import to_embed, unit_vector
+from services.memory.passages.model import (
+    PassageDraft,
     PassageFilter,
     PassageQuery,
     checked_drafts,
     checked_query,
     id_of_call,
-    to_embed,
-    unit_vector,
 )
-from services.memory.model import PassageDraft, Refused
 
 DRAFT = PassageDraft(id=UUID(int=1), text="x")
 

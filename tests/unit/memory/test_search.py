@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.archival.search import (
-    Ranked,
-    archive_lexeme,
-    depth,
-    fuse,
-    scope_lexemes,
-    tsquery,
-)
+from services.memory.core.ranking.search import Ranked, archive_lexeme, depth, fuse, scope_lexemes, tsquery
 
 ARCHIVE = UUID(int=1)
 

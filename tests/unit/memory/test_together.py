@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from services.memory.core.together import Asked, Together
+from services.memory.agent_tools.together import Asked, Together
 
 Question = Asked[int, int]
 

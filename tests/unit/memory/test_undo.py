@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.core import undo
-from services.memory.model import BlockVersion, Operation, Restored
+from services.memory.blocks.model import BlockVersion, Operation, Restored
+from services.memory.core.editing import undo
 from tests.unit.memory.test_blocks import BLOCK
 
 FIRST = BlockVersion(

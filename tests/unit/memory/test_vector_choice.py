@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.memory.archival.vector_choice import Way, candidates, way, worth_counting
+from services.memory.core.ranking.vector_choice import Way, candidates, way, worth_counting
 
 MILLION = 1_000_000
 

@@ -1,7 +1,7 @@
 """The limited child in which a file is parsed: it holds nothing, may use little, and a crash ends it alone.
 
 Stdin: a line of JSON (`format`, `cutting`), then the file's bytes. Stdout, lines of JSON: one per page, the fields of
-`model.TextPage`; then one, those of `ports.Parsed`, or one with `error`, a sentence.
+`TextPage`; then one, those of `Parsed`, or one with `error`, a sentence.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from services.common.self_limits import limit_self
-from services.memory.files.kinds import Cutting, Format
-from services.memory.files.pages import LONGEST_TEXT, pages_of, storable
+from services.memory.core.file_text.kinds import Cutting, Format
+from services.memory.core.file_text.pages import LONGEST_TEXT, pages_of, storable
 from services.memory.files.parsing.cutting import cuts
 from services.memory.files.parsing.unreadable import Unreadable
 

@@ -2,8 +2,8 @@
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-from services.memory.files.kinds import Cutting
-from services.memory.files.pages import is_telling, line_cuts, trimmed
+from services.memory.core.file_text.kinds import Cutting
+from services.memory.core.file_text.pages import is_telling, line_cuts, trimmed
 
 # A piece ends at the first good place after so many characters, and has at most so many.
 _LEAST, _MOST = 1_000, 1_800

@@ -1,0 +1,110 @@
+"""The half of loci.memory.v1.FolderService that is about agents."""
+
+from typing import Any
+from uuid import UUID
+
+from loci.memory.v1 import folder_service_pb2 as folder_pb
+from loci.memory.v1 import folder_service_pb2_grpc as folder_grpc
+from services.common.context import current
+from services.common.errors import InvalidArgument, NotFound
+from services.common.ids import from_public, to_public
+from services.memory.agent_files import convert
+from services.memory.agent_files.model import Wanted
+from services.memory.core.file_text.views import id_of_agent_file
+from services.memory.core.ports.agent_files import AgentFileStore
+from services.memory.folders.convert import folder_message
+from services.memory.wire import fields, ids
+from services.memory.wire.refusals import refusals
+
+_FILES_PER_PAGE = 100
+_MOST_AGENTS = 1_000
+
+
+class AgentFileServicer(folder_grpc.FolderServiceServicer):
+    """Attachment of folders, and what agents have open."""
+
+    def __init__(self, agent_files: AgentFileStore) -> None:
+        self._agent_files = agent_files
+
+    async def AttachFolder(
+        self, request: folder_pb.AttachFolderRequest, context: Any
+    ) -> folder_pb.AttachFolderResponse:
+        agent_id, folder_id = ids.agent_id(request.agent_id), from_public("source", request.folder_id)
+        limits = convert.file_limits(request.limits)
+        await self._agent_files.attach(current().organization_id, agent_id, folder_id, limits)
+        return folder_pb.AttachFolderResponse()
+
+    async def DetachFolder(
+        self, request: folder_pb.DetachFolderRequest, context: Any
+    ) -> folder_pb.DetachFolderResponse:
+        agent_id, folder_id = ids.agent_id(request.agent_id), from_public("source", request.folder_id)
+        left = await self._agent_files.detach(current().organization_id, agent_id, folder_id)
+        return folder_pb.DetachFolderResponse(folders_left=left)
+
+    async def BatchGetAgentFolders(
+        self, request: folder_pb.BatchGetAgentFoldersRequest, context: Any
+    ) -> folder_pb.BatchGetAgentFoldersResponse:
+        if not 1 <= len(request.agent_ids) <= _MOST_AGENTS:
+            sentence = f"ask for 1 to {_MOST_AGENTS} agents, not {len(request.agent_ids)}"
+            raise InvalidArgument(sentence, reason="PAGE_SIZE_INVALID")
+        agent_ids = [ids.agent_id(text) for text in request.agent_ids]
+        found = await self._agent_files.folders(current().organization_id, agent_ids)
+        return folder_pb.BatchGetAgentFoldersResponse(
+            agents=[
+                folder_pb.AgentFolders(
+                    agent_id=to_public("agent", agent_id),
+                    folders=map(folder_message, found.get(agent_id, ())),
+                )
+                for agent_id in agent_ids
+            ]
+        )
+
+    async def ListFolderAgents(
+        self, request: folder_pb.ListFolderAgentsRequest, context: Any
+    ) -> folder_pb.ListFolderAgentsResponse:
+        folder_id = from_public("source", request.folder_id)
+        found = await self._agent_files.agents_of(current().organization_id, folder_id)
+        return folder_pb.ListFolderAgentsResponse(agent_ids=[to_public("agent", each) for each in found])
+
+    async def ListAgentFiles(
+        self, request: folder_pb.ListAgentFilesRequest, context: Any
+    ) -> folder_pb.ListAgentFilesResponse:
+        agent_id = ids.agent_id(request.agent_id)
+        is_open = request.is_open if request.HasField("is_open") else None
+        await self._with_file_ids(agent_id, request)
+        with refusals():
+            page = fields.page(request, "file", _FILES_PER_PAGE)
+            found = await self._agent_files.list(current().organization_id, agent_id, page, is_open=is_open)
+        return folder_pb.ListAgentFilesResponse(
+            files=[convert.agent_file_message(agent_id, file) for file in found.items],
+            next_page_token=found.next_token,
+        )
+
+    async def _with_file_ids(self, agent_id: UUID, request: folder_pb.ListAgentFilesRequest) -> None:
+        """Puts the files' own ids in the place of cursors that are ids of files as the agent sees them."""
+        for name in ("after", "before"):
+            if getattr(request, name).startswith("file_agent-"):
+                wanted = from_public("file_agent", getattr(request, name))
+                files = await self._agent_files.files(current().organization_id, agent_id)
+                found = next((file.id for file in files if id_of_agent_file(agent_id, file.id) == wanted), None)
+                if found is None:
+                    raise NotFound(f"The cursor {getattr(request, name)} was not found", reason="FILE_NOT_FOUND")
+                setattr(request, name, to_public("file", found))
+
+    async def OpenFile(self, request: folder_pb.OpenFileRequest, context: Any) -> folder_pb.OpenFileResponse:
+        agent_id, file_id = ids.agent_id(request.agent_id), from_public("file", request.file_id)
+        limits = convert.file_limits(request.limits)
+        with refusals():
+            opening = await self._agent_files.open(current().organization_id, agent_id, [Wanted(file_id)], limits)
+        return folder_pb.OpenFileResponse(closed_names=opening.closed)
+
+    async def CloseFile(self, request: folder_pb.CloseFileRequest, context: Any) -> folder_pb.CloseFileResponse:
+        agent_id, file_id = ids.agent_id(request.agent_id), from_public("file", request.file_id)
+        await self._agent_files.close(current().organization_id, agent_id, file_id)
+        return folder_pb.CloseFileResponse()
+
+    async def CloseAllFiles(
+        self, request: folder_pb.CloseAllFilesRequest, context: Any
+    ) -> folder_pb.CloseAllFilesResponse:
+        closed = await self._agent_files.close_all(current().organization_id, ids.agent_id(request.agent_id))
+        return folder_pb.CloseAllFilesResponse(closed_names=closed)

@@ -1,0 +1,1 @@
+"""Archives on Postgres."""

@@ -1,0 +1,156 @@
+"""Passages ranked by their words; services/common/candidates.py says which of them are looked at."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from services.common import words
+from services.common.candidates import Candidates, candidates, rarest, weight, widened
+from services.common.ranking import all_of, any_of, frequency_thresholds, quoted
+from services.memory.core.ranking.search import Ranked, Scope, scope_lexemes, tsquery
+from services.memory.core.ranking.word_choice import (
+    MOST_EXACT,
+    MOST_NEWEST,
+    MOST_WORDS,
+    before_filter,
+    most_candidates,
+    most_chosen,
+    worth_counting,
+)
+from services.memory.passages.model import PassageFilter
+from services.memory.search.store.vector_filters import Chosen, Values, choose
+from services.memory.search.store.word_samples import Asking, frequencies
+from services.memory.search.store.word_statements import (
+    SETTINGS,
+    matching,
+    matching_of_chosen,
+    matching_of_newest,
+    ranked,
+)
+
+# Below the first: not at all.
+_THRESHOLDS = [0.3, *frequency_thresholds()]
+
+# English stop words are left out of a query that has others: they match every passage and tell nothing.
+_LEXEMES = """
+SELECT CASE WHEN cardinality(telling) > 0 THEN telling ELSE every END
+FROM (SELECT tsvector_to_array(to_tsvector('pg_catalog.english', $1)) AS telling,
+    tsvector_to_array(to_tsvector('memory.words', $1)) AS every) AS words
+"""
+
+
+class WordRanking:
+    """The half of `Rankings` that ranks by words."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+        self._asking = Asking(pool)
+
+    async def by_words(
+        self, organization_id: UUID, scope: Scope, query: str, wanted: PassageFilter, limit: int
+    ) -> list[Ranked]:
+        """See `Rankings`."""
+        part = scope.whole
+        if not part.passages:
+            return []
+        old: Sequence[UUID] = ()
+        async with self._pool.acquire() as connection, connection.transaction(readonly=True):
+            await connection.execute(SETTINGS)
+            lexemes = await connection.fetchval(_LEXEMES, " ".join(words.to_find(query)))
+            if not lexemes:
+                return []
+            search = WordSearch(connection, organization_id, scope, wanted, limit)
+            if part.passages <= MOST_EXACT:
+                found = await search.among_all(lexemes)
+            else:
+                known = await frequencies(connection, organization_id, part, lexemes)
+                found, old = await search.among_some(known.shares), known.old
+        if old:
+            await self._asking.ask(organization_id, old)
+        return [Ranked(*row) for row in found]
+
+
+@dataclass(frozen=True, slots=True)
+class WordSearch:
+    """One question, within a transaction."""
+
+    connection: Any
+    organization_id: UUID
+    scope: Scope
+    wanted: PassageFilter
+    limit: int
+
+    async def among_all(self, lexemes: Sequence[str]) -> Sequence[Any]:
+        """Among all passages that have a word. How many have which comes out of that."""
+        values = self._values(dict.fromkeys(lexemes))
+        return await self._ranked([matching(self._within(any_of(lexemes)), None, values)], len(lexemes), values)
+
+    async def among_some(self, shares: Mapping[str, float]) -> Sequence[Any]:
+        """Among those that may be the best; when these are few, among more; when the filter leaves few, among those."""
+        shares = {word: shares[word] for word in rarest(shares, MOST_WORDS)}
+        part = self.scope.whole
+        countable = worth_counting(part.passages)
+        chosen = await choose(self.connection, self.organization_id, part, self.wanted, countable)
+        if chosen is not None and chosen.passages <= most_chosen(part.passages):
+            return await self._among_chosen(chosen, shares)
+        most = most_candidates(self.limit, filtered=chosen is not None)
+        kept = None if chosen is None else chosen.passages
+        enough = before_filter(self.limit, part.passages, kept)
+        first = candidates(shares, part.passages, wanted=enough, most=most)
+        found = await self._among(first, shares, most)
+        if len(found) >= self.limit // 2 or first.whole == shares.keys():
+            return found
+        if chosen is not None and chosen.passages < countable:
+            return await self._among_chosen(chosen, shares)
+        return await self._among(widened(shares, part.passages, most=most), shares, most)
+
+    async def _among(self, some: Candidates, shares: Mapping[str, float], most: int) -> Sequence[Any]:
+        values = self._values({word: None if word in some.whole else self._weight(shares[word]) for word in shares})
+        sources = []
+        sure = any_of_all(some.sure)
+        if some.sure:
+            sources.append(matching(self._within(sure), most, values))
+        if some.unsure:
+            query = any_of_all(some.unsure) + (f" & !{sure}" if some.sure else "")
+            if some.newest:
+                sources.append(matching_of_newest(query, MOST_NEWEST, self.scope.whole, values))
+            else:
+                sources.append(matching(self._within(query), most, values))
+        return await self._ranked(sources, len(shares), values)
+
+    async def _among_chosen(self, chosen: Chosen, shares: Mapping[str, float]) -> Sequence[Any]:
+        values = self._values({word: self._weight(share) for word, share in shares.items()})
+        keys = chosen.sql(self.wanted, self.scope.whole, values)
+        return await self._ranked([matching_of_chosen(any_of(shares), keys, values)], len(shares), values)
+
+    async def _ranked(self, sources: list[str], terms: int, values: Values) -> Sequence[Any]:
+        statement = ranked(sources, terms, self.scope.whole, self.wanted, values)
+        found: Sequence[Any] = await self.connection.fetch(statement, *values.all)
+        return found
+
+    def _values(self, weights: Mapping[str, float | None]) -> Values:
+        part = self.scope.whole
+        return Values(
+            self.organization_id,
+            part.archive_ids,
+            _THRESHOLDS,
+            part.passages,
+            max(1.0, self.scope.words / part.passages),
+            list(weights.values()),
+            [quoted(lexeme) for lexeme in weights],
+            self.limit,
+        )
+
+    def _weight(self, share: float) -> float:
+        return weight(share, self.scope.whole.passages)
+
+    def _within(self, query: str) -> str:
+        return tsquery(scope_lexemes(self.organization_id, self.scope.whole.archive_ids), query)
+
+
+def any_of_all(conjunctions: Sequence[Sequence[str]]) -> str:
+    """In tsquery's notation: has all lexemes of one of these."""
+    return "(" + " | ".join(all_of(lexemes) for lexemes in conjunctions) + ")"
