@@ -36,7 +36,7 @@ from services.memory.agents.store.agents import PostgresAgents
 from services.memory.agents.store.copies import PostgresCopies
 from services.memory.archives.job import Eraser
 from services.memory.archives.servicer import ArchiveServicer
-from services.memory.archives.store.archives import ERASE_JOB, PostgresArchives
+from services.memory.archives.store import ERASE_JOB, PostgresArchives
 from services.memory.blocks.conflicts import Conflicts
 from services.memory.blocks.service import BlockHistory
 from services.memory.blocks.servicer import BlockServicer
@@ -68,11 +68,11 @@ from services.memory.files.store.files import PostgresFiles
 from services.memory.files.store.ingestion import PostgresIngestion
 from services.memory.files.store.uploads import PostgresUploads
 from services.memory.folders.servicer import FolderParts, FolderServicer
-from services.memory.folders.store.folders import PostgresFolders
+from services.memory.folders.store import PostgresFolders
 from services.memory.jobs.model import Handler
 from services.memory.jobs.store import PostgresJobs
 from services.memory.jobs.worker import Worker
-from services.memory.passages.embedding_calls import EmbeddingCalls
+from services.memory.passages.embedding import EmbeddingCalls
 from services.memory.passages.service import Archival
 from services.memory.passages.servicer import PassageServicer
 from services.memory.passages.store.lists import SqlArchivalLists

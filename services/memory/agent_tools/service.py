@@ -13,8 +13,7 @@ from services.common.ids import uuid7
 from services.memory.agent_tools.file_tools import FILE_TOOLS, FileTools
 from services.memory.agent_tools.lines import Lines
 from services.memory.agent_tools.model import CallRecord, Look, ToolCall, ToolResult, ValueEdit
-from services.memory.agent_tools.records import fingerprint, record_of, refuse_another
-from services.memory.agent_tools.telling import told_of, zone_of
+from services.memory.agent_tools.records import fingerprint, record_of, refuse_another, told_of, zone_of
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.conflicts import Conflicts, persist
 from services.memory.blocks.model import Block, BlockDraft, checked_draft

@@ -8,6 +8,7 @@ from services.common.errors import InvalidArgument
 from services.common.ids import to_public, uuid7
 from services.common.paging import TagPage
 from services.common.timestamps import timestamp
+from services.memory import wire
 from services.memory.blocks.model import (
     DEFAULT_LIMIT,
     Block,
@@ -23,7 +24,6 @@ from services.memory.blocks.model import (
 from services.memory.blocks.service import Which
 from services.memory.core.paging import checked_size
 from services.memory.core.storable import without_nul
-from services.memory.wire import fields, ids
 
 _TAGS_PER_PAGE = 50
 
@@ -32,17 +32,17 @@ def block_key(key: block_service_pb.BlockKey) -> BlockKey:
     """Raises InvalidArgument (BLOCK_INVALID) for a key that names nothing."""
     match key.WhichOneof("key"):
         case "block_id":
-            return BlockById(ids.block_id(key.block_id))
+            return BlockById(wire.block_id(key.block_id))
         case "agent_label":
             label = without_nul(key.agent_label.label)
-            return BlockByLabel(ids.agent_id(key.agent_label.agent_id), label)
+            return BlockByLabel(wire.agent_id(key.agent_label.agent_id), label)
         case _:
             raise InvalidArgument("the key names no block: set block_id or agent_label", reason="BLOCK_INVALID")
 
 
 def block_draft(draft: block_service_pb.BlockDraft, *, id_needed: bool = False) -> BlockDraft:
     """Raises InvalidArgument (INVALID_ID), Refused."""
-    minted = ids.block_id(draft.id) if draft.id or id_needed else uuid7()
+    minted = wire.block_id(draft.id) if draft.id or id_needed else uuid7()
     changes = block_changes(draft, [field.name for field in draft.DESCRIPTOR.fields if field.name != "id"])
     return BlockDraft(id=minted, **changes)
 
@@ -53,7 +53,7 @@ def block_changes(draft: block_service_pb.BlockDraft, mask: Sequence[str]) -> Bl
     for name in mask:
         match name:
             case "metadata_json":
-                changes["metadata"] = fields.json_object(draft.metadata_json, "BLOCK_INVALID")
+                changes["metadata"] = wire.json_object(draft.metadata_json, "BLOCK_INVALID")
             case "tags":
                 changes["tags"] = tuple(draft.tags)
             case "limit":
@@ -79,8 +79,8 @@ def tag_page(request: block_service_pb.ListBlockTagsRequest) -> TagPage:
     """Raises Refused (PAGE_SIZE_INVALID)."""
     return TagPage(
         checked_size(request.page_size, _TAGS_PER_PAGE),
-        after=fields.text(request, "after"),
-        before=fields.text(request, "before"),
+        after=wire.text(request, "after"),
+        before=wire.text(request, "before"),
         ascending=not request.descending,
         query_text=without_nul(request.query_text),
     )
@@ -89,23 +89,23 @@ def tag_page(request: block_service_pb.ListBlockTagsRequest) -> TagPage:
 def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
     """The filters of a list of blocks."""
     return BlockList(
-        label=fields.text(request, "label"),
-        agent_id=ids.agent_id(request.agent_id) if request.HasField("agent_id") else None,
-        label_search=fields.text(request, "label_search"),
-        value_search=fields.text(request, "value_search"),
-        description_search=fields.text(request, "description_search"),
+        label=wire.text(request, "label"),
+        agent_id=wire.agent_id(request.agent_id) if request.HasField("agent_id") else None,
+        label_search=wire.text(request, "label_search"),
+        value_search=wire.text(request, "value_search"),
+        description_search=wire.text(request, "description_search"),
         tags=tuple(without_nul(tag) for tag in request.tags),
         match_any_tag=request.match_any_tag,
         show_hidden=request.show_hidden,
         is_template=request.is_template if request.HasField("is_template") else None,
-        template_name=fields.text(request, "template_name"),
-        project_id=fields.text(request, "project_id"),
-        deployment_id=fields.text(request, "deployment_id"),
+        template_name=wire.text(request, "template_name"),
+        project_id=wire.text(request, "project_id"),
+        deployment_id=wire.text(request, "deployment_id"),
         more_agents_than=request.more_agents_than if request.HasField("more_agents_than") else None,
         fewer_agents_than=request.fewer_agents_than if request.HasField("fewer_agents_than") else None,
         agent_counts=tuple(request.agent_counts),
-        identity_ids=ids.identity_ids(request.identity_ids),
-        identity_id=ids.identity_id(request.identity_id) if request.HasField("identity_id") else None,
+        identity_ids=wire.identity_ids(request.identity_ids),
+        identity_id=wire.identity_id(request.identity_id) if request.HasField("identity_id") else None,
     )
 
 
@@ -126,7 +126,7 @@ def which_version(request: block_service_pb.GetBlockVersionRequest | block_servi
         case "version":
             return request.version
         case "as_of":
-            time = fields.moment(request, "as_of")
+            time = wire.moment(request, "as_of")
             assert time is not None
             return time
         case _:
@@ -153,7 +153,7 @@ def block_message(block: Block) -> block_pb2.Block:
         description=block.description,
         read_only=block.read_only,
         hidden=block.hidden,
-        metadata_json=fields.json_text(block.metadata),
+        metadata_json=wire.json_text(block.metadata),
         tags=block.tags,
         created_by_id=to_public("user", block.created_by_id),
         last_updated_by_id=to_public("user", block.last_updated_by_id),
@@ -179,14 +179,14 @@ def version_message(version: BlockVersion) -> block_pb2.BlockVersion:
         value=version.value,
         operation=block_pb2.BlockOperation.ValueType(version.operation),
         actor_id=to_public("user", version.actor_id),
-        agent_id=ids.optional_id("agent", version.agent_id),
-        run_id=ids.optional_id("run", version.run_id),
-        step_id=ids.optional_id("step", version.step_id),
+        agent_id=wire.optional_id("agent", version.agent_id),
+        run_id=wire.optional_id("run", version.run_id),
+        step_id=wire.optional_id("step", version.step_id),
         call_key=version.call_key or "",
         created_at=timestamp(version.created_at),
         label=version.label,
         limit=version.limit,
         description=version.description,
-        metadata_json=fields.json_text(version.metadata),
+        metadata_json=wire.json_text(version.metadata),
         restored_version=version.restored_version or 0,
     )

@@ -7,13 +7,12 @@ from loci.memory.v1 import block_service_pb2_grpc as block_grpc
 from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public
+from services.memory import wire
 from services.memory.blocks import convert
 from services.memory.blocks.conflicts import Conflicts
 from services.memory.blocks.model import checked_draft
 from services.memory.blocks.service import BlockHistory, update_block
 from services.memory.core.ports.blocks import BlockStore, IdentityStore, Lists
-from services.memory.wire import fields, ids
-from services.memory.wire.refusals import refusals
 
 _BLOCKS_PER_PAGE = 50
 _MOST_IDENTITIES = 1_000
@@ -41,35 +40,35 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         return block_pb.GetBlockResponse(block=convert.block_message(block))
 
     async def ListBlocks(self, request: block_pb.ListBlocksRequest, context: Any) -> block_pb.ListBlocksResponse:
-        with refusals():
-            page = fields.page(request, "block", _BLOCKS_PER_PAGE)
+        with wire.refusals():
+            page = wire.page(request, "block", _BLOCKS_PER_PAGE)
             found = await self._lists.blocks(current().organization_id, convert.block_list(request), page)
         return block_pb.ListBlocksResponse(
             blocks=[convert.block_message(block) for block in found.items], next_page_token=found.next_token
         )
 
     async def CountBlocks(self, request: block_pb.CountBlocksRequest, context: Any) -> block_pb.CountBlocksResponse:
-        identity_ids = ids.identity_ids(request.identity_ids)
+        identity_ids = wire.identity_ids(request.identity_ids)
         count = await self._lists.count_blocks(current().organization_id, identity_ids)
         return block_pb.CountBlocksResponse(blocks=count)
 
     async def ListBlockTags(
         self, request: block_pb.ListBlockTagsRequest, context: Any
     ) -> block_pb.ListBlockTagsResponse:
-        with refusals():
+        with wire.refusals():
             wanted = convert.tag_page(request)
         return block_pb.ListBlockTagsResponse(tags=await self._lists.block_tags(current().organization_id, wanted))
 
     async def CreateBlock(self, request: block_pb.CreateBlockRequest, context: Any) -> block_pb.CreateBlockResponse:
         caller = current()
-        with refusals():
+        with wire.refusals():
             draft = checked_draft(convert.block_draft(request.block))
         block = await self._store.create(caller.organization_id, caller.user_id, draft)
         return block_pb.CreateBlockResponse(block=convert.block_message(block))
 
     async def UpdateBlock(self, request: block_pb.UpdateBlockRequest, context: Any) -> block_pb.UpdateBlockResponse:
         caller = current()
-        with refusals():
+        with wire.refusals():
             block = await update_block(
                 self._store,
                 self._conflicts,
@@ -82,31 +81,31 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         return block_pb.UpdateBlockResponse(block=convert.block_message(block))
 
     async def DeleteBlock(self, request: block_pb.DeleteBlockRequest, context: Any) -> block_pb.DeleteBlockResponse:
-        await self._store.delete(current().organization_id, ids.block_id(request.block_id))
+        await self._store.delete(current().organization_id, wire.block_id(request.block_id))
         return block_pb.DeleteBlockResponse()
 
     async def AttachBlock(self, request: block_pb.AttachBlockRequest, context: Any) -> block_pb.AttachBlockResponse:
-        agent_id, block_id = ids.agent_id(request.agent_id), ids.block_id(request.block_id)
+        agent_id, block_id = wire.agent_id(request.agent_id), wire.block_id(request.block_id)
         await self._store.attach(current().organization_id, agent_id, block_id)
         return block_pb.AttachBlockResponse()
 
     async def DetachBlock(self, request: block_pb.DetachBlockRequest, context: Any) -> block_pb.DetachBlockResponse:
-        agent_id, block_id = ids.agent_id(request.agent_id), ids.block_id(request.block_id)
+        agent_id, block_id = wire.agent_id(request.agent_id), wire.block_id(request.block_id)
         await self._store.detach(current().organization_id, agent_id, block_id)
         return block_pb.DetachBlockResponse()
 
     async def ListBlockAgents(
         self, request: block_pb.ListBlockAgentsRequest, context: Any
     ) -> block_pb.ListBlockAgentsResponse:
-        agents = await self._store.agents_of(current().organization_id, ids.block_id(request.block_id))
+        agents = await self._store.agents_of(current().organization_id, wire.block_id(request.block_id))
         return block_pb.ListBlockAgentsResponse(agent_ids=[f"agent-{agent_id}" for agent_id in agents])
 
     async def ListBlockVersions(
         self, request: block_pb.ListBlockVersionsRequest, context: Any
     ) -> block_pb.ListBlockVersionsResponse:
-        with refusals():
+        with wire.refusals():
             page = convert.version_page(request, _BLOCKS_PER_PAGE)
-            found = await self._lists.versions(current().organization_id, ids.block_id(request.block_id), page)
+            found = await self._lists.versions(current().organization_id, wire.block_id(request.block_id), page)
         return block_pb.ListBlockVersionsResponse(
             versions=[convert.version_message(version) for version in found.items],
             next_page_token=found.next_token,
@@ -151,14 +150,14 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     async def AttachIdentity(
         self, request: block_pb.AttachIdentityRequest, context: Any
     ) -> block_pb.AttachIdentityResponse:
-        block_id, identity_id = ids.block_id(request.block_id), ids.identity_id(request.identity_id)
+        block_id, identity_id = wire.block_id(request.block_id), wire.identity_id(request.identity_id)
         await self._identities.attach(current().organization_id, block_id, identity_id)
         return block_pb.AttachIdentityResponse()
 
     async def DetachIdentity(
         self, request: block_pb.DetachIdentityRequest, context: Any
     ) -> block_pb.DetachIdentityResponse:
-        block_id, identity_id = ids.block_id(request.block_id), ids.identity_id(request.identity_id)
+        block_id, identity_id = wire.block_id(request.block_id), wire.identity_id(request.identity_id)
         await self._identities.detach(current().organization_id, block_id, identity_id)
         return block_pb.DetachIdentityResponse()
 
@@ -166,8 +165,8 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         self, request: block_pb.SetIdentityBlocksRequest, context: Any
     ) -> block_pb.SetIdentityBlocksResponse:
         identity_id, block_ids = (
-            ids.identity_id(request.identity_id),
-            [ids.block_id(each) for each in request.block_ids],
+            wire.identity_id(request.identity_id),
+            [wire.block_id(each) for each in request.block_ids],
         )
         await self._identities.set_blocks(current().organization_id, identity_id, block_ids)
         return block_pb.SetIdentityBlocksResponse()
@@ -175,7 +174,7 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     async def BatchGetIdentityBlocks(
         self, request: block_pb.BatchGetIdentityBlocksRequest, context: Any
     ) -> block_pb.BatchGetIdentityBlocksResponse:
-        identity_ids = ids.identity_ids(request.identity_ids)
+        identity_ids = wire.identity_ids(request.identity_ids)
         if len(identity_ids) > _MOST_IDENTITIES:
             raise InvalidArgument(
                 f"ask for at most {_MOST_IDENTITIES} identities, not {len(identity_ids)}", reason="PAGE_SIZE_INVALID"
@@ -194,5 +193,5 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     async def PurgeIdentity(
         self, request: block_pb.PurgeIdentityRequest, context: Any
     ) -> block_pb.PurgeIdentityResponse:
-        await self._identities.purge(current().organization_id, ids.identity_id(request.identity_id))
+        await self._identities.purge(current().organization_id, wire.identity_id(request.identity_id))
         return block_pb.PurgeIdentityResponse()

@@ -9,7 +9,7 @@ from services.common.errors import LociError
 from services.memory.core.ports.embedding_changes import ChangeStore, Held
 from services.memory.embedding_changes.model import ChangeState, EmbeddingChange, Made, Reached, ToEmbed, next_batch
 from services.memory.jobs.model import Job, Later, pause_after
-from services.memory.passages.embedding_calls import EmbeddingCalls
+from services.memory.passages.embedding import EmbeddingCalls
 
 # Where nothing lacks a vector, the next look goes further.
 _FAR = 1_024

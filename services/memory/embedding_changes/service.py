@@ -20,7 +20,7 @@ from services.memory.embedding_changes.model import (
     finished,
     rolled_back,
 )
-from services.memory.passages.embedding_calls import EmbeddingCalls
+from services.memory.passages.embedding import EmbeddingCalls
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from services.memory.core.vectors import to_embed
 from services.memory.embedding_changes.model import ToEmbed
 from services.memory.files.model import Batch, Chunk, FileStatus, Parsed, TextPage, Work
 from services.memory.jobs.model import Job, Later, pause_after
-from services.memory.passages.embedding_calls import EmbeddingCalls
+from services.memory.passages.embedding import EmbeddingCalls
 
 logger = logging.getLogger(__name__)
 

@@ -3,10 +3,10 @@
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.ids import from_public, to_public, uuid7
 from services.common.timestamps import timestamp
+from services.memory import wire
 from services.memory.core.errors import Refused
 from services.memory.folders.model import Folder, FolderChanges, FolderDraft
-from services.memory.wire import fields
-from services.memory.wire.fields import json_text
+from services.memory.wire import json_text
 
 _REASON = "FOLDER_INVALID"
 _CHANGEABLE = ("name", "description", "instructions", "metadata_json")
@@ -19,7 +19,7 @@ def folder_draft(draft: folder_service_pb2.FolderDraft) -> FolderDraft:
         name=draft.name,
         description=draft.description if draft.HasField("description") else None,
         instructions=draft.instructions if draft.HasField("instructions") else None,
-        metadata=fields.json_object(draft.metadata_json, _REASON),
+        metadata=wire.json_object(draft.metadata_json, _REASON),
         embedding=draft.embedding,
     )
 
@@ -36,7 +36,7 @@ def folder_changes(request: folder_service_pb2.UpdateFolderRequest) -> FolderCha
             case "instructions":
                 changes["instructions"] = draft.instructions if draft.HasField("instructions") else None
             case "metadata_json":
-                changes["metadata"] = fields.json_object(draft.metadata_json, _REASON)
+                changes["metadata"] = wire.json_object(draft.metadata_json, _REASON)
             case _:
                 raise Refused(_REASON, f"{path!r} cannot be changed; of a folder, {', '.join(_CHANGEABLE)} can")
     return changes

@@ -11,6 +11,7 @@ from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public
 from services.common.paging import Moment, PageOf, moment_token
+from services.memory import wire
 from services.memory.agent_files.servicer import AgentFileServicer
 from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.core.ports.embedder import Embedder
@@ -22,8 +23,6 @@ from services.memory.files.service import MEBIBYTE, Uploads
 from services.memory.folders import convert
 from services.memory.folders.convert import folder_message
 from services.memory.folders.model import checked_changes, checked_folder
-from services.memory.wire import fields
-from services.memory.wire.refusals import refusals
 
 _PER_PAGE = 50
 _CHECK_SECONDS = 10.0
@@ -55,7 +54,7 @@ class FolderServicer(AgentFileServicer):
         self, request: folder_pb.CreateFolderRequest, context: Any
     ) -> folder_pb.CreateFolderResponse:
         caller = current()
-        with refusals():
+        with wire.refusals():
             draft = checked_folder(convert.folder_draft(request.folder))
         if draft.embedding:
             await self._parts.embedder.check(draft.embedding, _CHECK_SECONDS)
@@ -67,9 +66,9 @@ class FolderServicer(AgentFileServicer):
         return folder_pb.GetFolderResponse(folder=folder_message(folder))
 
     async def ListFolders(self, request: folder_pb.ListFoldersRequest, context: Any) -> folder_pb.ListFoldersResponse:
-        with refusals():
-            page = fields.page(request, "source", _PER_PAGE)
-            found = await self._parts.folders.list(current().organization_id, fields.text(request, "name"), page)
+        with wire.refusals():
+            page = wire.page(request, "source", _PER_PAGE)
+            found = await self._parts.folders.list(current().organization_id, wire.text(request, "name"), page)
         return folder_pb.ListFoldersResponse(
             folders=[folder_message(folder) for folder in found.items], next_page_token=found.next_token
         )
@@ -84,7 +83,7 @@ class FolderServicer(AgentFileServicer):
         self, request: folder_pb.UpdateFolderRequest, context: Any
     ) -> folder_pb.UpdateFolderResponse:
         caller, folder_id = current(), from_public("source", request.folder_id)
-        with refusals():
+        with wire.refusals():
             changes = checked_changes(convert.folder_changes(request))
         folder = await self._parts.folders.update(caller.organization_id, caller.user_id, folder_id, changes)
         return folder_pb.UpdateFolderResponse(folder=folder_message(folder))
@@ -104,7 +103,7 @@ class FolderServicer(AgentFileServicer):
         if first is None or not first.HasField("header"):
             raise InvalidArgument("an upload begins with its header", reason="FILE_INVALID")
         try:
-            with refusals():
+            with wire.refusals():
                 file, is_new = await self._parts.uploads.take(
                     caller.organization_id, caller.user_id, incoming(first.header), _data(request_iterator)
                 )
@@ -130,8 +129,8 @@ class FolderServicer(AgentFileServicer):
 
     async def ListFiles(self, request: folder_pb.ListFilesRequest, context: Any) -> folder_pb.ListFilesResponse:
         organization_id = current().organization_id
-        with refusals():
-            page = fields.page(request, "file", _PER_PAGE)
+        with wire.refusals():
+            page = wire.page(request, "file", _PER_PAGE)
             folder_id = from_public("source", request.folder_id)
             found = await self._parts.files.list(organization_id, folder_id, page, unfinished=request.unfinished)
         if request.include_content:

@@ -21,7 +21,7 @@ from services.memory.core.ports.embedding_changes import Held
 from services.memory.embedding_changes.job import EmbeddingMove
 from services.memory.embedding_changes.model import EmbeddingChange, Made
 from services.memory.jobs.model import Job
-from services.memory.passages.embedding_calls import EmbeddingCalls
+from services.memory.passages.embedding import EmbeddingCalls
 from tests.integration.memory.harness import EMBEDDING, Memory, fails, unavailable
 from tests.integration.memory.moving import (
     COMPLETED,

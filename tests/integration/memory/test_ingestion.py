@@ -24,7 +24,7 @@ from services.memory.files.parsing import child
 from services.memory.files.parsing.unreadable import Unreadable
 from services.memory.folders import servicer as folders
 from services.memory.jobs.worker import Worker
-from services.memory.passages.embedding_calls import EmbeddingCalls
+from services.memory.passages.embedding import EmbeddingCalls
 from tests import documents
 from tests.integration.memory.files import new_folder, read, upload, uuid_of
 from tests.integration.memory.harness import SIGNER, Memory, fails, unavailable

@@ -11,8 +11,7 @@ from services.common.purging import purge_rows
 from services.memory.agent_files.store.views import DIRECTORIES, directories_of
 from services.memory.agents.model import AgentMemory
 from services.memory.archives.model import Archive
-from services.memory.archives.store.archives import erase_archive
-from services.memory.archives.store.rows import ARCHIVE_COLUMNS, archive_of_row
+from services.memory.archives.store import ARCHIVE_COLUMNS, archive_of_row, erase_archive
 from services.memory.blocks.model import BlockDraft, Origin
 from services.memory.blocks.store.blocks import attach_blocks, create_blocks
 from services.memory.blocks.store.rows import BLOCK_COLUMNS, block_of_row

@@ -19,7 +19,7 @@ from services.memory.files.store.rows import (
     page_of_row,
 )
 from services.memory.files.tables import files
-from services.memory.folders.store.rows import no_such_folder
+from services.memory.folders.store import no_such_folder
 from services.memory.folders.tables import folders
 from services.memory.jobs.store import add_job
 from services.memory.sql.pages import bounds, cut_rows, ordered

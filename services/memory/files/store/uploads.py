@@ -12,7 +12,7 @@ from services.memory.files.model import FILE_JOB, UPLOAD_JOB, File, OnDuplicate,
 from services.memory.files.service import name_taken
 from services.memory.files.store.files import delete_file
 from services.memory.files.store.rows import FILE_COLUMNS, FILE_JOIN, file_of_row
-from services.memory.folders.store.rows import no_such_folder
+from services.memory.folders.store import no_such_folder
 from services.memory.jobs.store import add_job, withdraw_job
 
 # No upload takes so long; what is left of one that broke off with its process is removed then.

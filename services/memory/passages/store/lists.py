@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.paging import Page, PageOf
 from services.memory.archives.model import Archive, ArchiveList
-from services.memory.archives.store.rows import archive_of_row
+from services.memory.archives.store import archive_of_row
 from services.memory.archives.tables import agent_archives, archives, embedding_models
 from services.memory.files.tables import files
 from services.memory.folders.tables import agent_folders, folders

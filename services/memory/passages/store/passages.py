@@ -10,8 +10,7 @@ from services.common.errors import NotFound
 from services.memory.agent_tools.model import CallRecord
 from services.memory.agent_tools.store import RECORD, record_values
 from services.memory.archives.model import Archive, EmbeddingModel
-from services.memory.archives.store.models import embedding_model_id
-from services.memory.archives.store.rows import ARCHIVE_COLUMNS, archive_of_row
+from services.memory.archives.store import ARCHIVE_COLUMNS, archive_of_row, embedding_model_id
 from services.memory.core.errors import ArchiveChanged, CallRepeated
 from services.memory.core.ranking.search import Scope
 from services.memory.passages.model import Embedded, NewPassages, Passage, PassageChanges, PassageKey, Place

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from services.common.errors import NotFound
 from services.memory.archives.model import EmbeddingModel
-from services.memory.archives.store.rows import ARCHIVE_COLUMNS, archive_of_row
+from services.memory.archives.store import ARCHIVE_COLUMNS, archive_of_row
 from services.memory.core.ranking.search import Part, Scope, scope_of
 from services.memory.passages.model import FoldersOfAgent, InArchive, InFolder, OfAgent, OfTenant, Place
 

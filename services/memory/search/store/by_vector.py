@@ -12,8 +12,7 @@ from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ranking.search import Part, Ranked
 from services.memory.core.ranking.vector_choice import Way, candidates, most_read, way, worth_counting
 from services.memory.passages.model import PassageFilter
-from services.memory.search.store.filters import condition, within
-from services.memory.search.store.vector_filters import Chosen, Values, choose, looked_up
+from services.memory.search.store.filters import Chosen, Values, choose, condition, looked_up, within
 from services.memory.search.store.vector_indexes import VectorIndexes
 
 # In all three the model's number is a literal: with a parameter, a plan would not know of its index, nor how many

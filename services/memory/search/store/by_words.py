@@ -21,7 +21,7 @@ from services.memory.core.ranking.word_choice import (
     worth_counting,
 )
 from services.memory.passages.model import PassageFilter
-from services.memory.search.store.vector_filters import Chosen, Values, choose
+from services.memory.search.store.filters import Chosen, Values, choose
 from services.memory.search.store.word_samples import Asking, frequencies
 from services.memory.search.store.word_statements import (
     SETTINGS,

@@ -20,7 +20,7 @@ from services.memory.core.ranking.word_samples import (
     unknown_share,
 )
 from services.memory.jobs.store import add_job
-from services.memory.search.store.newest import newest
+from services.memory.search.store.filters import newest
 
 # Passages that stand for all, as long as there is no sample.
 _AT_FIRST = 1_000

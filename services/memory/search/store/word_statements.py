@@ -8,9 +8,7 @@ the query's words (null: as many passages as are found), $7 these words as queri
 from services.common.ranking import BM25_B, BM25_K1
 from services.memory.core.ranking.search import Part
 from services.memory.passages.model import PassageFilter
-from services.memory.search.store.filters import within
-from services.memory.search.store.newest import COLUMNS, newest
-from services.memory.search.store.vector_filters import Values
+from services.memory.search.store.filters import COLUMNS, Values, newest, within
 
 # Without a plan for these very words and this tenant, or with a scan of all tenants' passages, a search could take
 # seconds. The planner cannot know how many passages an archive's lexeme has.

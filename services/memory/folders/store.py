@@ -1,4 +1,4 @@
-"""`FolderStore` on Postgres."""
+"""Folders on Postgres."""
 
 from typing import Any
 from uuid import UUID
@@ -7,17 +7,47 @@ import asyncpg
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common.errors import AlreadyExists
+from services.common.errors import AlreadyExists, NotFound
 from services.common.paging import Page, PageOf
-from services.memory.archives.store.archives import erase_archive
+from services.memory.archives.store import erase_archive
 from services.memory.archives.tables import archives
 from services.memory.files.model import FOLDER_JOB
 from services.memory.files.tables import files
 from services.memory.folders.model import Folder, FolderChanges, FolderDraft
-from services.memory.folders.store.rows import FOLDER_COLUMNS, FOLDER_JOIN, folder_of_row, no_such_folder
 from services.memory.folders.tables import folders
 from services.memory.jobs.store import add_job
 from services.memory.sql.pages import page_of
+from services.memory.sql.rows import Row
+
+FOLDER_COLUMNS = """d.id, d.name, d.description, d.instructions, d.metadata, a.embedding, d.created_by_id,
+    d.last_updated_by_id, d.created_at, d.updated_at,
+    (SELECT count(*) FROM memory.files n WHERE n.organization_id = d.organization_id AND n.folder_id = d.id)
+        AS file_count"""
+# Of a folder `d`, the archive that holds its passages.
+FOLDER_JOIN = "JOIN memory.archives a ON a.organization_id = d.organization_id AND a.id = d.id"
+
+
+def folder_of_row(row: Row) -> Folder:
+    """A row with FOLDER_COLUMNS."""
+    return Folder(
+        id=row["id"],
+        name=row["name"],
+        description=row["description"],
+        instructions=row["instructions"],
+        metadata=row["metadata"],
+        embedding=row["embedding"] or "",
+        file_count=row["file_count"],
+        created_by_id=row["created_by_id"],
+        last_updated_by_id=row["last_updated_by_id"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )
+
+
+def no_such_folder(folder_id: UUID) -> NotFound:
+    """For an id that names no folder of the tenant."""
+    return NotFound(f"Folder source-{folder_id} not found", reason="FOLDER_NOT_FOUND")
+
 
 # Files that are removed in one statement, with their texts.
 _PORTION = 20

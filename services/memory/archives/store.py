@@ -1,4 +1,4 @@
-"""Archives on Postgres: `ArchiveStore`."""
+"""Archives on Postgres."""
 
 from typing import Any
 from uuid import UUID
@@ -6,11 +6,51 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import AlreadyExists, NotFound
-from services.memory.archives.model import Archive, ArchiveChanges, ArchiveDraft
-from services.memory.archives.store.models import embedding_model_id
-from services.memory.archives.store.rows import ARCHIVE_COLUMNS, archive_of_row
+from services.memory.archives.model import Archive, ArchiveChanges, ArchiveDraft, EmbeddingModel
 from services.memory.jobs.store import add_job
 from services.memory.passages.store.places import no_such_archive
+from services.memory.sql.rows import Row
+
+ARCHIVE_COLUMNS = (
+    "a.id, a.name, a.description, a.embedding, a.model_id, e.handle, e.dimensions, a.metadata, a.passage_count, "
+    "a.word_count, a.created_by_id, a.last_updated_by_id, a.created_at, a.updated_at"
+)
+
+
+def archive_of_row(row: Row) -> Archive:
+    """A row with ARCHIVE_COLUMNS."""
+    model = None
+    if row["model_id"] is not None:
+        model = EmbeddingModel(id=row["model_id"], handle=row["handle"], dimensions=row["dimensions"])
+    return Archive(
+        id=row["id"],
+        name=row["name"],
+        description=row["description"],
+        embedding=row["embedding"],
+        model=model,
+        metadata=row["metadata"],
+        passage_count=row["passage_count"],
+        word_count=row["word_count"],
+        created_by_id=row["created_by_id"],
+        last_updated_by_id=row["last_updated_by_id"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )
+
+
+_MODEL = "SELECT id FROM memory.embedding_models WHERE handle = $1 AND dimensions = $2"
+_NEW_MODEL = "INSERT INTO memory.embedding_models (handle, dimensions) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+
+
+async def embedding_model_id(pool: asyncpg.Pool, handle: str, dimensions: int) -> int:
+    """Known from now on, if it was not. Rows of this table never change."""
+    number = await pool.fetchval(_MODEL, handle, dimensions)
+    if number is None:
+        await pool.execute(_NEW_MODEL, handle, dimensions)
+        number = await pool.fetchval(_MODEL, handle, dimensions)
+    assert isinstance(number, int)
+    return number
+
 
 ERASE_JOB = "erase_archive"
 # Passages that are erased in one statement: a few tenths of a second with their vectors.

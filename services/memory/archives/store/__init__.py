@@ -1,1 +1,0 @@
-"""Archives on Postgres."""

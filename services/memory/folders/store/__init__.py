@@ -1,1 +1,0 @@
-"""Folders on Postgres."""
