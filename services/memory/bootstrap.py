@@ -67,7 +67,7 @@ from services.memory.files.service import MEBIBYTE, Uploads
 from services.memory.files.store.files import PostgresFiles
 from services.memory.files.store.ingestion import PostgresIngestion
 from services.memory.files.store.uploads import PostgresUploads
-from services.memory.folders.servicer import FolderParts, FolderServicer
+from services.memory.folders.servicer import FolderServicer
 from services.memory.folders.store import PostgresFolders
 from services.memory.jobs.model import Handler
 from services.memory.jobs.store import PostgresJobs
@@ -176,14 +176,7 @@ def build(
     )
     changes = EmbeddingChanges(stores.changes, EmbeddingCalls(embedder, stores.passages), wake)
     versions = Versions(stores.copies, stores.calls, stores.agents)
-    taking_in = FolderParts(
-        stores.folders,
-        stores.files,
-        stores.ingestion,
-        Uploads(stores.uploads, stores.files, most_bytes=most_upload_bytes),
-        embedder,
-        wake,
-    )
+    uploads = Uploads(stores.uploads, stores.files, most_bytes=most_upload_bytes)
     history = BlockHistory(stores.blocks, stores.history, conflicts)
     return make_server(
         listen,
@@ -204,7 +197,12 @@ def build(
                 add_ArchiveServiceServicer_to_server,
                 ArchiveServicer(stores.archives, stores.archival_lists, embedder, changes),
             ),
-            (add_FolderServiceServicer_to_server, FolderServicer(stores.agent_files, taking_in)),
+            (
+                add_FolderServiceServicer_to_server,
+                FolderServicer(
+                    stores.folders, stores.files, stores.agent_files, stores.ingestion, uploads, embedder, wake
+                ),
+            ),
         ],
         service_names=[
             folder_pb.DESCRIPTOR.services_by_name["FolderService"].full_name,

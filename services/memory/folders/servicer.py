@@ -1,74 +1,66 @@
 """loci.memory.v1.FolderService."""
 
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
-from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from services.common.context import current
-from services.common.errors import InvalidArgument
-from services.common.ids import from_public
-from services.common.paging import Moment, PageOf, moment_token
+from services.common.ids import from_public, uuid7
 from services.memory import wire
 from services.memory.agent_files.servicer import AgentFileServicer
+from services.memory.core.errors import Refused
 from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.core.ports.embedder import Embedder
 from services.memory.core.ports.files import FileStore, IngestionStore
 from services.memory.core.ports.folders import FolderStore
-from services.memory.files.convert import file_message, incoming
-from services.memory.files.model import File
-from services.memory.files.service import MEBIBYTE, Uploads
-from services.memory.folders import convert
+from services.memory.files.service import Uploads
+from services.memory.files.servicer import FileServicer
 from services.memory.folders.convert import folder_message
-from services.memory.folders.model import checked_changes, checked_folder
+from services.memory.folders.model import FolderChanges, FolderDraft, checked_changes, checked_folder
 
 _PER_PAGE = 50
 _CHECK_SECONDS = 10.0
-# Characters of texts in one answer, with which it is well below the limit of messages; bytes of a single text.
-_MOST_CONTENT = 8_000_000
-_MOST_BYTES = 30 * MEBIBYTE
+_REASON = "FOLDER_INVALID"
+_CHANGEABLE = ("name", "description", "instructions", "metadata_json")
 
 
-@dataclass(frozen=True, slots=True)
-class FolderParts:
-    """What the servicer works with. `wake`: there is a job to do."""
-
-    folders: FolderStore
-    files: FileStore
-    ingestion: IngestionStore
-    uploads: Uploads
-    embedder: Embedder
-    wake: Callable[[], None]
-
-
-class FolderServicer(AgentFileServicer):
+class FolderServicer(AgentFileServicer, FileServicer):
     """loci.memory.v1.FolderService."""
 
-    def __init__(self, agent_files: AgentFileStore, parts: FolderParts) -> None:
-        super().__init__(agent_files)
-        self._parts = parts
+    def __init__(
+        self,
+        folders: FolderStore,
+        files: FileStore,
+        agent_files: AgentFileStore,
+        ingestion: IngestionStore,
+        uploads: Uploads,
+        embedder: Embedder,
+        wake: Callable[[], None],
+    ) -> None:
+        """`wake`: there is a job to do."""
+        AgentFileServicer.__init__(self, agent_files)
+        FileServicer.__init__(self, files, folders, ingestion, uploads, wake)
+        self._embedder = embedder
 
     async def CreateFolder(
         self, request: folder_pb.CreateFolderRequest, context: Any
     ) -> folder_pb.CreateFolderResponse:
         caller = current()
         with wire.refusals():
-            draft = checked_folder(convert.folder_draft(request.folder))
+            draft = checked_folder(folder_draft(request.folder))
         if draft.embedding:
-            await self._parts.embedder.check(draft.embedding, _CHECK_SECONDS)
-        folder = await self._parts.folders.create(caller.organization_id, caller.user_id, draft)
+            await self._embedder.check(draft.embedding, _CHECK_SECONDS)
+        folder = await self._folders.create(caller.organization_id, caller.user_id, draft)
         return folder_pb.CreateFolderResponse(folder=folder_message(folder))
 
     async def GetFolder(self, request: folder_pb.GetFolderRequest, context: Any) -> folder_pb.GetFolderResponse:
-        folder = await self._parts.folders.get(current().organization_id, from_public("source", request.folder_id))
+        folder = await self._folders.get(current().organization_id, from_public("source", request.folder_id))
         return folder_pb.GetFolderResponse(folder=folder_message(folder))
 
     async def ListFolders(self, request: folder_pb.ListFoldersRequest, context: Any) -> folder_pb.ListFoldersResponse:
         with wire.refusals():
             page = wire.page(request, "source", _PER_PAGE)
-            found = await self._parts.folders.list(current().organization_id, wire.text(request, "name"), page)
+            found = await self._folders.list(current().organization_id, wire.text(request, "name"), page)
         return folder_pb.ListFoldersResponse(
             folders=[folder_message(folder) for folder in found.items], next_page_token=found.next_token
         )
@@ -76,7 +68,7 @@ class FolderServicer(AgentFileServicer):
     async def CountFolders(
         self, request: folder_pb.CountFoldersRequest, context: Any
     ) -> folder_pb.CountFoldersResponse:
-        counted, files, size = await self._parts.folders.count(current().organization_id)
+        counted, files, size = await self._folders.count(current().organization_id)
         return folder_pb.CountFoldersResponse(folders=counted, files=files, total_size=size)
 
     async def UpdateFolder(
@@ -84,100 +76,43 @@ class FolderServicer(AgentFileServicer):
     ) -> folder_pb.UpdateFolderResponse:
         caller, folder_id = current(), from_public("source", request.folder_id)
         with wire.refusals():
-            changes = checked_changes(convert.folder_changes(request))
-        folder = await self._parts.folders.update(caller.organization_id, caller.user_id, folder_id, changes)
+            changes = checked_changes(folder_changes(request))
+        folder = await self._folders.update(caller.organization_id, caller.user_id, folder_id, changes)
         return folder_pb.UpdateFolderResponse(folder=folder_message(folder))
 
     async def DeleteFolder(
         self, request: folder_pb.DeleteFolderRequest, context: Any
     ) -> folder_pb.DeleteFolderResponse:
-        await self._parts.folders.delete(current().organization_id, from_public("source", request.folder_id))
-        self._parts.wake()
+        await self._folders.delete(current().organization_id, from_public("source", request.folder_id))
+        self._wake()
         return folder_pb.DeleteFolderResponse()
 
-    async def UploadFile(
-        self, request_iterator: AsyncIterator[folder_pb.UploadFileRequest], context: Any
-    ) -> folder_pb.UploadFileResponse:
-        caller = current()
-        first = await anext(aiter(request_iterator), None)
-        if first is None or not first.HasField("header"):
-            raise InvalidArgument("an upload begins with its header", reason="FILE_INVALID")
-        try:
-            with wire.refusals():
-                file, is_new = await self._parts.uploads.take(
-                    caller.organization_id, caller.user_id, incoming(first.header), _data(request_iterator)
-                )
-        finally:
-            # grpc.aio tells callers who are still sending of a failure within, not of what they are answered.
-            async for _ in request_iterator:
-                pass
-        if is_new:
-            self._parts.wake()
-        return folder_pb.UploadFileResponse(file=file_message(file))
 
-    async def GetFile(self, request: folder_pb.GetFileRequest, context: Any) -> folder_pb.GetFileResponse:
-        organization_id, file_id = current().organization_id, from_public("file", request.file_id)
-        folder_id = from_public("source", request.folder_id) if request.folder_id else None
-        if folder_id is not None:
-            await self._parts.folders.get(organization_id, folder_id)
-        file = await self._parts.files.get(organization_id, file_id, folder_id)
-        content = await self._content(organization_id, file) if request.include_content else None
-        if request.include_content and content is None and file.has_text:
-            sentence = f"the text of {file.path!r} is larger than {_MOST_BYTES // MEBIBYTE} MiB, the most that is sent"
-            raise InvalidArgument(sentence, reason="FILE_TOO_LARGE")
-        return folder_pb.GetFileResponse(file=file_message(file, content))
-
-    async def ListFiles(self, request: folder_pb.ListFilesRequest, context: Any) -> folder_pb.ListFilesResponse:
-        organization_id = current().organization_id
-        with wire.refusals():
-            page = wire.page(request, "file", _PER_PAGE)
-            folder_id = from_public("source", request.folder_id)
-            found = await self._parts.files.list(organization_id, folder_id, page, unfinished=request.unfinished)
-        if request.include_content:
-            return await self._with_contents(organization_id, found)
-        return folder_pb.ListFilesResponse(
-            files=[file_message(file) for file in found.items], next_page_token=found.next_token
-        )
-
-    async def DeleteFile(self, request: folder_pb.DeleteFileRequest, context: Any) -> folder_pb.DeleteFileResponse:
-        organization_id, (folder_id, file_id) = current().organization_id, _key(request)
-        await self._parts.files.delete(organization_id, folder_id, file_id)
-        while await self._parts.ingestion.remove_passages(organization_id, folder_id, file_id):
-            pass
-        return folder_pb.DeleteFileResponse()
-
-    async def RetryFile(self, request: folder_pb.RetryFileRequest, context: Any) -> folder_pb.RetryFileResponse:
-        file = await self._parts.files.retry(current().organization_id, *_key(request))
-        self._parts.wake()
-        return folder_pb.RetryFileResponse(file=file_message(file))
-
-    async def _with_contents(self, organization_id: UUID, page: PageOf[File]) -> folder_pb.ListFilesResponse:
-        """A page with texts, cut short where they become too much; the next one goes on there.
-
-        A text that is too large by itself is left out.
-        """
-        files: list[folder_pb2.File] = []
-        left, token = _MOST_CONTENT, page.next_token
-        for file in page.items:
-            left -= file.char_count
-            if files and left < 0:
-                last = page.items[len(files) - 1]
-                token = moment_token(Moment(last.created_at, last.id))
-                break
-            files.append(file_message(file, await self._content(organization_id, file)))
-        return folder_pb.ListFilesResponse(files=files, next_page_token=token)
-
-    async def _content(self, organization_id: UUID, file: File) -> str | None:
-        return await self._parts.files.content(organization_id, file.id, _MOST_BYTES) if file.has_text else None
+def folder_draft(draft: folder_pb.FolderDraft) -> FolderDraft:
+    """Raises InvalidArgument (INVALID_ID), Refused (FOLDER_INVALID)."""
+    return FolderDraft(
+        id=from_public("source", draft.id) if draft.id else uuid7(),
+        name=draft.name,
+        description=draft.description if draft.HasField("description") else None,
+        instructions=draft.instructions if draft.HasField("instructions") else None,
+        metadata=wire.json_object(draft.metadata_json, _REASON),
+        embedding=draft.embedding,
+    )
 
 
-def _key(request: folder_pb.DeleteFileRequest | folder_pb.RetryFileRequest) -> tuple[UUID, UUID]:
-    return from_public("source", request.folder_id), from_public("file", request.file_id)
-
-
-async def _data(requests: AsyncIterator[folder_pb.UploadFileRequest]) -> AsyncIterator[bytes]:
-    """The bytes of an upload. Raises InvalidArgument (FILE_INVALID) where there is something else."""
-    async for request in requests:
-        if not request.HasField("data"):
-            raise InvalidArgument("after its header, an upload has data alone", reason="FILE_INVALID")
-        yield request.data
+def folder_changes(request: folder_pb.UpdateFolderRequest) -> FolderChanges:
+    """The fields of the mask. Raises Refused (FOLDER_INVALID)."""
+    changes, draft = FolderChanges(), request.folder
+    for path in request.update_mask.paths:
+        match path:
+            case "name":
+                changes["name"] = draft.name
+            case "description":
+                changes["description"] = draft.description if draft.HasField("description") else None
+            case "instructions":
+                changes["instructions"] = draft.instructions if draft.HasField("instructions") else None
+            case "metadata_json":
+                changes["metadata"] = wire.json_object(draft.metadata_json, _REASON)
+            case _:
+                raise Refused(_REASON, f"{path!r} cannot be changed; of a folder, {', '.join(_CHANGEABLE)} can")
+    return changes

@@ -16,8 +16,8 @@ from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound
 from services.common.ids import from_public, uuid7
-from services.memory.files.convert import incoming
 from services.memory.files.service import PART_BYTES, Uploads
+from services.memory.files.servicer import incoming
 from tests.integration.memory.files import new_folder, upload
 from tests.integration.memory.harness import EMBEDDING, Memory, fails
 

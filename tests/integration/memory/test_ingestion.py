@@ -19,10 +19,10 @@ from services.memory.core.ports.files import IngestionStore, Parser
 from services.memory.core.ranking.search import archive_lexeme, tenant_lexeme
 from services.memory.files import job as ingestion
 from services.memory.files import service as uploads
+from services.memory.files import servicer as folders
 from services.memory.files.model import FILE_JOB, FOLDER_JOB, Parsed, TextPage
 from services.memory.files.parsing import child
 from services.memory.files.parsing.unreadable import Unreadable
-from services.memory.folders import servicer as folders
 from services.memory.jobs.worker import Worker
 from services.memory.passages.embedding import EmbeddingCalls
 from tests import documents
