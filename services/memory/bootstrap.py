@@ -26,44 +26,44 @@ from services.common.server import Server, make_server
 from services.memory.adapters.embedder import GatewayEmbedder
 from services.memory.adapters.parser import ChildParser
 from services.memory.agent_files.store.agent_files import PostgresAgentFiles
+from services.memory.agent_tools.edit_queues import EditQueues
 from services.memory.agent_tools.file_tools import FileTools
-from services.memory.agent_tools.lines import Lines
-from services.memory.agent_tools.service import Tools
+from services.memory.agent_tools.service import ToolService
 from services.memory.agent_tools.store import PostgresCalls
-from services.memory.agents.service import Versions
+from services.memory.agents.service import VersionService
 from services.memory.agents.servicer import AgentMemoryServicer
 from services.memory.agents.store.agents import PostgresAgents
 from services.memory.agents.store.copies import PostgresCopies
-from services.memory.archives.job import Eraser
+from services.memory.archives.job import ArchiveEraser
 from services.memory.archives.servicer import ArchiveServicer
 from services.memory.archives.store import ERASE_JOB, PostgresArchives
-from services.memory.blocks.conflicts import Conflicts
+from services.memory.blocks.conflicts import EditRetries
 from services.memory.blocks.service import BlockHistory
 from services.memory.blocks.servicer import BlockServicer
 from services.memory.blocks.store.blocks import PostgresBlocks
 from services.memory.blocks.store.history import PostgresHistory
 from services.memory.blocks.store.identities import PostgresIdentities
-from services.memory.blocks.store.lists import SqlLists
+from services.memory.blocks.store.lists import PostgresBlockLists
 from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.core.ports.agents import AgentStore, CopyStore
 from services.memory.core.ports.archives import ArchiveStore
-from services.memory.core.ports.blocks import BlockStore, HistoryStore, IdentityStore, Lists
+from services.memory.core.ports.blocks import BlockLists, BlockStore, HistoryStore, IdentityStore
 from services.memory.core.ports.calls import CallStore
 from services.memory.core.ports.embedder import Embedder
 from services.memory.core.ports.embedding_changes import ChangeStore
 from services.memory.core.ports.files import FileStore, IngestionStore, UploadStore
 from services.memory.core.ports.folders import FolderStore
 from services.memory.core.ports.jobs import JobStore
-from services.memory.core.ports.passages import ArchivalLists, PassageStore
+from services.memory.core.ports.passages import PassageLists, PassageStore
 from services.memory.core.ports.search import Rankings, SampleStore
 from services.memory.core.ranking.word_samples import WORD_SAMPLE
-from services.memory.embedding_changes.job import EmbeddingMove
-from services.memory.embedding_changes.service import EmbeddingChanges
+from services.memory.embedding_changes.job import EmbeddingChangeJob
+from services.memory.embedding_changes.service import EmbeddingChangeService
 from services.memory.embedding_changes.store.changes import JOB_KIND as EMBEDDING_CHANGE
-from services.memory.embedding_changes.store.changes import PostgresChanges
+from services.memory.embedding_changes.store.changes import PostgresEmbeddingChanges
 from services.memory.files.job import Ingestion
 from services.memory.files.model import FILE_JOB, FOLDER_JOB, UPLOAD_JOB
-from services.memory.files.service import MEBIBYTE, Uploads
+from services.memory.files.service import MEBIBYTE, UploadService
 from services.memory.files.store.files import PostgresFiles
 from services.memory.files.store.ingestion import PostgresIngestion
 from services.memory.files.store.uploads import PostgresUploads
@@ -72,12 +72,13 @@ from services.memory.folders.store import PostgresFolders
 from services.memory.jobs.model import Handler
 from services.memory.jobs.store import PostgresJobs
 from services.memory.jobs.worker import Worker
-from services.memory.passages.embedding import EmbeddingCalls
-from services.memory.passages.service import Archival
+from services.memory.passages.embedding import TextEmbedder
+from services.memory.passages.service import PassageService
 from services.memory.passages.servicer import PassageServicer
-from services.memory.passages.store.lists import SqlArchivalLists
+from services.memory.passages.store.lists import PostgresPassageLists
 from services.memory.passages.store.passages import PostgresPassages
-from services.memory.search.job import Sampler
+from services.memory.search.job import WordSampler
+from services.memory.search.service import PassageSearch
 from services.memory.search.store.rankings import PostgresRankings
 from services.memory.search.store.vector_indexes import INDEX_JOB, VectorIndexing
 from services.memory.search.store.word_samples import PostgresSamples
@@ -97,8 +98,8 @@ class Stores:
     calls: CallStore
     passages: PassageStore
     archives: ArchiveStore
-    archival_lists: ArchivalLists
-    lists: Lists
+    archival_lists: PassageLists
+    lists: BlockLists
     copies: CopyStore
     history: HistoryStore
     identities: IdentityStore
@@ -128,8 +129,8 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
         calls=PostgresCalls(pool),
         passages=PostgresPassages(pool),
         archives=PostgresArchives(pool),
-        archival_lists=SqlArchivalLists(engine),
-        lists=SqlLists(engine),
+        archival_lists=PostgresPassageLists(engine),
+        lists=PostgresBlockLists(engine),
         copies=PostgresCopies(pool),
         history=PostgresHistory(pool),
         identities=PostgresIdentities(pool),
@@ -137,7 +138,7 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
         samples=PostgresSamples(pool),
         jobs=PostgresJobs(pool),
         agent_files=PostgresAgentFiles(pool, engine),
-        changes=PostgresChanges(pool),
+        changes=PostgresEmbeddingChanges(pool),
         folders=PostgresFolders(pool, engine),
         files=PostgresFiles(pool, engine),
         uploads=PostgresUploads(pool),
@@ -166,17 +167,23 @@ def build(
     wake: Callable[[], None] = lambda: None,
 ) -> Server:
     """The server, bound to `listen` and not started. `wake`: the worker's, if there is one. Raises SettingsError."""
-    conflicts = Conflicts()
-    archival = Archival(
-        stores.passages, stores.archives, stores.rankings, embedder, stores.changes, search_seconds=search_seconds
+    conflicts = EditRetries()
+    passages = PassageService(stores.passages, stores.archives, embedder)
+    search = PassageSearch(stores.passages, stores.rankings, embedder, stores.changes, search_seconds=search_seconds)
+    files = FileTools(stores.agent_files, stores.calls, search)
+    tools = ToolService(
+        EditQueues(stores.blocks, stores.calls),
+        stores.agents,
+        stores.copies,
+        stores.calls,
+        passages,
+        search,
+        conflicts,
+        files,
     )
-    files = FileTools(stores.agent_files, stores.calls, archival)
-    tools = Tools(
-        Lines(stores.blocks, stores.calls), stores.agents, stores.copies, stores.calls, archival, conflicts, files
-    )
-    changes = EmbeddingChanges(stores.changes, EmbeddingCalls(embedder, stores.passages), wake)
-    versions = Versions(stores.copies, stores.calls, stores.agents)
-    uploads = Uploads(stores.uploads, stores.files, most_bytes=most_upload_bytes)
+    changes = EmbeddingChangeService(stores.changes, TextEmbedder(embedder, stores.passages), wake)
+    versions = VersionService(stores.copies, stores.calls, stores.agents)
+    uploads = UploadService(stores.uploads, stores.files, most_bytes=most_upload_bytes)
     history = BlockHistory(stores.blocks, stores.history, conflicts)
     return make_server(
         listen,
@@ -191,7 +198,7 @@ def build(
             ),
             (
                 add_PassageServiceServicer_to_server,
-                PassageServicer(stores.passages, archival, stores.archival_lists),
+                PassageServicer(stores.passages, passages, search, stores.archival_lists),
             ),
             (
                 add_ArchiveServiceServicer_to_server,
@@ -218,15 +225,15 @@ def build(
 
 def make_worker(stores: Stores, embedder: Embedder, signer: Signer, indexing: VectorIndexing) -> Worker:
     """What works in the background of a replica; see jobs/worker.py."""
-    models = EmbeddingCalls(embedder, stores.passages)
+    models = TextEmbedder(embedder, stores.passages)
     ingestion = Ingestion(stores.ingestion, stores.uploads, stores.folders, ChildParser(), models)
     handlers: dict[str, Handler] = {
-        EMBEDDING_CHANGE: EmbeddingMove(stores.changes, models),
+        EMBEDDING_CHANGE: EmbeddingChangeJob(stores.changes, models),
         INDEX_JOB: indexing.handle,
-        ERASE_JOB: Eraser(stores.archives).erase,
+        ERASE_JOB: ArchiveEraser(stores.archives).erase,
         FILE_JOB: ingestion.go_on,
         FOLDER_JOB: ingestion.remove_folder,
         UPLOAD_JOB: ingestion.forget_upload,
-        WORD_SAMPLE: Sampler(stores.samples).sample,
+        WORD_SAMPLE: WordSampler(stores.samples).sample,
     }
     return Worker(stores.jobs, handlers, signer, uuid7())

@@ -12,7 +12,7 @@ from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 from services.common.paging import Page
 from services.memory.core.errors import Refused
-from services.memory.core.paging import checked_size
+from services.memory.core.paging import validate_size
 from services.memory.core.storable import JsonObject, without_nul
 
 
@@ -67,7 +67,7 @@ def optional_id(prefix: str, value: UUID | None) -> str:
 def page(request: Any, prefix: str, default: int) -> Page:
     """The page that a list request asks for. Raises InvalidArgument (INVALID_ID), Refused."""
     return Page(
-        size=checked_size(request.page_size, default),
+        size=validate_size(request.page_size, default),
         token=request.page_token,
         after=from_public(prefix, request.after) if request.HasField("after") else None,
         before=from_public(prefix, request.before) if request.HasField("before") else None,

@@ -12,8 +12,8 @@ import orjson
 
 from services.common.processes import Child
 from services.memory.core.errors import Unparsable
-from services.memory.core.file_text.kinds import Kind
-from services.memory.files.model import Parsed, TextPage
+from services.memory.core.file_text.kinds import FileKind
+from services.memory.files.model import ParseSummary, TextPage
 
 T = TypeVar("T")
 
@@ -38,14 +38,14 @@ class ChildParser:
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._seconds = seconds
 
-    async def parse(self, kind: Kind, data: AsyncIterator[bytes]) -> AsyncGenerator[TextPage | Parsed]:
+    async def parse(self, kind: FileKind, data: AsyncIterator[bytes]) -> AsyncGenerator[TextPage | ParseSummary]:
         async with self._slots:
             child = await Child.start(
                 *_COMMAND, environment={}, errors=subprocess.DEVNULL, longest_line=_LONGEST_ANSWER
             )
-            patience = _Patience(self._seconds)
+            patience = _TimeBudget(self._seconds)
             try:
-                header = {"format": kind.format, "cutting": kind.cutting}
+                header = {"format": kind.format, "split_mode": kind.split_mode}
                 await patience.wait(child.send(orjson.dumps(header, option=orjson.OPT_APPEND_NEWLINE)))
                 async for part in data:
                     await patience.wait(child.send(part))
@@ -62,31 +62,31 @@ class ChildParser:
                 await child.end()
 
 
-class _Patience:
+class _TimeBudget:
     """Seconds to spend on waiting for a child; what others make it wait for costs nothing."""
 
     def __init__(self, seconds: float) -> None:
         self._left = seconds
 
-    async def wait(self, what: Awaitable[T]) -> T:
+    async def wait(self, awaitable: Awaitable[T]) -> T:
         """Raises TimeoutError."""
-        begun = time.monotonic()
+        begin = time.monotonic()
         try:
             async with asyncio.timeout(self._left):
-                return await what
+                return await awaitable
         finally:
-            self._left -= time.monotonic() - begun
+            self._left -= time.monotonic() - begin
 
 
-def _answer(line: bytes) -> TextPage | Parsed:
+def _answer(line: bytes) -> TextPage | ParseSummary:
     try:
-        told: dict[str, Any] = orjson.loads(line)
+        fields: dict[str, Any] = orjson.loads(line)
     except orjson.JSONDecodeError:
         # It died in the middle of a line.
         raise Unparsable("it needs too much time or memory to be read") from None
-    if "error" in told:
-        raise Unparsable(told["error"])
-    if "page" not in told:
-        return Parsed(**told)
-    cuts = tuple((start, end) for start, end in told.pop("cuts"))
-    return TextPage(**told, cuts=cuts)
+    if "error" in fields:
+        raise Unparsable(fields["error"])
+    if "page" not in fields:
+        return ParseSummary(**fields)
+    cuts = tuple((start, end) for start, end in fields.pop("cuts"))
+    return TextPage(**fields, cuts=cuts)

@@ -52,7 +52,7 @@ class AgentFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FileRange:
     """A file to open, from `first_line` to `last_line` (None: as far as the limit goes), counted from 1."""
 
     file_id: UUID

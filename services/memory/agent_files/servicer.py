@@ -11,7 +11,7 @@ from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, to_public
 from services.common.timestamps import timestamp
 from services.memory import wire
-from services.memory.agent_files.model import AgentFile, Directory, FileLimits, Wanted
+from services.memory.agent_files.model import AgentFile, Directory, FileLimits, FileRange
 from services.memory.core.file_text.views import id_of_agent_file
 from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.folders.convert import folder_message
@@ -48,12 +48,12 @@ class AgentFileServicer(folder_grpc.FolderServiceServicer):
             sentence = f"ask for 1 to {_MOST_AGENTS} agents, not {len(request.agent_ids)}"
             raise InvalidArgument(sentence, reason="PAGE_SIZE_INVALID")
         agent_ids = [wire.agent_id(text) for text in request.agent_ids]
-        found = await self._agent_files.folders(current().organization_id, agent_ids)
+        folders = await self._agent_files.folders(current().organization_id, agent_ids)
         return folder_pb.BatchGetAgentFoldersResponse(
             agents=[
                 folder_pb.AgentFolders(
                     agent_id=to_public("agent", agent_id),
-                    folders=map(folder_message, found.get(agent_id, ())),
+                    folders=map(folder_message, folders.get(agent_id, ())),
                 )
                 for agent_id in agent_ids
             ]
@@ -63,8 +63,8 @@ class AgentFileServicer(folder_grpc.FolderServiceServicer):
         self, request: folder_pb.ListFolderAgentsRequest, context: Any
     ) -> folder_pb.ListFolderAgentsResponse:
         folder_id = from_public("source", request.folder_id)
-        found = await self._agent_files.agents_of(current().organization_id, folder_id)
-        return folder_pb.ListFolderAgentsResponse(agent_ids=[to_public("agent", each) for each in found])
+        agent_ids = await self._agent_files.agents_of(current().organization_id, folder_id)
+        return folder_pb.ListFolderAgentsResponse(agent_ids=[to_public("agent", each) for each in agent_ids])
 
     async def ListAgentFiles(
         self, request: folder_pb.ListAgentFilesRequest, context: Any
@@ -74,28 +74,30 @@ class AgentFileServicer(folder_grpc.FolderServiceServicer):
         await self._with_file_ids(agent_id, request)
         with wire.refusals():
             page = wire.page(request, "file", _FILES_PER_PAGE)
-            found = await self._agent_files.list(current().organization_id, agent_id, page, is_open=is_open)
+            result = await self._agent_files.list(current().organization_id, agent_id, page, is_open=is_open)
         return folder_pb.ListAgentFilesResponse(
-            files=[agent_file_message(agent_id, file) for file in found.items],
-            next_page_token=found.next_token,
+            files=[agent_file_message(agent_id, file) for file in result.items],
+            next_page_token=result.next_token,
         )
 
     async def _with_file_ids(self, agent_id: UUID, request: folder_pb.ListAgentFilesRequest) -> None:
         """Puts the files' own ids in the place of cursors that are ids of files as the agent sees them."""
         for name in ("after", "before"):
             if getattr(request, name).startswith("file_agent-"):
-                wanted = from_public("file_agent", getattr(request, name))
+                agent_file_id = from_public("file_agent", getattr(request, name))
                 files = await self._agent_files.files(current().organization_id, agent_id)
-                found = next((file.id for file in files if id_of_agent_file(agent_id, file.id) == wanted), None)
-                if found is None:
+                file_id = next(
+                    (file.id for file in files if id_of_agent_file(agent_id, file.id) == agent_file_id), None
+                )
+                if file_id is None:
                     raise NotFound(f"The cursor {getattr(request, name)} was not found", reason="FILE_NOT_FOUND")
-                setattr(request, name, to_public("file", found))
+                setattr(request, name, to_public("file", file_id))
 
     async def OpenFile(self, request: folder_pb.OpenFileRequest, context: Any) -> folder_pb.OpenFileResponse:
         agent_id, file_id = wire.agent_id(request.agent_id), from_public("file", request.file_id)
         limits = file_limits(request.limits)
         with wire.refusals():
-            opening = await self._agent_files.open(current().organization_id, agent_id, [Wanted(file_id)], limits)
+            opening = await self._agent_files.open(current().organization_id, agent_id, [FileRange(file_id)], limits)
         return folder_pb.OpenFileResponse(closed_names=opening.closed)
 
     async def CloseFile(self, request: folder_pb.CloseFileRequest, context: Any) -> folder_pb.CloseFileResponse:

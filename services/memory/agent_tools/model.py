@@ -84,7 +84,7 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class EditLookup:
     """What an edit by a tool asks for: whose block of which label, and whether the call was applied."""
 
     agent_id: UUID
@@ -94,7 +94,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditView:
+class EditContext:
     """What an edit by a tool has to know: the answer if it was applied, the agent's labels, the block."""
 
     record: CallRecord | None

@@ -7,10 +7,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from services.common.errors import FailedPrecondition
 from services.memory.agent_tools.model import CallRecord, ToolCall
-from services.memory.search.service import Found
+from services.memory.search.service import SearchResult
 
 
-def refuse_another(record: CallRecord, arguments_hash: bytes) -> None:
+def check_same_call(record: CallRecord, arguments_hash: bytes) -> None:
     """Raises FailedPrecondition (CALL_KEY_REUSED) unless the record answers this question."""
     if record.arguments_hash != arguments_hash:
         raise FailedPrecondition(
@@ -18,14 +18,14 @@ def refuse_another(record: CallRecord, arguments_hash: bytes) -> None:
         )
 
 
-def record_of(call: ToolCall, told: str, *, is_error: bool) -> CallRecord:
+def record_of(call: ToolCall, answer: str, *, is_error: bool) -> CallRecord:
     """The call and what the model is told."""
     return CallRecord(
         call_key=call.call_key,
         agent_id=call.agent_id,
         tool_name=call.tool_name,
         arguments_hash=fingerprint(call),
-        tool_return=told,
+        tool_return=answer,
         is_error=is_error,
     )
 
@@ -50,7 +50,7 @@ def _local(moment: datetime, zone: tzinfo) -> datetime:
         return moment
 
 
-def told_of(found: Found, zone: tzinfo) -> str:
+def render_result(result: SearchResult, zone: tzinfo) -> str:
     """What the model reads: a JSON object of count, results (id, timestamp, content, tags), perhaps a note."""
     results = [
         {
@@ -59,10 +59,10 @@ def told_of(found: Found, zone: tzinfo) -> str:
             "content": hit.passage.text,
             "tags": list(hit.passage.tags),
         }
-        for hit in found.hits
+        for hit in result.hits
     ]
-    told: dict[str, object] = {"count": len(results), "results": results}
-    if found.without_vectors:
-        models = " and ".join(found.without_vectors)
-        told["note"] = f"{models} could not be reached, so this was found by words alone; other words may find more."
-    return json.dumps(told, ensure_ascii=False)
+    answer: dict[str, object] = {"count": len(results), "results": results}
+    if result.without_vectors:
+        models = " and ".join(result.without_vectors)
+        answer["note"] = f"{models} could not be reached, so this was found by words alone; other words may find more."
+    return json.dumps(answer, ensure_ascii=False)

@@ -10,14 +10,14 @@ from services.memory.core.ports.calls import CallStore
 logger = logging.getLogger(__name__)
 
 # A call is repeated within its run, whose deadline is days away at most.
-KEPT = timedelta(days=30)
+RETENTION = timedelta(days=30)
 _PAUSE_SECONDS = 3_600
 _AT_ONCE = 1_000
 
 
-async def forget_old_calls(calls: CallStore, *, kept: timedelta = KEPT) -> None:
+async def forget_old_calls(calls: CallStore, *, age: timedelta = RETENTION) -> None:
     """Deletes what is older, in small portions. Replicas may do this at the same time."""
-    while await calls.forget(kept, _AT_ONCE) == _AT_ONCE:
+    while await calls.forget(age, _AT_ONCE) == _AT_ONCE:
         pass
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.memory.agent_tools.model import CallRecord, EditView, Look
+from services.memory.agent_tools.model import CallRecord, EditContext, EditLookup
 from services.memory.blocks.model import Block
 from services.memory.blocks.store.rows import BLOCK_COLUMNS, block_of_row
 from services.memory.sql.rows import Row
@@ -61,19 +61,19 @@ class PostgresCalls:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
-    async def views(self, organization_id: UUID, looks: Sequence[Look]) -> list[EditView]:
-        asked = zip(
+    async def views(self, organization_id: UUID, looks: Sequence[EditLookup]) -> list[EditContext]:
+        columns = zip(
             *((str(look.agent_id), look.call_key, look.label, id_text(look.conversation_id)) for look in looks),
             strict=True,
         )
-        found = await self._pool.fetch(_VIEWS, organization_id, *asked)
+        rows = await self._pool.fetch(_VIEWS, organization_id, *columns)
         return [
-            EditView(
+            EditContext(
                 record=record_of_row(row),
                 labels=tuple(row["labels"]),
                 block=None if row["id"] is None else block_of_row(row),
             )
-            for row in found
+            for row in rows
         ]
 
     async def find(self, organization_id: UUID, call_key: str) -> CallRecord | None:
@@ -83,12 +83,12 @@ class PostgresCalls:
     async def record(self, organization_id: UUID, record: CallRecord) -> CallRecord:
         if await self._pool.fetchrow(RECORD, *record_values(organization_id, record)) is not None:
             return record
-        kept = await self.find(organization_id, record.call_key)
-        return record if kept is None else kept
+        earlier = await self.find(organization_id, record.call_key)
+        return record if earlier is None else earlier
 
     async def blocks(self, organization_id: UUID, block_ids: Sequence[UUID]) -> list[Block]:
-        found = await self._pool.fetch(_BLOCKS, organization_id, block_ids)
-        return [block_of_row(row) for row in found]
+        rows = await self._pool.fetch(_BLOCKS, organization_id, block_ids)
+        return [block_of_row(row) for row in rows]
 
     async def forget(self, older_than: timedelta, limit: int) -> int:
         done: str = await self._pool.execute(_FORGET, older_than, limit)

@@ -6,16 +6,16 @@ from hashlib import sha256
 from uuid import UUID
 
 from services.memory.agent_tools.model import CallRecord
-from services.memory.agent_tools.records import refuse_another
+from services.memory.agent_tools.records import check_same_call
 from services.memory.agents.model import CopyRequest, RestoreRequest
 from services.memory.blocks.model import Block
 from services.memory.core.editing.copies import copy_of, id_of_copy, to_copy
-from services.memory.core.errors import CallRepeated
+from services.memory.core.errors import DuplicateCall
 from services.memory.core.ports.agents import AgentStore, CopyStore
 from services.memory.core.ports.calls import CallStore
 
 
-class Versions:
+class VersionService:
     """Restores and copies blocks."""
 
     def __init__(self, store: CopyStore, calls: CallStore, agents: AgentStore) -> None:
@@ -28,9 +28,9 @@ class Versions:
 
         Raises NotFound (BLOCK_VERSION_NOT_FOUND), FailedPrecondition (CALL_KEY_REUSED).
         """
-        asked = _fingerprint("restore", request.versions, request.agent_id, request.conversation_id)
+        fingerprint = _fingerprint("restore", request.versions, request.agent_id, request.conversation_id)
         record = await self._once(
-            request.organization_id, request.request_id, asked, lambda: self._store.restore(request, asked)
+            request.organization_id, request.request_id, fingerprint, lambda: self._store.restore(request, fingerprint)
         )
         missing = [UUID(text) for text in json.loads(record.tool_return)]
         return await self._blocks(request.organization_id, record), missing
@@ -42,17 +42,17 @@ class Versions:
         (CALL_KEY_REUSED).
         """
         agents = request.source_agent_id, request.source_conversation_id, request.target_agent_id
-        asked = _fingerprint("copy", request.versions, *agents)
+        fingerprint = _fingerprint("copy", request.versions, *agents)
         record = await self._once(
-            request.organization_id, request.request_id, asked, lambda: self._copy(request, asked)
+            request.organization_id, request.request_id, fingerprint, lambda: self._copy(request, fingerprint)
         )
         return await self._blocks(request.organization_id, record)
 
-    async def _copy(self, request: CopyRequest, asked: bytes) -> CallRecord:
+    async def _copy(self, request: CopyRequest, fingerprint: bytes) -> CallRecord:
         memory = await self._agents.memory(
             request.organization_id, request.source_agent_id, request.source_conversation_id
         )
-        named = await self._store.as_they_were(request.organization_id, request.versions)
+        named = await self._store.at_versions(request.organization_id, request.versions)
         drafts = [
             copy_of(block, id_of_copy(request.organization_id, request.request_id, block.id))
             for block in to_copy(memory.blocks, named)
@@ -61,7 +61,7 @@ class Versions:
             call_key=request.request_id,
             agent_id=request.target_agent_id,
             tool_name="copy_blocks",
-            arguments_hash=asked,
+            arguments_hash=fingerprint,
             tool_return="",
             is_error=False,
             changed_block_ids=tuple(draft.id for draft in drafts if draft.id is not None),
@@ -72,23 +72,23 @@ class Versions:
         return record
 
     async def _once(
-        self, organization_id: UUID, request_id: str, asked: bytes, act: Callable[[], Awaitable[CallRecord]]
+        self, organization_id: UUID, request_id: str, fingerprint: bytes, act: Callable[[], Awaitable[CallRecord]]
     ) -> CallRecord:
         """What `act` answers, or answered when the same was asked before."""
-        kept = await self._calls.find(organization_id, request_id)
-        if kept is None:
+        record = await self._calls.find(organization_id, request_id)
+        if record is None:
             try:
                 return await act()
-            except CallRepeated:
-                kept = await self._calls.find(organization_id, request_id)
-                assert kept is not None
-        refuse_another(kept, asked)
-        return kept
+            except DuplicateCall:
+                record = await self._calls.find(organization_id, request_id)
+                assert record is not None
+        check_same_call(record, fingerprint)
+        return record
 
     async def _blocks(self, organization_id: UUID, record: CallRecord) -> list[Block]:
         """Those that the record names, in its order."""
-        found = await self._calls.blocks(organization_id, record.changed_block_ids)
-        return sorted(found, key=lambda block: record.changed_block_ids.index(block.id))
+        blocks = await self._calls.blocks(organization_id, record.changed_block_ids)
+        return sorted(blocks, key=lambda block: record.changed_block_ids.index(block.id))
 
 
 def _fingerprint(kind: str, versions: Mapping[UUID, int], *owners: UUID | None) -> bytes:

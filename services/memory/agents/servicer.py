@@ -13,12 +13,12 @@ from services.common.purging import organization_to_purge
 from services.memory import wire
 from services.memory.agent_files.servicer import directory_message, file_limits
 from services.memory.agent_tools.model import ToolCall, ToolResult
-from services.memory.agent_tools.service import Tools
+from services.memory.agent_tools.service import ToolService
 from services.memory.agents.model import AgentMemory, BlockEdit, CopyRequest, RestoreRequest
-from services.memory.agents.service import Versions
+from services.memory.agents.service import VersionService
 from services.memory.archives.servicer import archive_message
 from services.memory.blocks.convert import block_draft, block_message
-from services.memory.blocks.model import Origin, checked_draft
+from services.memory.blocks.model import Origin, validate_draft
 from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.core.ports.agents import AgentStore, CopyStore
 from services.memory.core.storable import without_nul
@@ -32,7 +32,12 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
     """loci.memory.v1.AgentMemoryService."""
 
     def __init__(
-        self, store: AgentStore, tools: Tools, copies: CopyStore, versions: Versions, agent_files: AgentFileStore
+        self,
+        store: AgentStore,
+        tools: ToolService,
+        copies: CopyStore,
+        versions: VersionService,
+        agent_files: AgentFileStore,
     ) -> None:
         self._store = store
         self._tools = tools
@@ -68,7 +73,7 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         caller = current()
         agent_id = wire.agent_id(request.agent_id)
         with wire.refusals():
-            drafts = [checked_draft(block_draft(draft, id_needed=True)) for draft in request.blocks]
+            drafts = [validate_draft(block_draft(draft, id_needed=True)) for draft in request.blocks]
         block_ids = [wire.block_id(text) for text in request.block_ids]
         await self._store.create(caller.organization_id, caller.user_id, agent_id, drafts, block_ids)
         memory = await self._store.memory(caller.organization_id, agent_id)
@@ -116,10 +121,10 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         self, request: agent_pb.RestoreBlocksRequest, context: Any
     ) -> agent_pb.RestoreBlocksResponse:
         caller = current()
-        asked = restore_request(request, caller.organization_id, caller.user_id)
-        restored, missing = await self._versions.restore(asked)
-        shared = await self._copies.of_other_agents(
-            caller.organization_id, asked.agent_id, [block.id for block in restored]
+        restore = restore_request(request, caller.organization_id, caller.user_id)
+        restored, missing = await self._versions.restore(restore)
+        shared = await self._copies.shared_with_others(
+            caller.organization_id, restore.agent_id, [block.id for block in restored]
         )
         return agent_pb.RestoreBlocksResponse(
             blocks=[block_message(block) for block in restored],
@@ -129,8 +134,8 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
 
     async def CopyBlocks(self, request: agent_pb.CopyBlocksRequest, context: Any) -> agent_pb.CopyBlocksResponse:
         caller = current()
-        made = await self._versions.copy(copy_request(request, caller.organization_id, caller.user_id))
-        return agent_pb.CopyBlocksResponse(blocks=[block_message(block) for block in made])
+        copies = await self._versions.copy(copy_request(request, caller.organization_id, caller.user_id))
+        return agent_pb.CopyBlocksResponse(blocks=[block_message(block) for block in copies])
 
     async def ShareArchives(
         self, request: agent_pb.ShareArchivesRequest, context: Any
@@ -147,8 +152,8 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
                 f"ask for 1 to {_MOST_RUNS} runs, not {len(request.run_ids)}", reason="PAGE_SIZE_INVALID"
             )
         run_ids = [from_public("run", text) for text in request.run_ids]
-        found = await self._copies.edits(current().organization_id, run_ids)
-        return agent_pb.ListBlockEditsResponse(edits=map(edit_message, found))
+        edits = await self._copies.edits(current().organization_id, run_ids)
+        return agent_pb.ListBlockEditsResponse(edits=map(edit_message, edits))
 
     async def PurgeOrganization(
         self, request: agent_pb.PurgeOrganizationRequest, context: Any
@@ -247,6 +252,6 @@ def _key(text: str) -> str:
     return text
 
 
-def versions_by_block(given: Mapping[str, int]) -> dict[UUID, int]:
+def versions_by_block(versions: Mapping[str, int]) -> dict[UUID, int]:
     """Version by block id. Raises InvalidArgument (INVALID_ID)."""
-    return {wire.block_id(text): version for text, version in given.items()}
+    return {wire.block_id(text): version for text, version in versions.items()}

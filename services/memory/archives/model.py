@@ -71,7 +71,7 @@ class ArchiveList:
     agent_id: UUID | None = None
 
 
-def checked_draft(draft: ArchiveDraft) -> ArchiveDraft:
+def validate_draft(draft: ArchiveDraft) -> ArchiveDraft:
     """The draft as it will be stored. Raises Refused (ARCHIVE_INVALID)."""
     if draft.dimensions and not draft.embedding:
         raise Refused("ARCHIVE_INVALID", "an archive without an embedding model has no vectors, and so no dimensions")
@@ -85,7 +85,7 @@ def checked_draft(draft: ArchiveDraft) -> ArchiveDraft:
     )
 
 
-def checked_changes(changes: ArchiveChanges) -> ArchiveChanges:
+def validate_changes(changes: ArchiveChanges) -> ArchiveChanges:
     """The changes as they will be stored. Raises Refused (ARCHIVE_INVALID)."""
     checked = changes.copy()
     if "name" in changes:

@@ -16,14 +16,14 @@ from services.memory.archives.model import (
     ArchiveChanges,
     ArchiveDraft,
     ArchiveList,
-    checked_changes,
-    checked_draft,
+    validate_changes,
+    validate_draft,
 )
 from services.memory.core.ports.archives import ArchiveStore
 from services.memory.core.ports.embedder import Embedder
-from services.memory.core.ports.passages import ArchivalLists
+from services.memory.core.ports.passages import PassageLists
 from services.memory.core.storable import without_nul
-from services.memory.embedding_changes.service import EmbeddingChanges
+from services.memory.embedding_changes.service import EmbeddingChangeService
 from services.memory.embedding_changes.servicer import EmbeddingChangeServicer
 
 _ARCHIVES_PER_PAGE = 50
@@ -34,7 +34,7 @@ class ArchiveServicer(EmbeddingChangeServicer):
     """loci.memory.v1.ArchiveService."""
 
     def __init__(
-        self, store: ArchiveStore, lists: ArchivalLists, embedder: Embedder, changes: EmbeddingChanges
+        self, store: ArchiveStore, lists: PassageLists, embedder: Embedder, changes: EmbeddingChangeService
     ) -> None:
         super().__init__(changes)
         self._archives = store
@@ -46,7 +46,7 @@ class ArchiveServicer(EmbeddingChangeServicer):
     ) -> archive_pb.CreateArchiveResponse:
         caller = current()
         with wire.refusals():
-            draft = checked_draft(archive_draft(request.archive))
+            draft = validate_draft(archive_draft(request.archive))
         if draft.embedding and not draft.dimensions:
             await self._embedder.check(draft.embedding, _CHECK_SECONDS)
         archive = await self._archives.create(caller.organization_id, caller.user_id, draft)
@@ -60,10 +60,10 @@ class ArchiveServicer(EmbeddingChangeServicer):
         self, request: archive_pb.ListArchivesRequest, context: Any
     ) -> archive_pb.ListArchivesResponse:
         with wire.refusals():
-            wanted, page = archive_list(request), wire.page(request, "archive", _ARCHIVES_PER_PAGE)
-            found = await self._lists.archives(current().organization_id, wanted, page)
+            filters, page = archive_list(request), wire.page(request, "archive", _ARCHIVES_PER_PAGE)
+            result = await self._lists.archives(current().organization_id, filters, page)
         return archive_pb.ListArchivesResponse(
-            archives=[archive_message(archive) for archive in found.items], next_page_token=found.next_token
+            archives=[archive_message(archive) for archive in result.items], next_page_token=result.next_token
         )
 
     async def UpdateArchive(
@@ -71,7 +71,7 @@ class ArchiveServicer(EmbeddingChangeServicer):
     ) -> archive_pb.UpdateArchiveResponse:
         caller, archive_id = current(), wire.archive_id(request.archive_id)
         with wire.refusals():
-            changes = checked_changes(archive_changes(request.archive, request.update_mask.paths))
+            changes = validate_changes(archive_changes(request.archive, request.update_mask.paths))
         archive = await self._archives.update(caller.organization_id, caller.user_id, archive_id, changes)
         return archive_pb.UpdateArchiveResponse(archive=archive_message(archive))
 

@@ -16,7 +16,7 @@ _ATTEMPTS = 200
 _LONGEST_PAUSE = 0.02
 
 
-async def persist(edit: Callable[[], Awaitable[T]]) -> T:
+async def retry_on_conflict(edit: Callable[[], Awaitable[T]]) -> T:
     """Awaits `edit`, which reads, changes and commits, until it raises no VersionConflict.
 
     Raises Aborted (BLOCK_VERSION_CONFLICT) when that takes seconds.
@@ -30,7 +30,7 @@ async def persist(edit: Callable[[], Awaitable[T]]) -> T:
     raise Aborted(f"block block-{block_id} is changed by too many at once", reason="BLOCK_VERSION_CONFLICT")
 
 
-class Conflicts:
+class EditRetries:
     """Repeats edits that lost against another.
 
     The first try takes no lock. Who loses stands in line in this process, one per block, so that replicas
@@ -41,14 +41,14 @@ class Conflicts:
         self._lines: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
 
     async def settle(self, edit: Callable[[], Awaitable[T]]) -> T:
-        """As `persist`."""
+        """As `retry_on_conflict`."""
         try:
             return await edit()
         except VersionConflict as conflict:
             block_id = conflict.block_id
         line = self._lines.setdefault(block_id, asyncio.Lock())
         async with line:
-            return await persist(edit)
+            return await retry_on_conflict(edit)
 
 
 def check_version(block: Block, expected: int | None) -> None:

@@ -21,8 +21,8 @@ from services.memory.blocks.model import (
     BlockVersion,
     VersionPage,
 )
-from services.memory.blocks.service import Which
-from services.memory.core.paging import checked_size
+from services.memory.blocks.service import VersionKey
+from services.memory.core.paging import validate_size
 from services.memory.core.storable import without_nul
 
 _TAGS_PER_PAGE = 50
@@ -78,7 +78,7 @@ def block_changes(draft: block_service_pb.BlockDraft, mask: Sequence[str]) -> Bl
 def tag_page(request: block_service_pb.ListBlockTagsRequest) -> TagPage:
     """Raises Refused (PAGE_SIZE_INVALID)."""
     return TagPage(
-        checked_size(request.page_size, _TAGS_PER_PAGE),
+        validate_size(request.page_size, _TAGS_PER_PAGE),
         after=wire.text(request, "after"),
         before=wire.text(request, "before"),
         ascending=not request.descending,
@@ -112,7 +112,7 @@ def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
 def version_page(request: block_service_pb.ListBlockVersionsRequest, default: int) -> VersionPage:
     """Which versions are asked for. Raises Refused (PAGE_SIZE_INVALID)."""
     return VersionPage(
-        size=checked_size(request.page_size, default),
+        size=validate_size(request.page_size, default),
         token=request.page_token,
         after=request.after if request.HasField("after") else None,
         before=request.before if request.HasField("before") else None,
@@ -120,7 +120,7 @@ def version_page(request: block_service_pb.ListBlockVersionsRequest, default: in
     )
 
 
-def which_version(request: block_service_pb.GetBlockVersionRequest | block_service_pb.RestoreBlockRequest) -> Which:
+def version_key(request: block_service_pb.GetBlockVersionRequest | block_service_pb.RestoreBlockRequest) -> VersionKey:
     """A version's number or a time. Raises InvalidArgument (BLOCK_INVALID, TIME_INVALID)."""
     match request.WhichOneof("which"):
         case "version":

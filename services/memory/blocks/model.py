@@ -130,7 +130,7 @@ class BlockVersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class Restoration:
     """What history says of a version that brings an earlier value back; see BlockVersion."""
 
     version: int
@@ -207,18 +207,18 @@ class VersionPage(PageBy[int]):
 B = TypeVar("B", Block, BlockDraft)
 
 
-def checked_draft(draft: BlockDraft) -> BlockDraft:
+def validate_draft(draft: BlockDraft) -> BlockDraft:
     """The draft as it will be stored. Raises Refused (BLOCK_INVALID, BLOCK_OVER_LIMIT)."""
-    return _checked(draft)
+    return _validate(draft)
 
 
-def patched(block: Block, changes: BlockChanges) -> Block:
-    """The block with new values in the fields that `changes` names. Raises Refused as `checked_draft`."""
-    return _checked(replace(block, **changes))
+def apply_changes(block: Block, changes: BlockChanges) -> Block:
+    """The block with new values in the fields that `changes` names. Raises Refused as `validate_draft`."""
+    return _validate(replace(block, **changes))
 
 
-def _checked(block: B) -> B:
-    """Raises Refused as `checked_draft`."""
+def _validate(block: B) -> B:
+    """Raises Refused as `validate_draft`."""
     block = replace(
         block,
         label=without_nul(block.label),

@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from services.common.errors import FailedPrecondition
-from services.memory.blocks.conflicts import Conflicts, check_version
+from services.memory.blocks.conflicts import EditRetries, check_version
 from services.memory.blocks.model import (
     Block,
     BlockChanges,
@@ -13,20 +13,20 @@ from services.memory.blocks.model import (
     BlockVersion,
     Operation,
     Origin,
-    Restored,
-    patched,
+    Restoration,
+    apply_changes,
 )
 from services.memory.core.editing import undo
-from services.memory.core.editing.compare import Difference, difference
+from services.memory.core.editing.comparison import Difference, difference
 from services.memory.core.ports.blocks import BlockStore, HistoryStore
 
 # A version by its number, or the one that stood at a time.
-Which = int | datetime
+VersionKey = int | datetime
 
 
 async def update_block(
     store: BlockStore,
-    conflicts: Conflicts,
+    conflicts: EditRetries,
     organization_id: UUID,
     user_id: UUID,
     key: BlockKey,
@@ -41,7 +41,7 @@ async def update_block(
     async def once() -> Block:
         before = await store.get(organization_id, key)
         check_version(before, expected_version)
-        after = patched(before, changes)
+        after = apply_changes(before, changes)
         if after == before:
             return before
         return await store.commit(organization_id, after, Operation.SET, Origin(actor_id=user_id))
@@ -54,12 +54,12 @@ class BlockHistory:
     by the user, and raise Aborted (BLOCK_VERSION_CONFLICT) where `expected` is not None and not the block's version.
     """
 
-    def __init__(self, store: BlockStore, history: HistoryStore, conflicts: Conflicts) -> None:
+    def __init__(self, store: BlockStore, history: HistoryStore, conflicts: EditRetries) -> None:
         self._store = store
         self._history = history
         self._conflicts = conflicts
 
-    async def version(self, organization_id: UUID, key: BlockKey, which: Which) -> BlockVersion:
+    async def version(self, organization_id: UUID, key: BlockKey, which: VersionKey) -> BlockVersion:
         """One version."""
         block = await self._store.get(organization_id, key)
         return await self._find(organization_id, block, which)
@@ -73,15 +73,15 @@ class BlockHistory:
         return await asyncio.to_thread(difference, one.value, other.value)
 
     async def restore(
-        self, organization_id: UUID, user_id: UUID, key: BlockKey, which: Which, expected: int | None
+        self, organization_id: UUID, user_id: UUID, key: BlockKey, which: VersionKey, expected: int | None
     ) -> Block:
         """Brings the value of a version back; makes no version where the block has that value."""
 
         async def once() -> Block:
             block = await self._current(organization_id, key, expected)
             then = await self._find(organization_id, block, which)
-            restored = Restored(version=then.version)
-            return await self._bring(organization_id, user_id, block, then, Operation.RESTORE, restored)
+            restored = Restoration(version=then.version)
+            return await self._bring_back(organization_id, user_id, block, then, Operation.RESTORE, restored)
 
         return await self._conflicts.settle(once)
 
@@ -98,7 +98,9 @@ class BlockHistory:
                     reason="BLOCK_NOTHING_TO_UNDO",
                 )
             then = await self._history.changed(organization_id, block.id, before)
-            return await self._bring(organization_id, user_id, block, then, Operation.UNDO, undo.undone(now, then))
+            return await self._bring_back(
+                organization_id, user_id, block, then, Operation.UNDO, undo.undo_restoration(now, then)
+            )
 
         return await self._conflicts.settle(once)
 
@@ -114,7 +116,9 @@ class BlockHistory:
                     reason="BLOCK_NOTHING_TO_REDO",
                 )
             then = await self._history.version(organization_id, block.id, now.redo_version)
-            return await self._bring(organization_id, user_id, block, then, Operation.REDO, undo.redone(then))
+            return await self._bring_back(
+                organization_id, user_id, block, then, Operation.REDO, undo.redo_restoration(then)
+            )
 
         return await self._conflicts.settle(once)
 
@@ -123,21 +127,21 @@ class BlockHistory:
         check_version(block, expected)
         return block
 
-    async def _find(self, organization_id: UUID, block: Block, which: Which) -> BlockVersion:
+    async def _find(self, organization_id: UUID, block: Block, which: VersionKey) -> BlockVersion:
         if isinstance(which, datetime):
             return await self._history.as_of(organization_id, block.id, which)
         return await self._history.version(organization_id, block.id, which)
 
-    async def _bring(
+    async def _bring_back(
         self,
         organization_id: UUID,
         user_id: UUID,
         block: Block,
         then: BlockVersion,
         operation: Operation,
-        restored: Restored,
+        restored: Restoration,
     ) -> Block:
         if then.value == block.value:
             return block
-        after = undo.brought_back(block, then.value, then.limit)
+        after = undo.bring_back(block, then.value, then.limit)
         return await self._store.commit(organization_id, after, operation, Origin(actor_id=user_id), restored=restored)

@@ -9,10 +9,10 @@ from services.common.errors import InvalidArgument
 from services.common.ids import to_public
 from services.memory import wire
 from services.memory.blocks import convert
-from services.memory.blocks.conflicts import Conflicts
-from services.memory.blocks.model import checked_draft
+from services.memory.blocks.conflicts import EditRetries
+from services.memory.blocks.model import validate_draft
 from services.memory.blocks.service import BlockHistory, update_block
-from services.memory.core.ports.blocks import BlockStore, IdentityStore, Lists
+from services.memory.core.ports.blocks import BlockLists, BlockStore, IdentityStore
 
 _BLOCKS_PER_PAGE = 50
 _MOST_IDENTITIES = 1_000
@@ -24,8 +24,8 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     def __init__(
         self,
         store: BlockStore,
-        lists: Lists,
-        conflicts: Conflicts,
+        lists: BlockLists,
+        conflicts: EditRetries,
         history: BlockHistory,
         identities: IdentityStore,
     ) -> None:
@@ -42,9 +42,9 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     async def ListBlocks(self, request: block_pb.ListBlocksRequest, context: Any) -> block_pb.ListBlocksResponse:
         with wire.refusals():
             page = wire.page(request, "block", _BLOCKS_PER_PAGE)
-            found = await self._lists.blocks(current().organization_id, convert.block_list(request), page)
+            result = await self._lists.blocks(current().organization_id, convert.block_list(request), page)
         return block_pb.ListBlocksResponse(
-            blocks=[convert.block_message(block) for block in found.items], next_page_token=found.next_token
+            blocks=[convert.block_message(block) for block in result.items], next_page_token=result.next_token
         )
 
     async def CountBlocks(self, request: block_pb.CountBlocksRequest, context: Any) -> block_pb.CountBlocksResponse:
@@ -56,13 +56,13 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         self, request: block_pb.ListBlockTagsRequest, context: Any
     ) -> block_pb.ListBlockTagsResponse:
         with wire.refusals():
-            wanted = convert.tag_page(request)
-        return block_pb.ListBlockTagsResponse(tags=await self._lists.block_tags(current().organization_id, wanted))
+            page = convert.tag_page(request)
+        return block_pb.ListBlockTagsResponse(tags=await self._lists.block_tags(current().organization_id, page))
 
     async def CreateBlock(self, request: block_pb.CreateBlockRequest, context: Any) -> block_pb.CreateBlockResponse:
         caller = current()
         with wire.refusals():
-            draft = checked_draft(convert.block_draft(request.block))
+            draft = validate_draft(convert.block_draft(request.block))
         block = await self._store.create(caller.organization_id, caller.user_id, draft)
         return block_pb.CreateBlockResponse(block=convert.block_message(block))
 
@@ -105,33 +105,33 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     ) -> block_pb.ListBlockVersionsResponse:
         with wire.refusals():
             page = convert.version_page(request, _BLOCKS_PER_PAGE)
-            found = await self._lists.versions(current().organization_id, wire.block_id(request.block_id), page)
+            result = await self._lists.versions(current().organization_id, wire.block_id(request.block_id), page)
         return block_pb.ListBlockVersionsResponse(
-            versions=[convert.version_message(version) for version in found.items],
-            next_page_token=found.next_token,
+            versions=[convert.version_message(version) for version in result.items],
+            next_page_token=result.next_token,
         )
 
     async def GetBlockVersion(
         self, request: block_pb.GetBlockVersionRequest, context: Any
     ) -> block_pb.GetBlockVersionResponse:
         version = await self._history.version(
-            current().organization_id, convert.block_key(request.key), convert.which_version(request)
+            current().organization_id, convert.block_key(request.key), convert.version_key(request)
         )
         return block_pb.GetBlockVersionResponse(version=convert.version_message(version))
 
     async def DiffBlockVersions(
         self, request: block_pb.DiffBlockVersionsRequest, context: Any
     ) -> block_pb.DiffBlockVersionsResponse:
-        found = await self._history.diff(
+        difference = await self._history.diff(
             current().organization_id, convert.block_key(request.key), request.from_version, request.to_version
         )
         return block_pb.DiffBlockVersionsResponse(
-            diff=found.diff, added_lines=found.added_lines, removed_lines=found.removed_lines
+            diff=difference.diff, added_lines=difference.added_lines, removed_lines=difference.removed_lines
         )
 
     async def RestoreBlock(self, request: block_pb.RestoreBlockRequest, context: Any) -> block_pb.RestoreBlockResponse:
         caller, key = current(), convert.block_key(request.key)
-        which, expected = convert.which_version(request), convert.expected_version(request)
+        which, expected = convert.version_key(request), convert.expected_version(request)
         block = await self._history.restore(caller.organization_id, caller.user_id, key, which, expected)
         return block_pb.RestoreBlockResponse(block=convert.block_message(block))
 
@@ -179,14 +179,14 @@ class BlockServicer(block_grpc.BlockServiceServicer):
             raise InvalidArgument(
                 f"ask for at most {_MOST_IDENTITIES} identities, not {len(identity_ids)}", reason="PAGE_SIZE_INVALID"
             )
-        found = await self._identities.blocks_of(current().organization_id, identity_ids)
+        blocks_of = await self._identities.blocks_of(current().organization_id, identity_ids)
         return block_pb.BatchGetIdentityBlocksResponse(
             identities=[
                 block_pb.IdentityBlocks(
                     identity_id=to_public("identity", identity_id),
                     block_ids=[to_public("block", block_id) for block_id in block_ids],
                 )
-                for identity_id, block_ids in found.items()
+                for identity_id, block_ids in blocks_of.items()
             ]
         )
 

@@ -23,11 +23,11 @@ class VersionConflict(Exception):
         self.block_id = block_id
 
 
-class CallRepeated(Exception):
+class DuplicateCall(Exception):
     """There is a result under the call's key. Never leaves the service."""
 
 
-class ArchiveChanged(Exception):
+class ArchiveConflict(Exception):
     """The archive is not what the vectors were made for; begin again. Stays in the service."""
 
 
@@ -39,9 +39,9 @@ class Unparsable(Exception):
         self.message = message
 
 
-class FileMoved(Exception):
+class FileConflict(Exception):
     """The file is not in the state that was read: deleted, retried, or taken on by another worker. Stays inside."""
 
 
-class ModelMoved(Exception):
+class ModelConflict(Exception):
     """The folder has another embedding model than the vectors were made by; read again. Stays inside."""

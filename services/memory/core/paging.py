@@ -7,7 +7,7 @@ from services.common.paging import MOST, Moment, moment_from
 from services.memory.core.errors import Refused
 
 
-def checked_size(size: int, default: int) -> int:
+def validate_size(size: int, default: int) -> int:
     """The page's size; 0 means the default. Raises Refused (PAGE_SIZE_INVALID)."""
     if not 0 <= size <= MOST:
         raise Refused("PAGE_SIZE_INVALID", f"a page has 1 to {MOST} objects, not {size}")

@@ -6,10 +6,17 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from services.common.errors import LociError
-from services.memory.core.ports.embedding_changes import ChangeStore, Held
-from services.memory.embedding_changes.model import ChangeState, EmbeddingChange, Made, Reached, ToEmbed, next_batch
-from services.memory.jobs.model import Job, Later, pause_after
-from services.memory.passages.embedding import EmbeddingCalls
+from services.memory.core.ports.embedding_changes import ChangeStore, LockedChange
+from services.memory.embedding_changes.model import (
+    ChangeState,
+    EmbeddingChange,
+    Position,
+    TextToEmbed,
+    TextVector,
+    next_batch,
+)
+from services.memory.jobs.model import Job, Reschedule, pause_after
+from services.memory.passages.embedding import TextEmbedder
 
 # Where nothing lacks a vector, the next look goes further.
 _FAR = 1_024
@@ -43,17 +50,17 @@ class _Slice:
         return time.monotonic() >= self.until
 
 
-class EmbeddingMove:
+class EmbeddingChangeJob:
     """Handles jobs of the kind `embedding_change`, whose subject is an archive's id."""
 
-    def __init__(self, store: ChangeStore, calls: EmbeddingCalls, *, slice_seconds: float = _SLICE_SECONDS) -> None:
+    def __init__(self, store: ChangeStore, calls: TextEmbedder, *, slice_seconds: float = _SLICE_SECONDS) -> None:
         self._store = store
         self._calls = calls
         self._slice_seconds = slice_seconds
         # Since when changes wait for an index.
         self._waiting: dict[UUID, float] = {}
 
-    async def __call__(self, job: Job) -> Later | None:
+    async def __call__(self, job: Job) -> Reschedule | None:
         """Goes on where the rows stand, for some seconds."""
         run = _Slice(job, time.monotonic() + self._slice_seconds)
         while not run.over:
@@ -68,17 +75,17 @@ class EmbeddingMove:
             except LociError as error:
                 await self._store.failed(job.organization_id, change, error.message)
                 failures = 0 if run.moved else job.failures
-                return Later(pause_after(failures + 1), failed=not run.moved)
-        return Later(0.0)
+                return Reschedule(pause_after(failures + 1), failed=not run.moved)
+        return Reschedule(0.0)
 
-    async def _move(self, run: _Slice, change: EmbeddingChange) -> Later | None:
+    async def _move(self, run: _Slice, change: EmbeddingChange) -> Reschedule | None:
         """Until it is done, does not run any more, must wait, or the slice is over."""
         handle, organization_id = change.after.embedding, run.job.organization_id
         if handle is not None and change.after.model_id is None:
             model = await self._calls.model(handle)
-            await self._store.with_model(organization_id, change, model.id)
+            await self._store.set_model(organization_id, change, model.id)
             return None
-        place: Reached | None
+        place: Position | None
         look = _TEXTS_PER_CALL
         while not run.over:
             walked = [] if handle is None else await self._store.walk(organization_id, change, look)
@@ -86,7 +93,7 @@ class EmbeddingMove:
                 passage_ids, place = next_batch(walked, self._most(run))
                 look = _TEXTS_PER_CALL if passage_ids else _FAR
             elif await self._index_wanted(run, change):
-                return Later(_INDEX_PAUSE_SECONDS)
+                return Reschedule(_INDEX_PAUSE_SECONDS)
             else:
                 passage_ids = await self._close(run, change)
                 if not passage_ids:
@@ -105,36 +112,36 @@ class EmbeddingMove:
         return time.monotonic() - self._waiting.setdefault(change.id, time.monotonic()) < _INDEX_SECONDS
 
     async def _embed(
-        self, run: _Slice, change: EmbeddingChange, passage_ids: Sequence[UUID], reached: Reached | None
+        self, run: _Slice, change: EmbeddingChange, passage_ids: Sequence[UUID], reached: Position | None
     ) -> bool:
         texts = await self._store.texts(run.job.organization_id, change.archive_id, passage_ids)
         calls = _calls(texts)
         for number, some in enumerate(calls, 1):
-            made = await self._made(change, some, _CALL_SECONDS)
+            vectors = await self._made(change, some, _CALL_SECONDS)
             place = reached if number == len(calls) else change.reached
-            if not await self._store.write(run.job.organization_id, change, made, place):
+            if not await self._store.write(run.job.organization_id, change, vectors, place):
                 return False
             run.moved = True
         return True
 
     async def _close(self, run: _Slice, change: EmbeddingChange) -> list[UUID]:
         """Switches; else returns passages that lack a vector. None lack one, too, when the change does not run."""
-        async with self._store.held(run.job.organization_id, change) as held:
-            if held is None:
+        async with self._store.held(run.job.organization_id, change) as locked:
+            if locked is None:
                 return []
-            lacking = await self._lacking(held, change)
+            lacking = await self._lacking(locked, change)
             if 0 < len(lacking) < _TEXTS_PER_CALL and run.late_tries >= _OPEN_TRIES:
-                await held.write(await self._made(change, await held.texts(lacking), _CLOSED_SECONDS))
-                lacking = await self._lacking(held, change)
+                await locked.write(await self._made(change, await locked.texts(lacking), _CLOSED_SECONDS))
+                lacking = await self._lacking(locked, change)
             if not lacking:
-                await held.switch()
+                await locked.switch()
             run.late_tries += 1
             return lacking
 
-    async def _lacking(self, held: Held, change: EmbeddingChange) -> list[UUID]:
-        return [] if change.after.embedding is None else await held.lacking(_TEXTS_PER_CALL)
+    async def _lacking(self, locked: LockedChange, change: EmbeddingChange) -> list[UUID]:
+        return [] if change.after.embedding is None else await locked.lacking(_TEXTS_PER_CALL)
 
-    async def _made(self, change: EmbeddingChange, texts: Sequence[ToEmbed], seconds: float) -> list[Made]:
+    async def _made(self, change: EmbeddingChange, texts: Sequence[TextToEmbed], seconds: float) -> list[TextVector]:
         handle, model_id = change.after.embedding, change.after.model_id
         assert handle is not None
         assert model_id is not None
@@ -144,18 +151,18 @@ class EmbeddingMove:
         """Fewer at a time where calls fail: a slow model may not get through more."""
         return max(1, _TEXTS_PER_CALL >> min(run.job.failures, 7))
 
-    async def _erase(self, run: _Slice, change: EmbeddingChange) -> Later | None:
+    async def _erase(self, run: _Slice, change: EmbeddingChange) -> Reschedule | None:
         start: UUID | None = _FIRST
         while start is not None:
             if run.over:
-                return Later(0.0)
+                return Reschedule(0.0)
             start = await self._store.erase(run.job.organization_id, change, start, _ERASED_AT_ONCE)
         return None
 
 
-def _calls(texts: Sequence[ToEmbed]) -> list[list[ToEmbed]]:
+def _calls(texts: Sequence[TextToEmbed]) -> list[list[TextToEmbed]]:
     """As many texts at a time as a model reads in a reasonable time."""
-    calls: list[list[ToEmbed]] = []
+    calls: list[list[TextToEmbed]] = []
     characters = 0
     for text in texts:
         characters += len(text.text)

@@ -19,7 +19,7 @@ from services.memory.core.ranking.search import Part
 _NEARLY_ALL = 0.95
 
 
-class ChangeRefused(Exception):
+class ChangeError(Exception):
     """The state that the change is in forbids it. `message` says what to do."""
 
     def __init__(self, message: str) -> None:
@@ -27,11 +27,11 @@ class ChangeRefused(Exception):
         self.message = message
 
 
-class ChangeRuns(ChangeRefused):
+class ChangeRunning(ChangeError):
     """Another change runs."""
 
 
-class ChangeFinished(ChangeRefused):
+class ChangeFinished(ChangeError):
     """The vectors of the model before are gone."""
 
 
@@ -44,7 +44,7 @@ class ChangeState(IntEnum):
     FINISHED = 4
 
 
-class Reached(NamedTuple):
+class Position(NamedTuple):
     """A place in the order of the passages of an archive: by creation, oldest first."""
 
     created_at: datetime
@@ -73,11 +73,11 @@ class EmbeddingChange:
     state: ChangeState = ChangeState.RUNNING
     rolling_back: bool = False
     error: str = ""
-    reached: Reached | None = None
+    reached: Position | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ArchiveState:
     """What an archive uses now, and its newest change."""
 
     now: Target
@@ -96,15 +96,15 @@ class Progress:
     completed_at: datetime | None
 
 
-class Walked(NamedTuple):
+class PassageCheck(NamedTuple):
     """A passage that was looked at; `lacks` a vector of the model after."""
 
-    place: Reached
+    place: Position
     lacks: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ModelCoverage:
     """How many passages of an archive have a vector of a model that is not the one in use."""
 
     archive_id: UUID
@@ -113,35 +113,35 @@ class Side:
     covered: int
 
 
-def begun(standing: Standing, draft: EmbeddingChange) -> EmbeddingChange:
+def begin(standing: ArchiveState, draft: EmbeddingChange) -> EmbeddingChange:
     """The change that answers a wish for `draft`: that, from what is used now, or the newest where it is the same.
 
     Wishing for the model in use gives up a rollback that waits. Raises ChangeRuns.
     """
-    newest, wanted = standing.newest, draft.after.embedding
+    newest, embedding = standing.newest, draft.after.embedding
     new = replace(draft, before=standing.now)
     if newest is None:
         return new
     if newest.state is ChangeState.RUNNING:
-        if newest.after.embedding == wanted:
+        if newest.after.embedding == embedding:
             return newest
-        if newest.rolling_back and wanted == standing.now.embedding:
-            return _exchanged(newest, ChangeState.COMPLETED, rolling_back=False)
-        raise ChangeRuns(
+        if newest.rolling_back and embedding == standing.now.embedding:
+            return _exchange(newest, ChangeState.COMPLETED, rolling_back=False)
+        raise ChangeRunning(
             f"the archive is being changed to {_named(newest.after)}; wait for that, or roll it back first"
         )
-    if newest.state is ChangeState.COMPLETED and newest.after.embedding == wanted:
+    if newest.state is ChangeState.COMPLETED and newest.after.embedding == embedding:
         return newest
     return new
 
 
-def rolled_back(newest: EmbeddingChange) -> EmbeddingChange:
+def roll_back_change(newest: EmbeddingChange) -> EmbeddingChange:
     """The change once it is asked to go back. Raises ChangeFinished."""
     match newest.state:
         case ChangeState.RUNNING if not newest.rolling_back:
             return replace(newest, state=ChangeState.ROLLED_BACK, error="")
         case ChangeState.COMPLETED:
-            return _exchanged(newest, ChangeState.RUNNING, rolling_back=True)
+            return _exchange(newest, ChangeState.RUNNING, rolling_back=True)
         case ChangeState.FINISHED:
             raise ChangeFinished(
                 f"the vectors of {_named(newest.before)} are erased; change to that model anew to go back to it"
@@ -153,40 +153,40 @@ def rolled_back(newest: EmbeddingChange) -> EmbeddingChange:
 def finished(newest: EmbeddingChange) -> EmbeddingChange:
     """The change once the vectors that are not used may go. Raises ChangeRuns."""
     if newest.state is ChangeState.RUNNING:
-        raise ChangeRuns("the change still runs; wait until it is completed, or roll it back")
+        raise ChangeRunning("the change still runs; wait until it is completed, or roll it back")
     return replace(newest, state=ChangeState.FINISHED) if newest.state is ChangeState.COMPLETED else newest
 
 
-def switched(change: EmbeddingChange, now: Target) -> EmbeddingChange:
+def switch(change: EmbeddingChange, now: Target) -> EmbeddingChange:
     """The change once searches use the model after; `now` is what they used."""
     if change.rolling_back:
-        return _exchanged(change, ChangeState.ROLLED_BACK, rolling_back=False)
+        return _exchange(change, ChangeState.ROLLED_BACK, rolling_back=False)
     return replace(change, state=ChangeState.COMPLETED, before=now, error="", reached=None)
 
 
-def next_batch(walked: Sequence[Walked], most: int) -> tuple[list[UUID], Reached]:
+def next_batch(walked: Sequence[PassageCheck], most: int) -> tuple[list[UUID], Position]:
     """Ids of the first passages that lack a vector, at most so many, and how far that is."""
     lacking = [one.place for one in walked if one.lacks][:most]
     return [place.passage_id for place in lacking], lacking[-1] if len(lacking) == most else walked[-1].place
 
 
-def better_sides(sides: Iterable[Side]) -> dict[EmbeddingModel, Part]:
+def usable_alternatives(sides: Iterable[ModelCoverage]) -> dict[EmbeddingModel, Part]:
     """The models that can stand in for those of archives: nearly all passages there have vectors of them."""
-    best: dict[UUID, Side] = {}
+    best: dict[UUID, ModelCoverage] = {}
     for side in sides:
         if side.passages and side.covered >= _NEARLY_ALL * side.passages:
             rival = best.get(side.archive_id)
             best[side.archive_id] = side if rival is None or side.covered > rival.covered else rival
-    by_model: dict[EmbeddingModel, list[Side]] = {}
+    by_model: dict[EmbeddingModel, list[ModelCoverage]] = {}
     for side in best.values():
         by_model.setdefault(side.model, []).append(side)
     return {
-        model: Part(tuple(side.archive_id for side in chosen), sum(side.passages for side in chosen))
-        for model, chosen in by_model.items()
+        model: Part(tuple(side.archive_id for side in members), sum(side.passages for side in members))
+        for model, members in by_model.items()
     }
 
 
-def _exchanged(change: EmbeddingChange, state: ChangeState, *, rolling_back: bool) -> EmbeddingChange:
+def _exchange(change: EmbeddingChange, state: ChangeState, *, rolling_back: bool) -> EmbeddingChange:
     return replace(
         change,
         before=change.after,
@@ -203,10 +203,10 @@ def _named(target: Target) -> str:
 
 
 # What an RPC makes of the state of an archive; it runs under its lock.
-Decide = Callable[[Standing], EmbeddingChange]
+Decide = Callable[[ArchiveState], EmbeddingChange]
 
 
-class ToEmbed(NamedTuple):
+class TextToEmbed(NamedTuple):
     """A text, as long as can be embedded, and the hash of all of it."""
 
     passage_id: UUID
@@ -214,7 +214,7 @@ class ToEmbed(NamedTuple):
     text_hash: str
 
 
-class Made(NamedTuple):
+class TextVector(NamedTuple):
     """A vector of length 1 for a text; None: the model has none for it."""
 
     passage_id: UUID

@@ -9,22 +9,22 @@ from services.common.errors import Aborted, FailedPrecondition, LociError, NotFo
 from services.common.ids import uuid7
 from services.memory.core.ports.embedding_changes import ChangeStore
 from services.memory.embedding_changes.model import (
+    ArchiveState,
     ChangeFinished,
-    ChangeRuns,
+    ChangeRunning,
     Decide,
     EmbeddingChange,
     Progress,
-    Standing,
     Target,
-    begun,
+    begin,
     finished,
-    rolled_back,
+    roll_back_change,
 )
-from services.memory.passages.embedding import EmbeddingCalls
+from services.memory.passages.embedding import TextEmbedder
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
+class ArchiveRef:
     """An archive or folder of a tenant, as a user names it."""
 
     organization_id: UUID
@@ -38,19 +38,19 @@ class Whose:
         return f"{'Folder source' if self.folder else 'Archive archive'}-{self.archive_id}"
 
 
-class EmbeddingChanges:
+class EmbeddingChangeService:
     """Begins changes, tells how far they are, takes them back and finishes them. See embedding_move.py for the work.
 
     Every method raises NotFound: ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND; all but `change` EMBEDDING_CHANGE_NOT_FOUND, too.
     """
 
-    def __init__(self, store: ChangeStore, calls: EmbeddingCalls, wake: Callable[[], None]) -> None:
+    def __init__(self, store: ChangeStore, calls: TextEmbedder, wake: Callable[[], None]) -> None:
         """`wake`: there is a job to do."""
         self._store = store
         self._calls = calls
         self._wake = wake
 
-    async def change(self, whose: Whose, embedding: str | None) -> Progress:
+    async def change(self, whose: ArchiveRef, embedding: str | None) -> Progress:
         """Begins a change to this handle. Raises NotFound (MODEL_NOT_FOUND), Aborted (EMBEDDING_CHANGE_RUNNING)."""
         await self._check(whose)
         model_id, error = await self._asked(embedding)
@@ -61,28 +61,28 @@ class EmbeddingChanges:
             after=Target(embedding=embedding, model_id=model_id),
             error=error,
         )
-        await self._decided(whose, partial(begun, draft=draft))
+        await self._decided(whose, partial(begin, draft=draft))
         return await self.progress(whose)
 
-    async def progress(self, whose: Whose) -> Progress:
+    async def progress(self, whose: ArchiveRef) -> Progress:
         """The newest change."""
-        found = await self._store.progress(whose.organization_id, whose.archive_id, folder=whose.folder)
-        if found is None:
+        progress = await self._store.progress(whose.organization_id, whose.archive_id, folder=whose.folder)
+        if progress is None:
             await self._check(whose)
             raise _no_change(whose)
-        return found
+        return progress
 
-    async def roll_back(self, whose: Whose) -> Progress:
+    async def roll_back(self, whose: ArchiveRef) -> Progress:
         """Takes the newest change back. Raises FailedPrecondition (EMBEDDING_CHANGE_FINISHED)."""
         await self._check(whose)
-        change = await self._decided(whose, lambda standing: rolled_back(_newest(whose, standing)))
+        change = await self._decided(whose, lambda standing: roll_back_change(_newest(whose, standing)))
         if change.rolling_back:
-            async with self._store.held(whose.organization_id, change) as held:
-                if held is not None and (change.after.embedding is None or not await held.lacking(1)):
-                    await held.switch()
+            async with self._store.held(whose.organization_id, change) as locked:
+                if locked is not None and (change.after.embedding is None or not await locked.lacking(1)):
+                    await locked.switch()
         return await self.progress(whose)
 
-    async def finish(self, whose: Whose) -> Progress:
+    async def finish(self, whose: ArchiveRef) -> Progress:
         """Lets the vectors that are not used go. Raises Aborted (EMBEDDING_CHANGE_RUNNING)."""
         await self._check(whose)
         await self._decided(whose, lambda standing: finished(_newest(whose, standing)))
@@ -99,15 +99,15 @@ class EmbeddingChanges:
         except LociError as error:
             return None, error.message
 
-    async def _check(self, whose: Whose) -> None:
+    async def _check(self, whose: ArchiveRef) -> None:
         if not await self._store.exists(whose.organization_id, whose.archive_id, folder=whose.folder):
             reason = "FOLDER_NOT_FOUND" if whose.folder else "ARCHIVE_NOT_FOUND"
             raise NotFound(f"{whose.name} not found", reason=reason)
 
-    async def _decided(self, whose: Whose, decide: Decide) -> EmbeddingChange:
+    async def _decided(self, whose: ArchiveRef, decide: Decide) -> EmbeddingChange:
         try:
             change = await self._store.decided(whose.organization_id, whose.user_id, whose.archive_id, decide)
-        except ChangeRuns as refused:
+        except ChangeRunning as refused:
             raise Aborted(refused.message, reason="EMBEDDING_CHANGE_RUNNING") from None
         except ChangeFinished as refused:
             raise FailedPrecondition(refused.message, reason="EMBEDDING_CHANGE_FINISHED") from None
@@ -115,12 +115,12 @@ class EmbeddingChanges:
         return change
 
 
-def _newest(whose: Whose, standing: Standing) -> EmbeddingChange:
+def _newest(whose: ArchiveRef, standing: ArchiveState) -> EmbeddingChange:
     if standing.newest is None:
         raise _no_change(whose)
     return standing.newest
 
 
-def _no_change(whose: Whose) -> NotFound:
+def _no_change(whose: ArchiveRef) -> NotFound:
     sentence = f"{whose.name}: its embedding model was never changed"
     return NotFound(sentence, reason="EMBEDDING_CHANGE_NOT_FOUND")

@@ -9,13 +9,13 @@ from services.common.ids import from_public
 from services.common.timestamps import timestamp
 from services.memory.core.storable import without_nul
 from services.memory.embedding_changes.model import Progress
-from services.memory.embedding_changes.service import EmbeddingChanges, Whose
+from services.memory.embedding_changes.service import ArchiveRef, EmbeddingChangeService
 
 
 class EmbeddingChangeServicer(archive_grpc.ArchiveServiceServicer):
     """Four methods of loci.memory.v1.ArchiveService."""
 
-    def __init__(self, changes: EmbeddingChanges) -> None:
+    def __init__(self, changes: EmbeddingChangeService) -> None:
         self._changes = changes
 
     async def ChangeEmbedding(
@@ -44,11 +44,11 @@ class EmbeddingChangeServicer(archive_grpc.ArchiveServiceServicer):
         return archive_pb.FinishEmbeddingChangeResponse(change=change_message(progress, request.archive_id))
 
 
-def whose(caller: CallContext, archive_id: str) -> Whose:
+def whose(caller: CallContext, archive_id: str) -> ArchiveRef:
     """Of `archive-<uuid>`, or `source-<uuid>` for a folder. Raises InvalidArgument (INVALID_ID)."""
     folder = archive_id.startswith("source-")
     id_ = from_public("source" if folder else "archive", archive_id)
-    return Whose(caller.organization_id, caller.user_id, id_, folder)
+    return ArchiveRef(caller.organization_id, caller.user_id, id_, folder)
 
 
 def change_message(progress: Progress, archive_id: str) -> archive_pb.EmbeddingChange:

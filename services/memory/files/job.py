@@ -13,15 +13,15 @@ from uuid import UUID
 
 from services.common import words
 from services.common.errors import FailedPrecondition, InvalidArgument, LociError, NotFound
-from services.memory.core.errors import FileMoved, ModelMoved, Unparsable
+from services.memory.core.errors import FileConflict, ModelConflict, Unparsable
 from services.memory.core.file_text.kinds import of_media_type
 from services.memory.core.ports.files import IngestionStore, Parser, UploadStore
 from services.memory.core.ports.folders import FolderStore
 from services.memory.core.vectors import to_embed
-from services.memory.embedding_changes.model import ToEmbed
-from services.memory.files.model import Batch, Chunk, FileStatus, Parsed, TextPage, Work
-from services.memory.jobs.model import Job, Later, pause_after
-from services.memory.passages.embedding import EmbeddingCalls
+from services.memory.embedding_changes.model import TextToEmbed
+from services.memory.files.model import Batch, Chunk, FileStatus, ParseSummary, TextPage, Work
+from services.memory.jobs.model import Job, Reschedule, pause_after
+from services.memory.passages.embedding import TextEmbedder
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Ingestion:
         uploads: UploadStore,
         folders: FolderStore,
         parser: Parser,
-        models: EmbeddingCalls,
+        models: TextEmbedder,
     ) -> None:
         self._store = store
         self._uploads = uploads
@@ -55,7 +55,7 @@ class Ingestion:
         self._parser = parser
         self._models = models
 
-    async def go_on(self, job: Job) -> Later | None:
+    async def go_on(self, job: Job) -> Reschedule | None:
         """A file's job: the next that it needs, until there is nothing more."""
         folder_id, file_id = (UUID(part) for part in job.subject.split("/"))
         work = await self._store.work(job.organization_id, folder_id, file_id)
@@ -69,19 +69,19 @@ class Ingestion:
             if work.file.status in (FileStatus.PENDING, FileStatus.PARSING):
                 await self._parse(job.organization_id, work)
             return await self._embed(job, folder_id, file_id)
-        except FileMoved:
+        except FileConflict:
             # Deleted, or taken on by who has lost this job meanwhile and is stopped: what it needs now is read again.
-            return Later(0.0, failed=True)
+            return Reschedule(0.0, failed=True)
 
-    async def remove_folder(self, job: Job) -> Later | None:
+    async def remove_folder(self, job: Job) -> Reschedule | None:
         """What a deleted folder left."""
         end = time.monotonic() + _TURN_SECONDS
         while await self._folders.empty(job.organization_id, UUID(job.subject)):
             if time.monotonic() > end:
-                return Later(0.0)
+                return Reschedule(0.0)
         return None
 
-    async def forget_upload(self, job: Job) -> Later | None:
+    async def forget_upload(self, job: Job) -> Reschedule | None:
         """What an upload left whose process died."""
         await self._uploads.drop(job.organization_id, UUID(job.subject))
         return None
@@ -97,25 +97,25 @@ class Ingestion:
             return
         await self._store.finish_parsing(organization_id, work, parsed)
 
-    async def _pages(self, organization_id: UUID, work: Work) -> Parsed:
+    async def _pages(self, organization_id: UUID, work: Work) -> ParseSummary:
         """Stores the pages as they come. Raises Unparsable."""
-        file, held = work.file, list[TextPage]()
+        file, pages = work.file, list[TextPage]()
         if work.upload_id is None:
-            raise FileMoved
+            raise FileConflict
         data = self._uploads.parts(organization_id, work.upload_id)
         kind = of_media_type(file.name, file.media_type)
         async with aclosing(self._parser.parse(kind, data)) as answers:
             async for answer in answers:
-                if isinstance(answer, Parsed):
-                    await self._store.add_pages(organization_id, file.id, held)
+                if isinstance(answer, ParseSummary):
+                    await self._store.add_pages(organization_id, file.id, pages)
                     return answer
-                held.append(answer)
-                if len(held) == _PAGES_AT_ONCE:
-                    await self._store.add_pages(organization_id, file.id, held)
-                    held.clear()
+                pages.append(answer)
+                if len(pages) == _PAGES_AT_ONCE:
+                    await self._store.add_pages(organization_id, file.id, pages)
+                    pages.clear()
         raise Unparsable("it needs too much time or memory")
 
-    async def _embed(self, job: Job, folder_id: UUID, file_id: UUID) -> Later | None:
+    async def _embed(self, job: Job, folder_id: UUID, file_id: UUID) -> Reschedule | None:
         end, moved = time.monotonic() + _TURN_SECONDS, False
         while True:
             work = await self._store.work(job.organization_id, folder_id, file_id)
@@ -128,41 +128,41 @@ class Ingestion:
                 batch = await self._batch(job.organization_id, work)
                 await self._store.add_batch(job.organization_id, work, batch)
                 moved = True
-            except ModelMoved:
+            except ModelConflict:
                 continue
             except LociError as error:
                 return await self._failed(job, work, error, moved=moved)
             if time.monotonic() > end:
-                return Later(0.0)
+                return Reschedule(0.0)
 
     async def _batch(self, organization_id: UUID, work: Work) -> Batch:
         """The next pieces with words and vectors. Raises LociError."""
         handle = work.embedding if work.model is None else work.model.handle
         file = work.file
         chunks = await self._store.chunks(organization_id, file.id, file.embedded_count, _BATCH)
-        found = await asyncio.to_thread(_words, chunks)
+        search_words = await asyncio.to_thread(_words, chunks)
         if not handle or not chunks:
-            return Batch(chunks=chunks, words=found, vectors=[None] * len(chunks), model=work.model)
+            return Batch(chunks=chunks, words=search_words, vectors=[None] * len(chunks), model=work.model)
         model = work.model or await self._models.model(handle)
-        texts = [ToEmbed(file.id, to_embed(chunk.text), "") for chunk in chunks]
+        texts = [TextToEmbed(file.id, to_embed(chunk.text), "") for chunk in chunks]
         parts = [texts[start : start + _PER_CALL] for start in range(0, len(texts), _PER_CALL)]
         calls = (self._models.made(handle, model.id, part, _EMBED_SECONDS) for part in parts)
         # All of them are waited for: none goes on when another has failed.
         vectors: list[Sequence[float] | None] = []
-        for made in await asyncio.gather(*calls, return_exceptions=True):
-            if isinstance(made, BaseException):
-                raise made
-            vectors += (one.vector for one in made)
-        return Batch(chunks=chunks, words=found, vectors=vectors, model=model)
+        for result in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+            vectors += (one.vector for one in result)
+        return Batch(chunks=chunks, words=search_words, vectors=vectors, model=model)
 
-    async def _failed(self, job: Job, work: Work, error: LociError, *, moved: bool) -> Later | None:
+    async def _failed(self, job: Job, work: Work, error: LociError, *, moved: bool) -> Reschedule | None:
         failures = 1 if moved else job.failures + 1
         logger.warning("a file could not be embedded", extra={"file": str(work.file.id), "reason": error.reason})
         if isinstance(error, _FINAL) or failures >= _MOST_FAILURES:
             await self._give_up(job.organization_id, work, f"could not be embedded: {error.message}")
             return None
         await self._store.note(job.organization_id, work.file.id, f"trying again: {error.message}")
-        return Later(pause_after(failures), failed=not moved)
+        return Reschedule(pause_after(failures), failed=not moved)
 
     async def _give_up(self, organization_id: UUID, work: Work, why: str) -> None:
         await self._store.give_up(organization_id, work, f"{work.file.name} {why}")

@@ -94,7 +94,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParseSummary:
     """What follows the pages of a file that was parsed."""
 
     pages: int
@@ -104,7 +104,7 @@ class Parsed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming:
+class UploadRequest:
     """What is uploaded; see loci.memory.v1.UploadHeader. `file_id` is minted."""
 
     file_id: UUID

@@ -6,17 +6,17 @@ from uuid import UUID
 
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound
 from services.common.ids import uuid7
-from services.memory.core.file_text.kinds import PLAIN_TEXT, Format, kind_of, sniffed_kind
-from services.memory.core.file_text.names import checked_file_name
+from services.memory.core.file_text.kinds import PLAIN_TEXT, FileFormat, kind_of, sniff_kind
+from services.memory.core.file_text.names import validate_file_name
 from services.memory.core.ports.files import FileStore, UploadStore
-from services.memory.files.model import File, Incoming, OnDuplicate, Upload
+from services.memory.files.model import File, OnDuplicate, Upload, UploadRequest
 
 # Of one row, and of what an upload holds in memory.
 PART_BYTES = 1024 * 1024
 MEBIBYTE = 1024 * 1024
 
 
-class Uploads:
+class UploadService:
     """Takes uploads of at most `most_bytes`."""
 
     def __init__(self, store: UploadStore, files: FileStore, *, most_bytes: int) -> None:
@@ -25,46 +25,51 @@ class Uploads:
         self._most_bytes = most_bytes
 
     async def take(
-        self, organization_id: UUID, user_id: UUID, incoming: Incoming, data: AsyncIterator[bytes]
+        self, organization_id: UUID, user_id: UUID, upload_request: UploadRequest, data: AsyncIterator[bytes]
     ) -> tuple[File, bool]:
         """The file, and whether it is new. Nothing stays of an upload that fails.
 
         Raises Refused (FILE_INVALID, FILE_TYPE_UNSUPPORTED), InvalidArgument (FILE_TOO_LARGE), NotFound
         (FOLDER_NOT_FOUND), AlreadyExists (FILE_NAME_TAKEN), Aborted.
         """
-        name = checked_file_name(incoming.name)
-        known = await self._known(organization_id, incoming, name)
-        if known is not None:
-            return known, False
-        upload_id, taken = uuid7(), False
+        name = validate_file_name(upload_request.name)
+        existing = await self._known(organization_id, upload_request, name)
+        if existing is not None:
+            return existing, False
+        upload_id, is_new = uuid7(), False
         await self._store.begin(organization_id, upload_id)
         try:
-            upload = await self._kept(organization_id, upload_id, incoming, name, data)
-            file, taken = await self._store.finish(organization_id, user_id, upload, incoming.on_duplicate)
+            upload = await self._kept(organization_id, upload_id, upload_request, name, data)
+            file, is_new = await self._store.finish(organization_id, user_id, upload, upload_request.on_duplicate)
         finally:
-            if not taken:
+            if not is_new:
                 await self._store.drop(organization_id, upload_id)
-        return file, taken
+        return file, is_new
 
-    async def _known(self, organization_id: UUID, incoming: Incoming, name: str) -> File | None:
+    async def _known(self, organization_id: UUID, upload_request: UploadRequest, name: str) -> File | None:
         """The file that is there instead, before a byte was read. Whether it still is, the end of the upload tells."""
         try:
-            return await self._files.get(organization_id, incoming.file_id, incoming.folder_id)
+            return await self._files.get(organization_id, upload_request.file_id, upload_request.folder_id)
         except NotFound:
-            named = await self._files.find(organization_id, incoming.folder_id, name)
-        if incoming.is_retry:
+            named = await self._files.find(organization_id, upload_request.folder_id, name)
+        if upload_request.is_retry:
             return None  # the bytes have a say
-        if named is not None and incoming.on_duplicate is OnDuplicate.ERROR:
+        if named is not None and upload_request.on_duplicate is OnDuplicate.ERROR:
             raise name_taken(name)
-        return named if incoming.on_duplicate is OnDuplicate.SKIP else None
+        return named if upload_request.on_duplicate is OnDuplicate.SKIP else None
 
     async def _kept(
-        self, organization_id: UUID, upload_id: UUID, incoming: Incoming, name: str, data: AsyncIterator[bytes]
+        self,
+        organization_id: UUID,
+        upload_id: UUID,
+        upload_request: UploadRequest,
+        name: str,
+        data: AsyncIterator[bytes],
     ) -> Upload:
         media_type, size, parts, digest = "", 0, 0, hashlib.sha256()
         async for part in _parts(data):
             if not parts:
-                media_type = _media_type(name, incoming, part)
+                media_type = _media_type(name, upload_request, part)
             size += len(part)
             if size > self._most_bytes:
                 raise self._too_large(name)
@@ -72,14 +77,14 @@ class Uploads:
             await self._store.add(organization_id, upload_id, parts, part)
             parts += 1
         return Upload(
-            id=incoming.file_id,
+            id=upload_request.file_id,
             upload_id=upload_id,
-            folder_id=incoming.folder_id,
+            folder_id=upload_request.folder_id,
             name=name,
-            media_type=media_type or _media_type(name, incoming, b""),
+            media_type=media_type or _media_type(name, upload_request, b""),
             size=size,
             sha256=digest.digest(),
-            is_retry=incoming.is_retry,
+            is_retry=upload_request.is_retry,
         )
 
     def _too_large(self, name: str) -> InvalidArgument:
@@ -95,26 +100,26 @@ def name_taken(name: str) -> AlreadyExists:
     return AlreadyExists(f"the folder has a file named {name!r}", reason="FILE_NAME_TAKEN")
 
 
-def _media_type(name: str, incoming: Incoming, head: bytes) -> str:
+def _media_type(name: str, upload_request: UploadRequest, head: bytes) -> str:
     """Raises Refused (FILE_TYPE_UNSUPPORTED)."""
-    told = incoming.media_type
-    known = kind_of(name, told)
-    if incoming.is_text:
-        return known.media_type if known is not None and known.format is Format.TEXT else PLAIN_TEXT
+    declared = upload_request.media_type
+    known = kind_of(name, declared)
+    if upload_request.is_text:
+        return known.media_type if known is not None and known.format is FileFormat.TEXT else PLAIN_TEXT
     if known is not None:
         return known.media_type
-    sniffed = sniffed_kind(name, head)
-    own = told.partition(";")[0].strip().lower()
+    sniffed = sniff_kind(name, head)
+    own = declared.partition(";")[0].strip().lower()
     return own if own.startswith("text/") else sniffed.media_type
 
 
 async def _parts(data: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The same bytes in parts of PART_BYTES, the last one shorter."""
-    held = bytearray()
+    buffer = bytearray()
     async for piece in data:
-        held += piece
-        while len(held) >= PART_BYTES:
-            yield bytes(held[:PART_BYTES])
-            del held[:PART_BYTES]
-    if held:
-        yield bytes(held)
+        buffer += piece
+        while len(buffer) >= PART_BYTES:
+            yield bytes(buffer[:PART_BYTES])
+            del buffer[:PART_BYTES]
+    if buffer:
+        yield bytes(buffer)

@@ -15,8 +15,8 @@ from services.common.timestamps import timestamp
 from services.memory import wire
 from services.memory.core.ports.files import FileStore, IngestionStore
 from services.memory.core.ports.folders import FolderStore
-from services.memory.files.model import File, Incoming, OnDuplicate
-from services.memory.files.service import MEBIBYTE, Uploads
+from services.memory.files.model import File, OnDuplicate, UploadRequest
+from services.memory.files.service import MEBIBYTE, UploadService
 
 _PER_PAGE = 50
 # Characters of texts in one answer, with which it is well below the limit of messages; bytes of a single text.
@@ -32,7 +32,7 @@ class FileServicer(folder_grpc.FolderServiceServicer):
         files: FileStore,
         folders: FolderStore,
         ingestion: IngestionStore,
-        uploads: Uploads,
+        uploads: UploadService,
         wake: Callable[[], None],
     ) -> None:
         """`wake`: there is a job to do."""
@@ -52,7 +52,7 @@ class FileServicer(folder_grpc.FolderServiceServicer):
         try:
             with wire.refusals():
                 file, is_new = await self._uploads.take(
-                    caller.organization_id, caller.user_id, incoming(first.header), _data(request_iterator)
+                    caller.organization_id, caller.user_id, upload_request(first.header), _data(request_iterator)
                 )
         finally:
             # grpc.aio tells callers who are still sending of a failure within, not of what they are answered.
@@ -79,11 +79,11 @@ class FileServicer(folder_grpc.FolderServiceServicer):
         with wire.refusals():
             page = wire.page(request, "file", _PER_PAGE)
             folder_id = from_public("source", request.folder_id)
-            found = await self._files.list(organization_id, folder_id, page, unfinished=request.unfinished)
+            result = await self._files.list(organization_id, folder_id, page, unfinished=request.unfinished)
         if request.include_content:
-            return await self._with_contents(organization_id, found)
+            return await self._with_contents(organization_id, result)
         return folder_pb.ListFilesResponse(
-            files=[file_message(file) for file in found.items], next_page_token=found.next_token
+            files=[file_message(file) for file in result.items], next_page_token=result.next_token
         )
 
     async def DeleteFile(self, request: folder_pb.DeleteFileRequest, context: Any) -> folder_pb.DeleteFileResponse:
@@ -130,9 +130,9 @@ async def _data(requests: AsyncIterator[folder_pb.UploadFileRequest]) -> AsyncIt
         yield request.data
 
 
-def incoming(header: folder_pb.UploadHeader) -> Incoming:
+def upload_request(header: folder_pb.UploadHeader) -> UploadRequest:
     """Raises InvalidArgument (INVALID_ID)."""
-    return Incoming(
+    return UploadRequest(
         file_id=from_public("file", header.file_id) if header.file_id else uuid7(),
         folder_id=from_public("source", header.folder_id),
         name=header.name,

@@ -8,7 +8,7 @@ from uuid import UUID
 import orjson
 
 from services.memory.core.errors import Refused
-from services.memory.core.file_text.names import CONTROLS, LONGEST_NAME, one_form
+from services.memory.core.file_text.names import CONTROLS, LONGEST_NAME, normal_form
 from services.memory.core.storable import JsonObject, json_without_nul, without_nul
 
 LONGEST_TEXT = 100_000
@@ -52,7 +52,7 @@ class Folder:
     updated_at: datetime
 
 
-def checked_folder(draft: FolderDraft) -> FolderDraft:
+def validate_folder(draft: FolderDraft) -> FolderDraft:
     """The draft as it will be stored. Raises Refused (FOLDER_INVALID)."""
     return replace(
         draft,
@@ -64,7 +64,7 @@ def checked_folder(draft: FolderDraft) -> FolderDraft:
     )
 
 
-def checked_changes(changes: FolderChanges) -> FolderChanges:
+def validate_changes(changes: FolderChanges) -> FolderChanges:
     """The changes as they will be stored. Raises Refused (FOLDER_INVALID)."""
     checked = changes.copy()
     if "name" in checked:
@@ -79,7 +79,7 @@ def checked_changes(changes: FolderChanges) -> FolderChanges:
 
 
 def _folder_name(name: str) -> str:
-    name = one_form(CONTROLS.sub("", name)).strip()
+    name = normal_form(CONTROLS.sub("", name)).strip()
     if not 1 <= len(name) <= LONGEST_NAME:
         raise Refused("FOLDER_INVALID", f"a folder's name has 1 to {LONGEST_NAME} characters, this one {len(name)}")
     if "/" in name:

@@ -13,10 +13,10 @@ from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.core.ports.embedder import Embedder
 from services.memory.core.ports.files import FileStore, IngestionStore
 from services.memory.core.ports.folders import FolderStore
-from services.memory.files.service import Uploads
+from services.memory.files.service import UploadService
 from services.memory.files.servicer import FileServicer
 from services.memory.folders.convert import folder_message
-from services.memory.folders.model import FolderChanges, FolderDraft, checked_changes, checked_folder
+from services.memory.folders.model import FolderChanges, FolderDraft, validate_changes, validate_folder
 
 _PER_PAGE = 50
 _CHECK_SECONDS = 10.0
@@ -33,7 +33,7 @@ class FolderServicer(AgentFileServicer, FileServicer):
         files: FileStore,
         agent_files: AgentFileStore,
         ingestion: IngestionStore,
-        uploads: Uploads,
+        uploads: UploadService,
         embedder: Embedder,
         wake: Callable[[], None],
     ) -> None:
@@ -47,7 +47,7 @@ class FolderServicer(AgentFileServicer, FileServicer):
     ) -> folder_pb.CreateFolderResponse:
         caller = current()
         with wire.refusals():
-            draft = checked_folder(folder_draft(request.folder))
+            draft = validate_folder(folder_draft(request.folder))
         if draft.embedding:
             await self._embedder.check(draft.embedding, _CHECK_SECONDS)
         folder = await self._folders.create(caller.organization_id, caller.user_id, draft)
@@ -60,23 +60,23 @@ class FolderServicer(AgentFileServicer, FileServicer):
     async def ListFolders(self, request: folder_pb.ListFoldersRequest, context: Any) -> folder_pb.ListFoldersResponse:
         with wire.refusals():
             page = wire.page(request, "source", _PER_PAGE)
-            found = await self._folders.list(current().organization_id, wire.text(request, "name"), page)
+            result = await self._folders.list(current().organization_id, wire.text(request, "name"), page)
         return folder_pb.ListFoldersResponse(
-            folders=[folder_message(folder) for folder in found.items], next_page_token=found.next_token
+            folders=[folder_message(folder) for folder in result.items], next_page_token=result.next_token
         )
 
     async def CountFolders(
         self, request: folder_pb.CountFoldersRequest, context: Any
     ) -> folder_pb.CountFoldersResponse:
-        counted, files, size = await self._folders.count(current().organization_id)
-        return folder_pb.CountFoldersResponse(folders=counted, files=files, total_size=size)
+        folders, files, size = await self._folders.count(current().organization_id)
+        return folder_pb.CountFoldersResponse(folders=folders, files=files, total_size=size)
 
     async def UpdateFolder(
         self, request: folder_pb.UpdateFolderRequest, context: Any
     ) -> folder_pb.UpdateFolderResponse:
         caller, folder_id = current(), from_public("source", request.folder_id)
         with wire.refusals():
-            changes = checked_changes(folder_changes(request))
+            changes = validate_changes(folder_changes(request))
         folder = await self._folders.update(caller.organization_id, caller.user_id, folder_id, changes)
         return folder_pb.UpdateFolderResponse(folder=folder_message(folder))
 

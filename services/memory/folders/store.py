@@ -144,22 +144,22 @@ class PostgresFolders:
         return row["folders"], row["files"], row["total_size"]
 
     async def list(self, organization_id: UUID, name: str | None, page: Page) -> PageOf[Folder]:
-        held = (
+        file_count = (
             select(func.count())
             .where(files.c.organization_id == folders.c.organization_id, files.c.folder_id == folders.c.id)
             .scalar_subquery()
         )
         of_folder = (archives.c.organization_id == folders.c.organization_id) & (archives.c.id == folders.c.id)
         query = (
-            select(*folders.c, archives.c.embedding, held.label("file_count"))
+            select(*folders.c, archives.c.embedding, file_count.label("file_count"))
             .join(archives, of_folder)
             .where(folders.c.organization_id == organization_id)
         )
         if name is not None:
             query = query.where(folders.c.name == name)
         async with self._engine.connect() as connection:
-            found = await page_of(connection, query, folders, organization_id, page, "FOLDER")
-        return PageOf(tuple(folder_of_row(row._asdict()) for row in found.items), found.next_token)
+            result = await page_of(connection, query, folders, organization_id, page, "FOLDER")
+        return PageOf(tuple(folder_of_row(row._asdict()) for row in result.items), result.next_token)
 
 
 async def _get(executor: Any, organization_id: UUID, folder_id: UUID) -> Folder:

@@ -20,14 +20,14 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class Reschedule:
     """The job is not done: run it again in so many seconds. `failed`: because something went wrong."""
 
     seconds: float
     failed: bool = False
 
 
-Handler = Callable[[Job], Awaitable[Later | None]]
+Handler = Callable[[Job], Awaitable[Reschedule | None]]
 
 
 def pause_after(failures: int) -> float:

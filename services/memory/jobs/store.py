@@ -5,7 +5,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.ids import uuid7
-from services.memory.jobs.model import LEASE_SECONDS, Job, Later
+from services.memory.jobs.model import LEASE_SECONDS, Job, Reschedule
 
 _ADD = """
 INSERT INTO memory.jobs (id, organization_id, kind, subject, not_before)
@@ -58,9 +58,9 @@ class PostgresJobs:
 
     async def finish(self, job: Job, worker_id: UUID) -> None:
         if await self._pool.execute(_FINISH, job.id, worker_id) == "DELETE 0":
-            await self.postpone(job, worker_id, Later(0.0))
+            await self.postpone(job, worker_id, Reschedule(0.0))
 
-    async def postpone(self, job: Job, worker_id: UUID, later: Later) -> None:
+    async def postpone(self, job: Job, worker_id: UUID, later: Reschedule) -> None:
         await self._pool.execute(_POSTPONE, job.id, worker_id, later.seconds, later.failed)
 
 

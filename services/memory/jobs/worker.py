@@ -14,7 +14,7 @@ from uuid import UUID
 from services.common.context import CallContext, Signer, use_context
 from services.common.errors import LociError
 from services.memory.core.ports.jobs import JobStore
-from services.memory.jobs.model import Handler, Job, Later, pause_after
+from services.memory.jobs.model import Handler, Job, Reschedule, pause_after
 
 logger = logging.getLogger(__name__)
 _RENEW_SECONDS = 10.0
@@ -33,11 +33,11 @@ class Worker:
         self._handlers = dict(handlers)
         self._signer = signer
         self._worker_id = worker_id
-        self._woken = asyncio.Event()
+        self._wake_event = asyncio.Event()
 
     def wake(self) -> None:
         """There is something to do now."""
-        self._woken.set()
+        self._wake_event.set()
 
     async def run_forever(self) -> None:
         """Claims and runs, a few at a time; a database that is away is met again in the next second."""
@@ -52,9 +52,9 @@ class Worker:
                     pass
             except Exception:  # a supervisor: whatever it was, the next second is another chance
                 logger.exception("the queue of jobs could not be worked on")
-            self._woken.clear()
+            self._wake_event.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), _POLL_SECONDS * random.uniform(0.5, 1.5))
+                await asyncio.wait_for(self._wake_event.wait(), _POLL_SECONDS * random.uniform(0.5, 1.5))
 
     async def run_one(self) -> bool:
         """Runs one job; False where there was none."""
@@ -63,7 +63,7 @@ class Worker:
             return False
         caller = CallContext(job.organization_id, _NOBODY, "memory", ("llm_gateway",))
         with use_context(caller, signer=self._signer):
-            work = asyncio.create_task(self._handled(job))
+            work = asyncio.create_task(self._handle(job))
         try:
             if not await self._kept(job, work):
                 return True
@@ -80,20 +80,20 @@ class Worker:
     async def _give_back(self, job: Job) -> None:
         """The process stops: nobody shall wait for the end of its lease."""
         try:
-            await asyncio.wait_for(self._store.postpone(job, self._worker_id, Later(0.0)), _RETURN_SECONDS)
+            await asyncio.wait_for(self._store.postpone(job, self._worker_id, Reschedule(0.0)), _RETURN_SECONDS)
         except Exception:  # a supervisor: the lease ends by itself
             logger.exception("job %s of %s was not given back", job.kind, job.subject)
 
-    async def _handled(self, job: Job) -> Later | None:
+    async def _handle(self, job: Job) -> Reschedule | None:
         try:
             return await self._handlers[job.kind](job)
         except LociError as error:
             logger.warning("job %s of %s failed: %s", job.kind, job.subject, error.message)
         except Exception:  # a supervisor: a job that breaks must not stop the others
             logger.exception("job %s of %s failed", job.kind, job.subject)
-        return Later(pause_after(job.failures + 1), failed=True)
+        return Reschedule(pause_after(job.failures + 1), failed=True)
 
-    async def _kept(self, job: Job, work: asyncio.Task[Later | None]) -> bool:
+    async def _kept(self, job: Job, work: asyncio.Task[Reschedule | None]) -> bool:
         """Waits for the work under a renewed lease; False when the lease was lost and the work stopped."""
         try:
             while True:

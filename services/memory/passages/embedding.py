@@ -9,7 +9,7 @@ from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedder import Embedder
 from services.memory.core.ports.embedding_changes import Models
 from services.memory.core.vectors import to_embed, unit_vector
-from services.memory.embedding_changes.model import Made, ToEmbed
+from services.memory.embedding_changes.model import TextToEmbed, TextVector
 
 MOST_TEXTS = 256
 MOST_BYTES = 200_000
@@ -37,7 +37,7 @@ async def embed_all(embedder: Embedder, handle: str, texts: Sequence[str], secon
         raise failure
     vectors = [vector for task in tasks for vector in task.result()]
     if len({len(vector) for vector in vectors}) > 1:
-        raise unusable(handle, "vectors of different lengths")
+        raise unusable_vector(handle, "vectors of different lengths")
     return vectors
 
 
@@ -58,10 +58,10 @@ def unit(handle: str, values: Sequence[float]) -> list[float] | None:
     try:
         return unit_vector(values)
     except ValueError as error:
-        raise unusable(handle, str(error)) from None
+        raise unusable_vector(handle, str(error)) from None
 
 
-def unusable(handle: str, problem: str) -> FailedPrecondition:
+def unusable_vector(handle: str, problem: str) -> FailedPrecondition:
     """What a model answered cannot be stored, or compared with what is."""
     return FailedPrecondition(f"the embedding model {handle} answered with {problem}", reason="EMBEDDING_INVALID")
 
@@ -84,7 +84,7 @@ class _NotFinite(FailedPrecondition):
     """A vector that is none."""
 
 
-class EmbeddingCalls:
+class TextEmbedder:
     """Asks models for vectors of length 1, and learns how long those are."""
 
     def __init__(self, embedder: Embedder, models: Models) -> None:
@@ -98,7 +98,7 @@ class EmbeddingCalls:
             raise _unusable(handle, f"{len(values)} dimensions; there may be 1 to {MOST_DIMENSIONS}")
         return await self._models.embedding_model(handle, len(values))
 
-    async def made(self, handle: str, model_id: int, texts: Sequence[ToEmbed], seconds: float) -> list[Made]:
+    async def made(self, handle: str, model_id: int, texts: Sequence[TextToEmbed], seconds: float) -> list[TextVector]:
         """A vector for each text, or none where the model refuses that text alone. Raises LociError otherwise."""
         if not texts:
             return []
@@ -107,18 +107,18 @@ class EmbeddingCalls:
         except (InvalidArgument, OutOfRange, _NotFinite):
             if len(texts) == 1:
                 await self.model(handle)  # it is the text, not the model: this call would have failed, too
-                return [Made(texts[0].passage_id, texts[0].text_hash, None)]
+                return [TextVector(texts[0].passage_id, texts[0].text_hash, None)]
         half = len(texts) // 2
         first = await self.made(handle, model_id, texts[:half], seconds)
         return first + await self.made(handle, model_id, texts[half:], seconds)
 
-    async def _all(self, handle: str, model_id: int, texts: Sequence[ToEmbed], seconds: float) -> list[Made]:
+    async def _all(self, handle: str, model_id: int, texts: Sequence[TextToEmbed], seconds: float) -> list[TextVector]:
         answer = await self._embedder.embed(handle, [to_embed(one.text) for one in texts], seconds)
         for size in {len(values) for values in answer}:
             if (await self._models.embedding_model(handle, size)).id != model_id:
                 raise _unusable(handle, f"vectors of {size} dimensions, not as before; roll the change back")
         return [
-            Made(one.passage_id, one.text_hash, _unit(handle, values))
+            TextVector(one.passage_id, one.text_hash, _unit(handle, values))
             for one, values in zip(texts, answer, strict=True)
         ]
 

@@ -111,7 +111,7 @@ PassageKey = tuple[UUID, UUID]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Embedded:
+class EmbeddedTexts:
     """Words and vectors of some texts, made for an archive with this embedding handle, if any.
 
     model: that of the vectors, None without a handle. A vector may be None also with a model: a text without any
@@ -131,7 +131,7 @@ class NewPassages:
     archive_id: UUID
     default_of: UUID | None
     drafts: Sequence[PassageDraft]
-    embedded: Embedded
+    embedded: EmbeddedTexts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,16 +171,16 @@ class PassageList:
     filter: PassageFilter = field(default_factory=PassageFilter)
 
 
-def checked_drafts(drafts: Sequence[PassageDraft]) -> list[PassageDraft]:
+def validate_drafts(drafts: Sequence[PassageDraft]) -> list[PassageDraft]:
     """The drafts as they will be stored. Raises Refused (PASSAGE_INVALID)."""
     if not 1 <= len(drafts) <= MOST_DRAFTS:
         raise Refused("PASSAGE_INVALID", f"give 1 to {MOST_DRAFTS} passages, not {len(drafts)}")
     if len({draft.id for draft in drafts}) < len(drafts):
         raise Refused("PASSAGE_INVALID", "two of the passages have the same id")
-    return [_checked(draft) for draft in drafts]
+    return [_validate(draft) for draft in drafts]
 
 
-def given_vectors(drafts: Sequence[PassageDraft]) -> list[list[float] | None] | None:
+def draft_vectors(drafts: Sequence[PassageDraft]) -> list[list[float] | None] | None:
     """The vectors that drafts bring, at length 1 (None for one without any direction); None where they bring none.
 
     Raises Refused (PASSAGE_INVALID): all of one length or none at all, and finite numbers alone.
@@ -198,16 +198,16 @@ def given_vectors(drafts: Sequence[PassageDraft]) -> list[list[float] | None] | 
         raise Refused("PASSAGE_INVALID", f"a vector cannot be stored: {error}") from None
 
 
-def _checked(draft: PassageDraft) -> PassageDraft:
+def _validate(draft: PassageDraft) -> PassageDraft:
     return replace(
         draft,
-        text=_checked_text(draft.text),
+        text=_validate_text(draft.text),
         tags=unique_tags(draft.tags, "PASSAGE_INVALID"),
         metadata=json_without_nul(draft.metadata),
     )
 
 
-def _checked_text(text: str) -> str:
+def _validate_text(text: str) -> str:
     text = without_nul(text)
     if not 1 <= len(text) <= LONGEST_TEXT:
         raise Refused("PASSAGE_INVALID", f"a passage has 1 to {LONGEST_TEXT} characters, this one {len(text)}")
@@ -216,11 +216,11 @@ def _checked_text(text: str) -> str:
     return text
 
 
-def checked_changes(changes: PassageChanges) -> PassageChanges:
+def validate_changes(changes: PassageChanges) -> PassageChanges:
     """The changes as they will be stored. Raises Refused (PASSAGE_INVALID)."""
     checked = changes.copy()
     if "text" in changes:
-        checked["text"] = _checked_text(changes["text"])
+        checked["text"] = _validate_text(changes["text"])
     if "tags" in changes:
         checked["tags"] = unique_tags(changes["tags"], "PASSAGE_INVALID")
     if "metadata" in changes:
@@ -228,7 +228,7 @@ def checked_changes(changes: PassageChanges) -> PassageChanges:
     return checked
 
 
-def checked_query(query: PassageQuery) -> PassageQuery:
+def validate_query(query: PassageQuery) -> PassageQuery:
     """The query as it will be asked. Raises Refused (QUERY_INVALID)."""
     text = without_nul(query.text).strip()
     if not 1 <= len(text) <= LONGEST_QUERY:

@@ -14,7 +14,7 @@ from services.common.ids import from_public, to_public, uuid7
 from services.common.timestamps import timestamp
 from services.memory import wire
 from services.memory.core.errors import Refused
-from services.memory.core.ports.passages import ArchivalLists, PassageStore
+from services.memory.core.ports.passages import PassageLists, PassageStore
 from services.memory.core.ranking.search import Hit
 from services.memory.core.storable import unique_tags, without_nul
 from services.memory.passages.model import (
@@ -32,7 +32,8 @@ from services.memory.passages.model import (
     Place,
     SearchMode,
 )
-from services.memory.passages.service import Archival
+from services.memory.passages.service import PassageService
+from services.memory.search.service import PassageSearch
 
 _PASSAGES_PER_PAGE = 100
 
@@ -40,20 +41,23 @@ _PASSAGES_PER_PAGE = 100
 class PassageServicer(passage_grpc.PassageServiceServicer):
     """loci.memory.v1.PassageService."""
 
-    def __init__(self, store: PassageStore, archival: Archival, lists: ArchivalLists) -> None:
+    def __init__(
+        self, store: PassageStore, passages: PassageService, search: PassageSearch, lists: PassageLists
+    ) -> None:
         self._store = store
-        self._archival = archival
+        self._passages = passages
+        self._search = search
         self._lists = lists
 
     async def ListPassages(
         self, request: passage_pb.ListPassagesRequest, context: Any
     ) -> passage_pb.ListPassagesResponse:
         with wire.refusals():
-            wanted, page = passage_list(request), wire.page(request, "passage", _PASSAGES_PER_PAGE)
-            found = await self._lists.passages(current().organization_id, wanted, page)
+            filters, page = passage_list(request), wire.page(request, "passage", _PASSAGES_PER_PAGE)
+            result = await self._lists.passages(current().organization_id, filters, page)
         return passage_pb.ListPassagesResponse(
-            passages=[passage_message(passage) for passage in found.items],
-            next_page_token=found.next_token,
+            passages=[passage_message(passage) for passage in result.items],
+            next_page_token=result.next_token,
         )
 
     async def GetVectorStorage(
@@ -68,9 +72,9 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
         with wire.refusals():
             place = place_of(agent_id=request.agent_id, archive_id=request.archive_id, folder_id=request.folder_id)
             query = passage_query(request)
-            found = await self._archival.search(current().organization_id, place, query)
+            result = await self._search.search(current().organization_id, place, query)
         return passage_pb.SearchPassagesResponse(
-            hits=[hit_message(hit) for hit in found.hits], without_vectors=found.without_vectors
+            hits=[hit_message(hit) for hit in result.hits], without_vectors=result.without_vectors
         )
 
     async def CreatePassages(
@@ -78,14 +82,14 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
     ) -> passage_pb.CreatePassagesResponse:
         caller = current()
         with wire.refusals():
-            stored = await self._archival.insert(
+            passages = await self._passages.insert(
                 caller.organization_id,
                 caller.user_id,
                 target(request),
                 [passage_draft(draft) for draft in request.passages],
                 without_nul(request.embedding),
             )
-        return passage_pb.CreatePassagesResponse(passages=[passage_message(one) for one in stored])
+        return passage_pb.CreatePassagesResponse(passages=[passage_message(one) for one in passages])
 
     async def GetPassage(self, request: passage_pb.GetPassageRequest, context: Any) -> passage_pb.GetPassageResponse:
         with wire.refusals():
@@ -100,7 +104,7 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
         with wire.refusals():
             place = place_of(agent_id=request.agent_id, archive_id=request.archive_id)
             changes = passage_changes(request.passage, request.update_mask.paths)
-            passage = await self._archival.update(caller.organization_id, caller.user_id, place, passage_id, changes)
+            passage = await self._passages.update(caller.organization_id, caller.user_id, place, passage_id, changes)
         return passage_pb.UpdatePassageResponse(passage=passage_message(passage))
 
     async def DeletePassage(
@@ -148,18 +152,18 @@ def passage_draft(draft: passage_service_pb.PassageDraft) -> PassageDraft:
 
 def passage_changes(draft: passage_service_pb.PassageDraft, paths: Sequence[str]) -> PassageChanges:
     """The fields of a mask. Raises InvalidArgument (UPDATE_MASK_INVALID), Refused (PASSAGE_INVALID)."""
-    given = passage_draft(draft)
+    values = passage_draft(draft)
     changes = PassageChanges()
     for path in paths:
         match path:
             case "text":
-                changes["text"] = given.text
+                changes["text"] = values.text
             case "tags":
-                changes["tags"] = given.tags
+                changes["tags"] = values.tags
             case "metadata_json":
-                changes["metadata"] = given.metadata
-            case "created_at" if given.created_at is not None:
-                changes["created_at"] = given.created_at
+                changes["metadata"] = values.metadata
+            case "created_at" if values.created_at is not None:
+                changes["created_at"] = values.created_at
             case "created_at":
                 raise Refused("PASSAGE_INVALID", "created_at is in the mask but not given")
             case _:

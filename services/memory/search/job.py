@@ -6,7 +6,7 @@ from services.memory.core.ports.search import SampleStore
 from services.memory.jobs.model import Job
 
 
-class Sampler:
+class WordSampler:
     """Handles jobs whose subject is an archive, or the tenant."""
 
     def __init__(self, samples: SampleStore) -> None:

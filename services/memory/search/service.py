@@ -10,20 +10,20 @@ from uuid import UUID
 from services.common.errors import LociError
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedder import Embedder
-from services.memory.core.ports.embedding_changes import OtherSides
+from services.memory.core.ports.embedding_changes import ModelAlternatives
 from services.memory.core.ports.passages import PassageStore
 from services.memory.core.ports.search import Rankings
-from services.memory.core.ranking.search import Fused, Hit, Part, Ranked, Scope, depth, fuse
+from services.memory.core.ranking.search import FusedPassage, Hit, Part, RankedPassage, Scope, depth, fuse
 from services.memory.core.vectors import to_embed
-from services.memory.embedding_changes.model import better_sides
-from services.memory.passages.embedding import unit, unusable
-from services.memory.passages.model import PassageQuery, Place, SearchMode, checked_query
+from services.memory.embedding_changes.model import usable_alternatives
+from services.memory.passages.embedding import unit, unusable_vector
+from services.memory.passages.model import PassageQuery, Place, SearchMode, validate_query
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """Hits, best first. `without_vectors`: handles that could not be asked, so that words alone decided."""
 
     hits: list[Hit]
@@ -34,11 +34,11 @@ class Found:
 class _Answers:
     """One ranking per embedding model, or why there is none; and that by words."""
 
-    vectors: dict[EmbeddingModel, list[Ranked] | LociError]
-    texts: list[Ranked]
+    vectors: dict[EmbeddingModel, list[RankedPassage] | LociError]
+    texts: list[RankedPassage]
 
 
-class Retrieval:
+class PassageSearch:
     """Searches. `search_seconds`: how long one waits for the embedding of its query."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Retrieval:
         store: PassageStore,
         rankings: Rankings,
         embedder: Embedder,
-        sides: OtherSides,
+        sides: ModelAlternatives,
         *,
         search_seconds: float,
     ) -> None:
@@ -56,15 +56,15 @@ class Retrieval:
         self._embedder = embedder
         self._search_seconds = search_seconds
 
-    async def search(self, organization_id: UUID, place: Place, query: PassageQuery) -> Found:
+    async def search(self, organization_id: UUID, place: Place, query: PassageQuery) -> SearchResult:
         """The best passages of a place. Without vectors, a hybrid search is answered by words alone.
 
         Raises Refused; NotFound (ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND); the embedder's LociError in a search by vectors.
         """
-        query = checked_query(query)
+        query = validate_query(query)
         scope = await self._store.scope(organization_id, place)
         if not scope.whole.passages:
-            return Found([])
+            return SearchResult([])
         answers = await self._answers(organization_id, scope, query)
         failed = {model: error for model, error in answers.vectors.items() if isinstance(error, LociError)}
         if query.mode is SearchMode.VECTOR and failed:
@@ -77,7 +77,7 @@ class Retrieval:
             for one in fused
             if (passage := passages.get((one.archive_id, one.passage_id))) is not None
         ]
-        return Found(hits, tuple(model.handle for model in failed))
+        return SearchResult(hits, tuple(model.handle for model in failed))
 
     async def _answers(self, organization_id: UUID, scope: Scope, query: PassageQuery) -> _Answers:
         limit = depth(query.top_k)
@@ -94,22 +94,22 @@ class Retrieval:
 
     async def _by_vector(
         self, organization_id: UUID, model: EmbeddingModel, part: Part, query: PassageQuery, limit: int
-    ) -> list[Ranked] | LociError:
+    ) -> list[RankedPassage] | LociError:
         """The ranking by one model's vectors; an error where the query cannot be embedded now."""
         try:
             vector = await self._embedded(model, query.text)
         except LociError as error:
             logger.warning("a query could not be embedded", extra={"model": model.handle, "reason": error.reason})
-            return await self._by_other_sides(organization_id, model, part, query, limit) or error
+            return await self._by_alternatives(organization_id, model, part, query, limit) or error
         if vector is None:
             return []
         return await self._rankings.by_vector(organization_id, part, model, vector, query.filter, limit)
 
-    async def _by_other_sides(
+    async def _by_alternatives(
         self, organization_id: UUID, model: EmbeddingModel, part: Part, query: PassageQuery, limit: int
-    ) -> list[Ranked]:
+    ) -> list[RankedPassage]:
         """A ranking by the vectors that a change of embedding models makes, or keeps; empty where they do not do."""
-        sides = better_sides(await self._sides.other_sides(organization_id, part.archive_ids, model))
+        sides = usable_alternatives(await self._sides.alternatives(organization_id, part.archive_ids, model))
         if query.mode is SearchMode.VECTOR and sum(side.passages for side in sides.values()) < part.passages:
             return []
         rankings = []
@@ -122,16 +122,16 @@ class Retrieval:
                 wanted = query.filter
                 rankings.append(await self._rankings.by_vector(organization_id, its_part, other, vector, wanted, limit))
         # Similarities by different models cannot be compared.
-        return [found for places in zip_longest(*rankings) for found in places if found is not None][:limit]
+        return [passage for places in zip_longest(*rankings) for passage in places if passage is not None][:limit]
 
     async def _embedded(self, model: EmbeddingModel, text: str) -> Sequence[float] | None:
         [values] = await self._embedder.embed(model.handle, [to_embed(text)], self._search_seconds)
         if len(values) != model.dimensions:
-            raise unusable(model.handle, f"{len(values)} dimensions instead of {model.dimensions}")
+            raise unusable_vector(model.handle, f"{len(values)} dimensions instead of {model.dimensions}")
         return unit(model.handle, values)
 
 
-def _score(one: Fused, mode: SearchMode, rankings: int) -> float:
+def _score(one: FusedPassage, mode: SearchMode, rankings: int) -> float:
     """That of the one search, where there is one; cosines of several models cannot be compared, so ranks are."""
     if mode is SearchMode.TEXT and one.text is not None:
         return one.text

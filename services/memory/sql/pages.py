@@ -43,17 +43,17 @@ async def bounds(
     Raises NotFound as `page_of`, Refused (PAGE_TOKEN_INVALID).
     """
     place = tuple_(table.c.created_at, table.c.id)
-    found = []
+    conditions = []
     start = moment_of(page.token) if page.token else None
     if page.after is not None:
         start = start or await _moment(connection, table, organization_id, page.after, noun, within)
     if page.before is not None:
         end = start if start and page.backwards else None
         end = end or await _moment(connection, table, organization_id, page.before, noun, within)
-        found.append(place < _at(end) if page.ascending else place > _at(end))
+        conditions.append(place < _at(end) if page.ascending else place > _at(end))
     if start is not None and not page.backwards:
-        found.append(place > _at(start) if page.ascending else place < _at(start))
-    return found
+        conditions.append(place > _at(start) if page.ascending else place < _at(start))
+    return conditions
 
 
 def ordered(query: Select[Any], table: FromClause, page: Page) -> Select[Any]:
@@ -72,9 +72,9 @@ def with_values(query: Select[Any]) -> FromClause:
     return select(*others, case((fit, page.c.value)).label("value")).subquery("page")
 
 
-def cut_rows(found: Sequence[Row[Any]], page: Page) -> PageOf[Row[Any]]:
+def cut_rows(rows: Sequence[Row[Any]], page: Page) -> PageOf[Row[Any]]:
     """The page of what an `ordered` query found."""
-    return cut(found, page, lambda row: moment_token(Moment(row.created_at, row.id)))
+    return cut(rows, page, lambda row: moment_token(Moment(row.created_at, row.id)))
 
 
 def _at(moment: Moment) -> ColumnElement[Any]:

@@ -12,7 +12,7 @@ from uuid import UUID
 from loci.memory.v1 import archive_service_pb2 as pb
 from services.common.vectors import encode
 from services.memory.core.vectors import unit_vector
-from services.memory.embedding_changes.model import EmbeddingChange, Made, Reached
+from services.memory.embedding_changes.model import EmbeddingChange, Position, TextVector
 from services.memory.jobs.worker import Worker
 from tests.integration.memory.harness import EMBEDDING, Memory, concept_vector, sized
 
@@ -117,7 +117,7 @@ async def stopped_after(moving: Moving, *, writes: int) -> AsyncIterator[None]:
     write = store.write
 
     async def counted(
-        organization_id: UUID, change: EmbeddingChange, made: Sequence[Made], reached: Reached | None
+        organization_id: UUID, change: EmbeddingChange, made: Sequence[TextVector], reached: Position | None
     ) -> bool:
         nonlocal left
         if left == 0:

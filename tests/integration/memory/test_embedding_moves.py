@@ -17,11 +17,11 @@ from loci.memory.v1.passage_pb2 import SEARCH_MODE_VECTOR
 from services.common import vector_indexes
 from services.common.context import use_context
 from services.common.errors import Unavailable, from_rpc
-from services.memory.core.ports.embedding_changes import Held
-from services.memory.embedding_changes.job import EmbeddingMove
-from services.memory.embedding_changes.model import EmbeddingChange, Made
+from services.memory.core.ports.embedding_changes import LockedChange
+from services.memory.embedding_changes.job import EmbeddingChangeJob
+from services.memory.embedding_changes.model import EmbeddingChange, TextVector
 from services.memory.jobs.model import Job
-from services.memory.passages.embedding import EmbeddingCalls
+from services.memory.passages.embedding import TextEmbedder
 from tests.integration.memory.harness import EMBEDDING, Memory, fails, unavailable
 from tests.integration.memory.moving import (
     COMPLETED,
@@ -56,7 +56,9 @@ async def test_what_comes_at_the_last_moment(moving: Moving, monkeypatch: pytest
     memory, store, rounds = moving.memory, moving.memory.stores.changes, 0
     write, held = store.write, store.held
 
-    async def late_write(organization_id: UUID, change: EmbeddingChange, made: Sequence[Made], *rest: Any) -> bool:
+    async def late_write(
+        organization_id: UUID, change: EmbeddingChange, made: Sequence[TextVector], *rest: Any
+    ) -> bool:
         if not rounds and made:
             draft = passage_pb.PassageDraft(text="A hound, not a cat.")
             request = passage_pb.UpdatePassageRequest(
@@ -68,7 +70,7 @@ async def test_what_comes_at_the_last_moment(moving: Moving, monkeypatch: pytest
         return await write(organization_id, change, made, *rest)
 
     @asynccontextmanager
-    async def late_held(organization_id: UUID, change: EmbeddingChange) -> AsyncIterator[Held | None]:
+    async def late_held(organization_id: UUID, change: EmbeddingChange) -> AsyncIterator[LockedChange | None]:
         nonlocal rounds
         rounds += 1
         with use_context(memory.caller):
@@ -87,7 +89,7 @@ async def test_what_comes_at_the_last_moment(moving: Moving, monkeypatch: pytest
     monkeypatch.undo()
     await moving.change(NARROW)
     job = Job(id=uuid4(), organization_id=moving.key[0], kind="embedding_change", subject=str(moving.key[1]))
-    move = EmbeddingMove(store, EmbeddingCalls(memory.embedder, memory.stores.passages))
+    move = EmbeddingChangeJob(store, TextEmbedder(memory.embedder, memory.stores.passages))
     assert set(await asyncio.gather(move(job), move(job), move(job))) == {None}
     assert (await moving.embedding(), await moving.wrong(NARROW)) == (NARROW, [])
 

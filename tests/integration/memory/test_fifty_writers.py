@@ -13,10 +13,10 @@ from uuid import UUID, uuid4
 import orjson
 
 from services.common.engine import make_engine
-from services.memory.agent_tools.lines import Lines
+from services.memory.agent_tools.edit_queues import EditQueues
 from services.memory.agent_tools.model import ToolCall
-from services.memory.agent_tools.service import Tools
-from services.memory.blocks.conflicts import Conflicts
+from services.memory.agent_tools.service import ToolService
+from services.memory.blocks.conflicts import EditRetries
 from services.memory.blocks.model import BlockById, BlockChanges, BlockDraft, Operation
 from services.memory.blocks.service import update_block
 from services.memory.bootstrap import open_memory_pool, postgres_stores
@@ -89,10 +89,10 @@ async def test_no_edit_of_fifty_thousand_is_lost(memory_url: str) -> None:
     """Some calls are sent twice, and a user changes the descriptions meanwhile."""
     engine = make_engine(memory_url)
     async with await open_memory_pool(memory_url) as pool:
-        stores, conflicts = postgres_stores(pool, engine), Conflicts()
+        stores, conflicts = postgres_stores(pool, engine), EditRetries()
         nothing: Any = None  # archives and files: no call of these tools asks for them
-        lines = Lines(stores.blocks, stores.calls)
-        tools = Tools(lines, stores.agents, stores.copies, stores.calls, nothing, conflicts, nothing)
+        lines = EditQueues(stores.blocks, stores.calls)
+        tools = ToolService(lines, stores.agents, stores.copies, stores.calls, nothing, nothing, conflicts, nothing)
         made = {f"shared{number}": uuid4() for number in range(BLOCKS)}
         drafts = [BlockDraft(id=block_id, label=label, value="start") for label, block_id in made.items()]
         await stores.agents.create(ORGANIZATION, USER, uuid4(), drafts, [])

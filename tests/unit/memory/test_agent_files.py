@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.memory.core.errors import Refused
-from services.memory.core.file_text.finding import KnownFile, bare, named, spellings
-from services.memory.core.file_text.grep import MOST_MATCHES, Grep, compiled, told_of
+from services.memory.core.file_text.grep import MOST_MATCHES, Grep, compile_pattern, render_result
+from services.memory.core.file_text.lookup import KnownFile, bare, named, spellings
 from services.memory.core.file_text.pages import pages_of
-from services.memory.core.file_text.views import Opened, View, Window, evicted, view_of
+from services.memory.core.file_text.views import OpenFile, View, Window, files_to_close, view_of
 from services.memory.files.model import TextPage
 
 # What is in view ----------------------------------------------------------------------------------------------
@@ -62,8 +62,8 @@ def test_a_view_is_never_longer_than_its_limit(text: str, first: int, limit: int
 # Which files give way -----------------------------------------------------------------------------------------
 
 
-def opened(*names: str) -> list[Opened]:
-    return [Opened(UUID(int=ord(name)), name, float(turn)) for turn, name in enumerate(names)]
+def opened(*names: str) -> list[OpenFile]:
+    return [OpenFile(UUID(int=ord(name)), name, float(turn)) for turn, name in enumerate(names)]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def opened(*names: str) -> list[Opened]:
 )
 def test_those_opened_longest_ago_are_closed(now: str, wanted: str, most: int, closed: str) -> None:
     ids = [UUID(int=ord(name)) for name in wanted]
-    assert "".join(one.path for one in evicted(opened(*now), ids, most)) == closed
+    assert "".join(one.path for one in files_to_close(opened(*now), ids, most)) == closed
 
 
 # Names --------------------------------------------------------------------------------------------------------
@@ -144,12 +144,12 @@ def pages(text: str, lines: int) -> Iterator[TextPage]:
 
 
 def grep(pattern: str, *texts: str, lines: int = 1_000, **options: Any) -> tuple[Grep, str]:
-    search = Grep(compiled(pattern, "pattern"), **options)
+    search = Grep(compile_pattern(pattern, "pattern"), **options)
     whole = search.search(
         [(f"docs/{place}", page) for place, text in enumerate(texts) for page in pages(text, lines)],
         time.monotonic() + 10,
     )
-    return search, told_of(search, looked=len(texts), files=len(texts), whole=whole)
+    return search, render_result(search, looked=len(texts), files=len(texts), whole=whole)
 
 
 @pytest.mark.parametrize("lines", [1, 2, 3, 1_000])
@@ -220,7 +220,7 @@ def test_a_pattern_that_matches_nothing_does_so_once_a_line() -> None:
 )
 def test_what_is_no_pattern_is_told(pattern: str, said: str) -> None:
     with pytest.raises(Refused) as refused:
-        compiled(pattern, "pattern")
+        compile_pattern(pattern, "pattern")
     assert said in refused.value.message
 
 
@@ -232,8 +232,8 @@ def test_no_pattern_takes_long(pattern: str) -> None:
 
 
 def test_a_search_ends_in_time_and_says_so() -> None:
-    search = Grep(compiled("x", "pattern"))
+    search = Grep(compile_pattern("x", "pattern"))
     assert not search.search([("docs/0", page) for page in pages("x", 1)], time.monotonic() - 1)
-    assert "The time was up after 3 of 9 files" in told_of(search, looked=3, files=9, whole=False)
-    far = told_of(Grep(compiled("a", "pattern"), skip=40), looked=3, files=9, whole=False)
+    assert "The time was up after 3 of 9 files" in render_result(search, looked=3, files=9, whole=False)
+    far = render_result(Grep(compile_pattern("a", "pattern"), skip=40), looked=3, files=9, whole=False)
     assert far.startswith("[Matches after the first 40 were not reached.]")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from services.memory.core.errors import Refused
-from services.memory.core.file_text.kinds import BY_EXTENSION, Cutting, Format, kind_of, of_media_type, sniffed_kind
+from services.memory.core.file_text.kinds import BY_EXTENSION, FileFormat, SplitMode, kind_of, of_media_type, sniff_kind
 from services.memory.core.file_text.pages import (
     LONGEST_LINE,
     LONGEST_PAGE,
@@ -17,11 +17,11 @@ from services.memory.core.file_text.pages import (
     line_cuts,
     pages_of,
     storable,
-    trimmed,
+    trim,
 )
 from services.memory.files.model import TextPage
-from services.memory.files.parsing.cutting import cuts
-from services.memory.files.parsing.text import decoded
+from services.memory.files.parsing.splitting import cuts
+from services.memory.files.parsing.text import decode
 from services.memory.files.parsing.unreadable import Unreadable
 
 
@@ -47,17 +47,17 @@ def test_a_kind_is_known_by_name_or_type(name: str, media_type: str, expected: o
 
 def test_the_table_of_kinds() -> None:
     assert len(BY_EXTENSION) >= 48
-    assert {kind.format for kind in BY_EXTENSION.values()} == set(Format)
+    assert {kind.format for kind in BY_EXTENSION.values()} == set(FileFormat)
     # A stored file is read as what it was taken in as, by its name or its type alone.
     for extension, kind in BY_EXTENSION.items():
         assert of_media_type(f"a.{extension}", kind.media_type) == kind
         assert of_media_type("without", kind.media_type).format == kind.format
-    assert sniffed_kind("LICENSE", b"Copyright") == of_media_type("LICENSE", "text/plain")
-    assert sniffed_kind("wide", "wide".encode("utf-16")).format is Format.TEXT
-    assert sniffed_kind("paper", b"%PDF-1.7\n\0") == BY_EXTENSION["pdf"]
+    assert sniff_kind("LICENSE", b"Copyright") == of_media_type("LICENSE", "text/plain")
+    assert sniff_kind("wide", "wide".encode("utf-16")).format is FileFormat.TEXT
+    assert sniff_kind("paper", b"%PDF-1.7\n\0") == BY_EXTENSION["pdf"]
     for head in (b"\x7fELF\0\0", b"{\\rtf1\\ansi"):
         with pytest.raises(Refused) as error:
-            sniffed_kind("a.bin", head)
+            sniff_kind("a.bin", head)
         assert error.value.reason == "FILE_TYPE_UNSUPPORTED"
 
 
@@ -74,12 +74,12 @@ def test_the_table_of_kinds() -> None:
     ],
 )
 def test_texts_are_decoded(data: bytes, text: str) -> None:
-    assert decoded(data) == text
+    assert decode(data) == text
 
 
 def test_bytes_in_no_encoding_are_told() -> None:
     with pytest.raises(Unreadable, match="save it as UTF-8"):
-        decoded(bytes(range(256)) * 40)
+        decode(bytes(range(256)) * 40)
 
 
 def test_what_is_stored_has_newlines_alone() -> None:
@@ -125,13 +125,13 @@ def test_the_pieces_of_a_page_know_their_lines() -> None:
     assert chunks_of(replace(page, cuts=((0, 3), (0, 3))))[1].first_line == 11
 
 
-@pytest.mark.parametrize("cutting", Cutting)
+@pytest.mark.parametrize("split_mode", SplitMode)
 @pytest.mark.parametrize("seed", range(10))
-def test_pieces_have_all_words_once_and_are_not_too_long(cutting: Cutting, seed: int) -> None:
+def test_pieces_have_all_words_once_and_are_not_too_long(split_mode: SplitMode, seed: int) -> None:
     chance = random.Random(seed)
     words = [f"w{number}" for number in range(2_000)]
     text = storable("".join(word + chance.choice((" ", " ", " ", "\n", ". ", "\n\n", "\n# ")) for word in words))
-    pieces = [text[start:end] for start, end in cuts(text, cutting)]
+    pieces = [text[start:end] for start, end in cuts(text, split_mode)]
     assert " ".join(pieces).replace("#", "").replace(".", "").split() == words
     assert max(map(len, pieces)) <= 1_800
     assert len(pieces) < 3 * len(text) / 1_000
@@ -149,5 +149,5 @@ def test_rows_stay_whole_and_long_ones_are_cut() -> None:
 
 
 def test_blank_edges_and_what_says_nothing_are_no_part_of_a_piece() -> None:
-    assert trimmed("\n\n  a\n \n", 0, 8) == (2, 5)
-    assert cuts("----\n\n****", Cutting.LINES) == ()
+    assert trim("\n\n  a\n \n", 0, 8) == (2, 5)
+    assert cuts("----\n\n****", SplitMode.LINES) == ()

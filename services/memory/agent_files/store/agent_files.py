@@ -8,12 +8,12 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import FailedPrecondition, NotFound
-from services.memory.agent_files.model import FileLimits, Opening, Wanted
+from services.memory.agent_files.model import FileLimits, FileRange, Opening
 from services.memory.agent_files.store.reads import AgentFileReads, views
 from services.memory.agent_tools.model import CallRecord
 from services.memory.agent_tools.store import RECORD, record_values
-from services.memory.core.errors import CallRepeated, Refused
-from services.memory.core.file_text.views import Opened, evicted
+from services.memory.core.errors import DuplicateCall, Refused
+from services.memory.core.file_text.views import OpenFile, files_to_close
 from services.memory.folders.model import Folder
 
 # Whether a file was parsed; see File.has_text.
@@ -88,16 +88,16 @@ class PostgresAgentFiles(AgentFileReads):
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(_LOCK, organization_id, agent_id)
             try:
-                made = await connection.fetchval(_ATTACH, organization_id, agent_id, folder_id)
+                attached = await connection.fetchval(_ATTACH, organization_id, agent_id, folder_id)
             except asyncpg.ForeignKeyViolationError:
                 raise no_such_folder(folder_id) from None
-            if made is None:
+            if attached is None:
                 return
             opened = await connection.fetch(_OPEN_NOW, organization_id, agent_id)
             room = max(limits.most_open - len(opened), 0)
-            found = await connection.fetch(_OLDEST, organization_id, folder_id, room)
-            wanted = [Wanted(row["id"]) for row in found]
-            await connection.execute(_OPEN, organization_id, agent_id, *_windows(wanted), limits.view_chars)
+            rows = await connection.fetch(_OLDEST, organization_id, folder_id, room)
+            ranges = [FileRange(row["id"]) for row in rows]
+            await connection.execute(_OPEN, organization_id, agent_id, *_windows(ranges), limits.view_chars)
 
     async def detach(self, organization_id: UUID, agent_id: UUID, folder_id: UUID) -> int:
         async with self._pool.acquire() as connection, connection.transaction():
@@ -112,43 +112,43 @@ class PostgresAgentFiles(AgentFileReads):
             return left
 
     async def folders(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Folder]]:
-        found = defaultdict(list)
+        folders = defaultdict(list)
         for row in await self._pool.fetch(_FOLDERS, organization_id, agent_ids):
-            found[row["agent_id"]].append(_folder(row))
-        return found
+            folders[row["agent_id"]].append(_folder(row))
+        return folders
 
     async def agents_of(self, organization_id: UUID, folder_id: UUID) -> Sequence[UUID]:
         async with self._pool.acquire() as connection:
-            found = await connection.fetch(_AGENTS, organization_id, folder_id)
-            if not found:
+            rows = await connection.fetch(_AGENTS, organization_id, folder_id)
+            if not rows:
                 await _check_folder(connection, organization_id, folder_id)
-        return [row["agent_id"] for row in found]
+        return [row["agent_id"] for row in rows]
 
     async def open(
         self,
         organization_id: UUID,
         agent_id: UUID,
-        wanted: Sequence[Wanted],
+        ranges: Sequence[FileRange],
         limits: FileLimits,
         *,
         close_others: bool = False,
         record: Callable[[Opening], CallRecord] | None = None,
     ) -> Opening:
-        _check_number(wanted, limits)
-        ids = [one.file_id for one in wanted]
+        _check_number(ranges, limits)
+        ids = [one.file_id for one in ranges]
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(_LOCK, organization_id, agent_id)
             paths = await _ready(connection, organization_id, agent_id, ids)
             opened = [_opened(row) for row in await connection.fetch(_OPEN_NOW, organization_id, agent_id)]
-            closed = evicted(opened, ids, 0 if close_others else limits.most_open)
+            closed = files_to_close(opened, ids, 0 if close_others else limits.most_open)
             await connection.execute(_CLOSE, organization_id, agent_id, [one.file_id for one in closed])
-            await connection.execute(_OPEN, organization_id, agent_id, *_windows(wanted), limits.view_chars)
-            shown = await views(connection, organization_id, agent_id, ids)
-            opening = Opening([(paths[each], shown[each]) for each in ids], [one.path for one in closed])
+            await connection.execute(_OPEN, organization_id, agent_id, *_windows(ranges), limits.view_chars)
+            visible = await views(connection, organization_id, agent_id, ids)
+            opening = Opening([(paths[each], visible[each]) for each in ids], [one.path for one in closed])
             if record is not None:
                 values = record_values(organization_id, record(opening))
                 if await connection.fetchrow(RECORD, *values) is None:
-                    raise CallRepeated
+                    raise DuplicateCall
         return opening
 
     async def close(self, organization_id: UUID, agent_id: UUID, file_id: UUID) -> None:
@@ -176,9 +176,9 @@ def no_such_file(agent_id: UUID, file_id: UUID) -> NotFound:
     return NotFound(f"File file-{file_id} not found in the folders of agent-{agent_id}", reason="FILE_NOT_FOUND")
 
 
-def _check_number(wanted: Sequence[Wanted], limits: FileLimits) -> None:
-    if len(wanted) > limits.most_open:
-        sentence = f"At most {limits.most_open} files may be open at once, and {len(wanted)} were to be opened."
+def _check_number(ranges: Sequence[FileRange], limits: FileLimits) -> None:
+    if len(ranges) > limits.most_open:
+        sentence = f"At most {limits.most_open} files may be open at once, and {len(ranges)} were to be opened."
         raise Refused("FILE_INVALID", sentence)
 
 
@@ -191,26 +191,26 @@ async def _ready(
     connection: Any, organization_id: UUID, agent_id: UUID, file_ids: Sequence[UUID]
 ) -> Mapping[UUID, str]:
     """Paths of files that can be opened."""
-    found = {row["id"]: row for row in await connection.fetch(_READY, organization_id, agent_id, file_ids)}
+    rows = {row["id"]: row for row in await connection.fetch(_READY, organization_id, agent_id, file_ids)}
     for file_id in file_ids:
-        if file_id not in found:
+        if file_id not in rows:
             raise no_such_file(agent_id, file_id)
-        if not found[file_id]["has_text"]:
-            sentence = f"{found[file_id]['path']} is still being read, or could not be read"
+        if not rows[file_id]["has_text"]:
+            sentence = f"{rows[file_id]['path']} is still being read, or could not be read"
             raise FailedPrecondition(sentence, reason="FILE_NOT_READY")
-    return {file_id: row["path"] for file_id, row in found.items()}
+    return {file_id: row["path"] for file_id, row in rows.items()}
 
 
-def _windows(wanted: Sequence[Wanted]) -> tuple[list[UUID], list[int], list[int | None]]:
+def _windows(ranges: Sequence[FileRange]) -> tuple[list[UUID], list[int], list[int | None]]:
     return (
-        [one.file_id for one in wanted],
-        [one.first_line for one in wanted],
-        [one.last_line for one in wanted],
+        [one.file_id for one in ranges],
+        [one.first_line for one in ranges],
+        [one.last_line for one in ranges],
     )
 
 
-def _opened(row: Any) -> Opened:
-    return Opened(row["file_id"], row["path"], row["accessed_at"].timestamp())
+def _opened(row: Any) -> OpenFile:
+    return OpenFile(row["file_id"], row["path"], row["accessed_at"].timestamp())
 
 
 def _folder(row: Any) -> Folder:

@@ -12,7 +12,7 @@ from services.common.paging import Page, PageOf
 from services.memory.agent_files.model import AgentFile, Piece
 from services.memory.agent_files.store.views import CHAR_LIMIT, PAGES, PAGES_AS_JSON, view_of_row
 from services.memory.agent_files.tables import agent_files
-from services.memory.core.file_text.finding import KnownFile, bare
+from services.memory.core.file_text.lookup import KnownFile, bare
 from services.memory.core.file_text.views import View
 from services.memory.files.model import TextPage
 from services.memory.files.tables import files
@@ -74,14 +74,14 @@ class AgentFileReads:
         if is_open is not None:
             query = query.where(func.coalesce(agent_files.c.is_open, False).is_(is_open))
         async with self._engine.connect() as connection:
-            found = await page_of(connection, query, files, organization_id, page, "FILE")
-        opened = [row.id for row in found.items if row.is_open]
-        shown = await views(self._pool, organization_id, agent_id, opened) if opened else {}
-        return PageOf(tuple(_agent_file(row, shown.get(row.id)) for row in found.items), found.next_token)
+            result = await page_of(connection, query, files, organization_id, page, "FILE")
+        opened = [row.id for row in result.items if row.is_open]
+        visible = await views(self._pool, organization_id, agent_id, opened) if opened else {}
+        return PageOf(tuple(_agent_file(row, visible.get(row.id)) for row in result.items), result.next_token)
 
     async def named(self, organization_id: UUID, agent_id: UUID, names: Sequence[str]) -> Sequence[KnownFile]:
-        wanted = {*names, *map(bare, names)}
-        return [KnownFile(*row) for row in await self._pool.fetch(_NAMED, organization_id, agent_id, list(wanted))]
+        candidates = {*names, *map(bare, names)}
+        return [KnownFile(*row) for row in await self._pool.fetch(_NAMED, organization_id, agent_id, list(candidates))]
 
     async def files(self, organization_id: UUID, agent_id: UUID) -> Sequence[KnownFile]:
         return [KnownFile(*row) for row in await self._pool.fetch(_ALL, organization_id, agent_id)]
@@ -91,27 +91,27 @@ class AgentFileReads:
     ) -> AsyncGenerator[Sequence[tuple[KnownFile, TextPage]]]:
         for group in _groups(files):
             if len(group) > 1 or group[0].char_count <= _HELD_CHARS:
-                found = await self._pool.fetch(_PAGES, organization_id, [file.id for file in group])
+                rows = await self._pool.fetch(_PAGES, organization_id, [file.id for file in group])
                 texts: dict[UUID, list[TextPage]] = {}
-                for row in found:
+                for row in rows:
                     texts.setdefault(row["file_id"], []).append(_page(row))
                 yield [(file, page) for file in group for page in texts.get(file.id, ())]
                 continue
             last = -1
-            while found := await self._pool.fetch(_MORE_PAGES, organization_id, group[0].id, last, _HELD_PAGES):
-                yield [(group[0], _page(row)) for row in found]
-                last = found[-1]["page"]
+            while rows := await self._pool.fetch(_MORE_PAGES, organization_id, group[0].id, last, _HELD_PAGES):
+                yield [(group[0], _page(row)) for row in rows]
+                last = rows[-1]["page"]
 
     async def pieces(self, organization_id: UUID, keys: Sequence[tuple[UUID, UUID]]) -> Mapping[UUID, Piece]:
         folders, passages = [key[0] for key in keys], [key[1] for key in keys]
-        found = await self._pool.fetch(_PIECES, organization_id, folders, passages)
-        return {row["id"]: Piece(row["path"], row["first_line"], row["last_line"]) for row in found}
+        rows = await self._pool.fetch(_PIECES, organization_id, folders, passages)
+        return {row["id"]: Piece(row["path"], row["first_line"], row["last_line"]) for row in rows}
 
 
 async def views(executor: Any, organization_id: UUID, agent_id: UUID, file_ids: Sequence[UUID]) -> dict[UUID, View]:
     """What is in view of those of the files that are open."""
-    found = await executor.fetch(_VIEWS, organization_id, agent_id, file_ids)
-    return {row["id"]: view_of_row(row, row["pages"]) for row in found}
+    rows = await executor.fetch(_VIEWS, organization_id, agent_id, file_ids)
+    return {row["id"]: view_of_row(row, row["pages"]) for row in rows}
 
 
 def _of_agent(organization_id: UUID, agent_id: UUID) -> Select[Any]:

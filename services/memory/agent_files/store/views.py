@@ -59,9 +59,9 @@ WHERE m.organization_id = $1 AND m.agent_id = $2
 """
 
 
-def directories_of(found: Sequence[Sequence[Any]] | None) -> tuple[Directory, ...]:
+def directories_of(values: Sequence[Sequence[Any]] | None) -> tuple[Directory, ...]:
     """The value of DIRECTORIES."""
-    return tuple(map(_directory, found or ()))
+    return tuple(map(_directory, values or ()))
 
 
 def view_of_row(row: Mapping[str, Any], pages: Sequence[Sequence[Any]] | None) -> View:
@@ -70,8 +70,8 @@ def view_of_row(row: Mapping[str, Any], pages: Sequence[Sequence[Any]] | None) -
     return view_of(window, map(_page, pages or ()))
 
 
-def _directory(found: Sequence[Any]) -> Directory:
-    name, description, instructions, count, opened, others = found
+def _directory(values: Sequence[Any]) -> Directory:
+    name, description, instructions, count, opened, others = values
     files = [_opened(name, *one) for one in opened or ()]
     files += [DirectoryFile(UUID(one[0]), f"{name}/{one[1]}", one[2], False) for one in others or ()]
     return Directory(name, description or "", instructions or "", tuple(files), count)
@@ -92,6 +92,6 @@ def _opened(
     return DirectoryFile(UUID(file_id), f"{folder}/{name}", status, True, view.text)
 
 
-def _page(found: Sequence[Any]) -> TextPage:
-    page, first_line, last_line, text = found
+def _page(values: Sequence[Any]) -> TextPage:
+    page, first_line, last_line, text = values
     return TextPage(page=page, first_line=first_line, last_line=last_line, text=text)

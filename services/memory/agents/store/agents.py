@@ -117,15 +117,15 @@ class PostgresAgents:
         self._with_files: set[tuple[UUID | None, ...]] = set()
 
     async def memory(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None = None) -> AgentMemory:
-        found, directories = await self._read(organization_id, agent_id, conversation_id)
-        archives = [_archive_of_json(value) for value in found[0]["archives"] or ()]
+        rows, directories = await self._read(organization_id, agent_id, conversation_id)
+        archives = [_archive_of_json(value) for value in rows[0]["archives"] or ()]
         return AgentMemory(
             agent_id=agent_id,
-            blocks=tuple(block_of_row(row) for row in found if row["id"] is not None),
+            blocks=tuple(block_of_row(row) for row in rows if row["id"] is not None),
             archives=tuple(archives),
             passage_count=sum(archive.passage_count for archive in archives),
-            passage_tags=tuple(found[0]["passage_tags"]),
-            isolated_block_ids=tuple(row["id"] for row in found if row["isolated"]),
+            passage_tags=tuple(rows[0]["passage_tags"]),
+            isolated_block_ids=tuple(row["id"] for row in rows if row["isolated"]),
             directories=directories_of(directories),
         )
 
@@ -164,11 +164,11 @@ class PostgresAgents:
         drafts: Sequence[BlockDraft],
         block_ids: Sequence[UUID],
     ) -> None:
-        made = [draft.id for draft in drafts if draft.id is not None]
+        new_ids = [draft.id for draft in drafts if draft.id is not None]
         async with self._pool.acquire() as connection, connection.transaction():
-            if made:
+            if new_ids:
                 await create_blocks(connection, organization_id, Origin(actor_id=user_id), drafts)
-                await attach_blocks(connection, organization_id, agent_id, made, created_with_agent=True)
+                await attach_blocks(connection, organization_id, agent_id, new_ids, created_with_agent=True)
             if block_ids:
                 await attach_blocks(connection, organization_id, agent_id, block_ids, created_with_agent=False)
 

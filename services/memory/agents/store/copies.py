@@ -13,14 +13,14 @@ from services.common.ids import uuid7
 from services.memory.agent_tools.model import CallRecord
 from services.memory.agent_tools.store import RECORD, record_values
 from services.memory.agents.model import BlockEdit, RestoreRequest
-from services.memory.blocks.model import Block, BlockDraft, Operation, Origin, Restored
+from services.memory.blocks.model import Block, BlockDraft, Operation, Origin, Restoration
 from services.memory.blocks.store.blocks import attach_blocks, create_blocks
 from services.memory.blocks.store.commits import commit_block
 from services.memory.blocks.store.rows import BLOCK_COLUMNS, block_of_row
 from services.memory.core.editing.copies import copy_of
 from services.memory.core.editing.patches import Plan
-from services.memory.core.editing.undo import brought_back
-from services.memory.core.errors import CallRepeated
+from services.memory.core.editing.undo import bring_back
+from services.memory.core.errors import DuplicateCall
 
 # Locked, so that of two who isolate the same label at once the second finds the copy of the first.
 _LOCK = """
@@ -148,8 +148,8 @@ class PostgresCopies:
             copies = await _copies(connection, own, labels)
             missing = [label for label in labels if label not in copies]
             if missing:
-                found = await connection.fetch(_SOURCES, organization_id, agent_id, missing, source_conversation_id)
-                sources = [block_of_row(row) for row in found]
+                rows = await connection.fetch(_SOURCES, organization_id, agent_id, missing, source_conversation_id)
+                sources = [block_of_row(row) for row in rows]
                 named = {block.id: versions[block.id] for block in sources if block.id in versions}
                 then = await _then(connection, organization_id, named) if named else {}
                 # A block that was renamed since stands under its label of today: that one was asked for.
@@ -168,8 +168,8 @@ class PostgresCopies:
         self, organization_id: UUID, agent_id: UUID, conversation_id: UUID, block_ids: Sequence[UUID]
     ) -> list[Block]:
         async with self._pool.acquire() as connection, connection.transaction():
-            found = await connection.fetch(_FREE, organization_id, list(block_ids))
-            blocks = {block.id: block for block in map(block_of_row, found)}
+            rows = await connection.fetch(_FREE, organization_id, list(block_ids))
+            blocks = {block.id: block for block in map(block_of_row, rows)}
             for block_id in block_ids:
                 if block_id not in blocks:
                     raise NotFound(f"Block block-{block_id} not found", reason="BLOCK_NOT_FOUND")
@@ -191,26 +191,26 @@ class PostgresCopies:
                 _OWNED, organization_id, request.agent_id, request.conversation_id, list(request.versions)
             )
             blocks = [block_of_row(row) for row in owned]
-            wanted = {block.id: request.versions[block.id] for block in blocks}
-            then = await _then(connection, organization_id, wanted)
+            versions = {block.id: request.versions[block.id] for block in blocks}
+            then = await _then(connection, organization_id, versions)
             record = CallRecord(
                 call_key=request.request_id,
                 agent_id=request.agent_id,
                 tool_name="restore_blocks",
                 arguments_hash=arguments_hash,
-                tool_return=json.dumps([str(one) for one in request.versions if one not in wanted]),
+                tool_return=json.dumps([str(one) for one in request.versions if one not in versions]),
                 is_error=False,
-                changed_block_ids=tuple(wanted),
+                changed_block_ids=tuple(versions),
             )
             await _keep(connection, organization_id, record)
             for block in blocks:
-                after = brought_back(block, then[block.id].value, then[block.id].limit)
+                after = bring_back(block, then[block.id].value, then[block.id].limit)
                 if after.value != block.value:
-                    restored = Restored(version=wanted[block.id])
+                    restored = Restoration(version=versions[block.id])
                     await commit_block(connection, organization_id, after, Operation.RESTORE, origin, restored=restored)
         return record
 
-    async def as_they_were(self, organization_id: UUID, versions: Mapping[UUID, int]) -> dict[UUID, Block]:
+    async def at_versions(self, organization_id: UUID, versions: Mapping[UUID, int]) -> dict[UUID, Block]:
         async with self._pool.acquire() as connection:
             return await _then(connection, organization_id, versions)
 
@@ -222,23 +222,23 @@ class PostgresCopies:
         origin: Origin,
         record: CallRecord,
     ) -> None:
-        made = [draft.id for draft in drafts if draft.id is not None]
+        new_ids = [draft.id for draft in drafts if draft.id is not None]
         async with self._pool.acquire() as connection, connection.transaction():
             await _keep(connection, organization_id, record)
             await create_blocks(connection, organization_id, origin, drafts)
-            await attach_blocks(connection, organization_id, agent_id, made, created_with_agent=True)
+            await attach_blocks(connection, organization_id, agent_id, new_ids, created_with_agent=True)
 
     async def apply_plan(
         self, organization_id: UUID, agent_id: UUID, plan: Plan, origin: Origin, record: CallRecord
     ) -> None:
-        made = [draft.id for draft in plan.created if draft.id is not None]
+        new_ids = [draft.id for draft in plan.created if draft.id is not None]
         async with self._pool.acquire() as connection, connection.transaction():
             await _keep(connection, organization_id, record)
             await connection.execute(_DETACH, organization_id, agent_id, plan.detached)
             for after in sorted(plan.edited.values(), key=lambda block: block.id):
                 await commit_block(connection, organization_id, after, plan.operation, origin)
             await create_blocks(connection, organization_id, origin, plan.created)
-            await attach_blocks(connection, organization_id, agent_id, made, created_with_agent=False)
+            await attach_blocks(connection, organization_id, agent_id, new_ids, created_with_agent=False)
 
     async def share_archives(
         self, organization_id: UUID, source_agent_id: UUID, target_agent_id: UUID
@@ -249,21 +249,23 @@ class PostgresCopies:
     async def edits(self, organization_id: UUID, run_ids: Sequence[UUID]) -> Sequence[BlockEdit]:
         return [BlockEdit(*row) for row in await self._pool.fetch(_EDITS, organization_id, run_ids)]
 
-    async def of_other_agents(self, organization_id: UUID, agent_id: UUID, block_ids: Sequence[UUID]) -> Sequence[UUID]:
-        found = await self._pool.fetch(_OF_OTHERS, organization_id, agent_id, block_ids)
-        return [row["block_id"] for row in found]
+    async def shared_with_others(
+        self, organization_id: UUID, agent_id: UUID, block_ids: Sequence[UUID]
+    ) -> Sequence[UUID]:
+        rows = await self._pool.fetch(_OF_OTHERS, organization_id, agent_id, block_ids)
+        return [row["block_id"] for row in rows]
 
 
 async def _keep(connection: Any, organization_id: UUID, record: CallRecord) -> None:
     """First of what a transaction writes: who comes second waits here, and then does nothing."""
     if await connection.fetchrow(RECORD, *record_values(organization_id, record)) is None:
-        raise CallRepeated
+        raise DuplicateCall
 
 
 async def _then(connection: Any, organization_id: UUID, versions: Mapping[UUID, int]) -> dict[UUID, Block]:
-    """See `CopyStore.as_they_were`."""
-    found = await connection.fetch(_THEN, organization_id, list(versions), list(versions.values()))
-    for row in found:
+    """See `CopyStore.at_versions`."""
+    rows = await connection.fetch(_THEN, organization_id, list(versions), list(versions.values()))
+    for row in rows:
         if row["found"] is None:
             raise NotFound(f"Block block-{row['id']} has no version {row['wanted']}", reason="BLOCK_VERSION_NOT_FOUND")
     return {
@@ -275,11 +277,11 @@ async def _then(connection: Any, organization_id: UUID, versions: Mapping[UUID, 
             description=row["then_description"],
             metadata=row["then_metadata"],
         )
-        for row in found
+        for row in rows
     }
 
 
 async def _copies(connection: Any, own: tuple[UUID, UUID, UUID], labels: Sequence[str]) -> dict[str, Block]:
     """A conversation's copies by label."""
-    found = await connection.fetch(_COPIES, *own, labels)
-    return {row["label"]: block_of_row(row) for row in found}
+    rows = await connection.fetch(_COPIES, *own, labels)
+    return {row["label"]: block_of_row(row) for row in rows}

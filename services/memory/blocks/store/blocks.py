@@ -17,7 +17,7 @@ from services.memory.blocks.model import (
     BlockKey,
     Operation,
     Origin,
-    Restored,
+    Restoration,
 )
 from services.memory.blocks.store.commits import commit_block, commit_values, label_taken
 from services.memory.blocks.store.rows import BLOCK_COLUMNS, block_of_row
@@ -98,9 +98,9 @@ class PostgresBlocks:
 
     async def create(self, organization_id: UUID, user_id: UUID, draft: BlockDraft) -> Block:
         async with self._pool.acquire() as connection:
-            made = await create_blocks(connection, organization_id, Origin(actor_id=user_id), [draft])
+            created = await create_blocks(connection, organization_id, Origin(actor_id=user_id), [draft])
         assert draft.id is not None
-        return made[0] if made else await self.get(organization_id, BlockById(draft.id))
+        return created[0] if created else await self.get(organization_id, BlockById(draft.id))
 
     async def commit(
         self,
@@ -108,7 +108,7 @@ class PostgresBlocks:
         after: Block,
         operation: Operation,
         origin: Origin,
-        restored: Restored | None = None,
+        restored: Restoration | None = None,
     ) -> Block:
         return await commit_block(self._pool, organization_id, after, operation, origin, restored)
 
@@ -143,13 +143,13 @@ class PostgresBlocks:
             )
 
     async def agents_of(self, organization_id: UUID, block_id: UUID) -> list[UUID]:
-        found = await self._pool.fetch(
+        rows = await self._pool.fetch(
             "SELECT agent_id FROM memory.agent_blocks WHERE organization_id = $1 AND block_id = $2"
             " ORDER BY attached_at, agent_id",
             organization_id,
             block_id,
         )
-        return [row["agent_id"] for row in found]
+        return [row["agent_id"] for row in rows]
 
 
 async def create_blocks(
@@ -159,7 +159,7 @@ async def create_blocks(
 
     Raises AlreadyExists (BLOCK_ID_TAKEN) for another content.
     """
-    made = await connection.fetch(
+    rows = await connection.fetch(
         _CREATE,
         organization_id,
         origin.actor_id,
@@ -169,14 +169,14 @@ async def create_blocks(
         origin.step_id,
         origin.call_key,
     )
-    created = {row["id"] for row in made}
+    created = {row["id"] for row in rows}
     for draft in drafts:
         if draft.id not in created:
             first = await connection.fetchrow(_FIRST, organization_id, draft.id)
             same = (draft.label, draft.value, draft.limit, draft.description, draft.metadata)
             if first is None or tuple(first) != same:
                 raise AlreadyExists(f"the id block-{draft.id} is taken by another block", reason="BLOCK_ID_TAKEN")
-    return [block_of_row(row) for row in made]
+    return [block_of_row(row) for row in rows]
 
 
 async def attach_blocks(
@@ -189,7 +189,7 @@ async def attach_blocks(
 ) -> None:
     """Attaches blocks after those that are there, in this order; skips those that are. Raises as `attach`."""
     try:
-        done = await connection.fetch(_ATTACH, organization_id, agent_id, block_ids, created_with_agent)
+        attached = await connection.fetch(_ATTACH, organization_id, agent_id, block_ids, created_with_agent)
     except asyncpg.UniqueViolationError:
         raise label_taken(
             f"agent agent-{agent_id} has another block with the same label as one of those to attach"
@@ -199,7 +199,7 @@ async def attach_blocks(
             "a block to attach was renamed or deleted in this very moment; try again",
             reason="BLOCK_VERSION_CONFLICT",
         ) from None
-    if len(done) < len(block_ids):
+    if len(attached) < len(block_ids):
         missing = await connection.fetch(MISSING, organization_id, block_ids)
         if missing:
             raise no_such_block(missing[0]["id"])

@@ -11,7 +11,7 @@ import asyncpg
 from services.common.errors import AlreadyExists
 from services.memory.agent_tools.model import ValueChange, ValueEdit
 from services.memory.agent_tools.store import id_text
-from services.memory.blocks.model import Block, Operation, Origin, Restored
+from services.memory.blocks.model import Block, Operation, Origin, Restoration
 from services.memory.blocks.store.rows import BLOCK_COLUMNS, block_of_row
 from services.memory.core.errors import VersionConflict
 
@@ -87,7 +87,7 @@ async def commit_block(
     after: Block,
     operation: Operation,
     origin: Origin,
-    restored: Restored | None = None,
+    restored: Restoration | None = None,
 ) -> Block:
     """See `BlockStore.commit`; on a pool or within a transaction."""
     try:

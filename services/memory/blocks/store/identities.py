@@ -47,10 +47,10 @@ class PostgresIdentities:
             await self._link(connection, organization_id, identity_id, block_ids)
 
     async def blocks_of(self, organization_id: UUID, identity_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[UUID]]:
-        found: dict[UUID, list[UUID]] = defaultdict(list)
+        block_ids: dict[UUID, list[UUID]] = defaultdict(list)
         for row in await self._pool.fetch(_LINKED, organization_id, identity_ids):
-            found[row["identity_id"]].append(row["block_id"])
-        return found
+            block_ids[row["identity_id"]].append(row["block_id"])
+        return block_ids
 
     async def purge(self, organization_id: UUID, identity_id: UUID) -> None:
         await self._pool.execute(_PURGE, organization_id, identity_id)

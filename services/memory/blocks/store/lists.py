@@ -15,8 +15,8 @@ from services.memory.blocks.tables import agent_blocks, block_history, block_ide
 from services.memory.sql.pages import page_of, with_values
 
 
-class SqlLists:
-    """`Lists`."""
+class PostgresBlockLists:
+    """`BlockLists`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
@@ -43,10 +43,10 @@ class SqlLists:
         async with self._engine.connect() as connection:
             return (await connection.execute(query)).scalar_one()
 
-    async def block_tags(self, organization_id: UUID, wanted: TagPage) -> Sequence[str]:
+    async def block_tags(self, organization_id: UUID, page: TagPage) -> Sequence[str]:
         tags = select(func.unnest(blocks.c.tags).label("tag")).where(blocks.c.organization_id == organization_id)
         async with self._engine.connect() as connection:
-            return wanted.in_order((await connection.scalars(_tags(tags.subquery(), wanted))).all())
+            return page.in_order((await connection.scalars(_tags(tags.subquery(), page))).all())
 
     async def versions(self, organization_id: UUID, block_id: UUID, page: VersionPage) -> PageOf[BlockVersion]:
         number = block_history.c.version
@@ -63,25 +63,25 @@ class SqlLists:
         place = values.c.version
         query = select(values).order_by(place if page.scan_ascending else place.desc())
         async with self._engine.connect() as connection:
-            found = (await connection.execute(query)).all()
-            if not found and not await _exists(connection, organization_id, block_id):
+            rows = (await connection.execute(query)).all()
+            if not rows and not await _exists(connection, organization_id, block_id):
                 raise no_such_block(block_id)
-        items = tuple(version_of_row(row._asdict()) for row in found[: page.size])
-        token = str(items[-1].version) if len(found) > page.size else ""
+        items = tuple(version_of_row(row._asdict()) for row in rows[: page.size])
+        token = str(items[-1].version) if len(rows) > page.size else ""
         return PageOf(items[::-1] if page.backwards else items, token)
 
 
-def _tags(every: FromClause, wanted: TagPage) -> Select[str]:
+def _tags(every: FromClause, page: TagPage) -> Select[str]:
     """The page in a column `tag`, each tag once, in the order of the scan."""
     name = collate(every.c.tag, "C")
     query = select(name.label("tag")).distinct()
-    if wanted.low is not None:
-        query = query.where(name > wanted.low)
-    if wanted.high is not None:
-        query = query.where(name < wanted.high)
-    if wanted.query_text:
-        query = query.where(every.c.tag.icontains(wanted.query_text, autoescape=True))
-    return query.order_by(name if wanted.scan_ascending else name.desc()).limit(wanted.size)
+    if page.low is not None:
+        query = query.where(name > page.low)
+    if page.high is not None:
+        query = query.where(name < page.high)
+    if page.query_text:
+        query = query.where(every.c.tag.icontains(page.query_text, autoescape=True))
+    return query.order_by(name if page.scan_ascending else name.desc()).limit(page.size)
 
 
 def _block_filters(wanted: BlockList) -> list[ColumnElement[bool]]:

@@ -26,10 +26,10 @@ def to_copy(present: Sequence[Block], named: Mapping[UUID, Block]) -> list[Block
     stand in the places of the present ones, and those that are not present any more at the end. Where the renaming of
     a block gave two the same label, the named one is meant.
     """
-    chosen: dict[str, Block] = {}
+    by_label: dict[str, Block] = {}
     here = {block.id for block in present}
     for block in (*present, *(block for block_id, block in named.items() if block_id not in here)):
         then = named.get(block.id, block)
-        if then.label not in chosen or (then.id in named and chosen[then.label].id not in named):
-            chosen[then.label] = then
-    return list(chosen.values())
+        if then.label not in by_label or (then.id in named and by_label[then.label].id not in named):
+            by_label[then.label] = then
+    return list(by_label.values())

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from services.memory.blocks.model import Operation
 from services.memory.core.editing.edits import Edit, refuse_line_numbers
-from services.memory.core.editing.occurrences import how_often, starts
+from services.memory.core.editing.occurrences import count_and_lines, starts
 from services.memory.core.errors import Refused
 from services.memory.core.storable import without_nul
 
@@ -29,7 +29,7 @@ def patch(value: str, diff: str) -> Edit:
     text = f"\n{value}\n" if value else "\n"
     first, last = len(text), 0
     for number, hunk in enumerate(parse(diff), start=1):
-        old, new = _framed(hunk.old), _framed(hunk.new)
+        old, new = _frame(hunk.old), _frame(hunk.new)
         at = _place(text, old, hunk, number)
         line = text.count("\n", 0, at)
         if last > line:
@@ -39,7 +39,7 @@ def patch(value: str, diff: str) -> Edit:
     return Edit(text[1:-1], first, last, Operation.PATCH)
 
 
-def _framed(lines: tuple[str, ...]) -> str:
+def _frame(lines: tuple[str, ...]) -> str:
     """The lines with a line break before each and after the last: what is found in a text like this is whole lines."""
     return "\n".join(("", *lines, ""))
 
@@ -121,9 +121,9 @@ def _place(text: str, old: str, hunk: Hunk, number: int) -> int:
                 f"Nothing was changed: the unchanged and removed lines of hunk {number} do not stand in the block like "
                 f"this. They must match its lines exactly: {chr(10).join(hunk.old)[:_SHOWN]!r}",
             )
-        case found:
+        case places:
             raise Refused(
                 "TOOL_REFUSED",
                 f"Nothing was changed: the unchanged and removed lines of hunk {number} stand in the block "
-                f"{how_often(text, found)}. Give more unchanged lines around the place you mean.",
+                f"{count_and_lines(text, places)}. Give more unchanged lines around the place you mean.",
             )

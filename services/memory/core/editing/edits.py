@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from services.memory.blocks.model import LARGEST_LIMIT, Block, Operation
-from services.memory.core.editing.occurrences import how_often, starts
+from services.memory.core.editing.occurrences import count_and_lines, starts
 from services.memory.core.errors import Refused
 from services.memory.core.storable import without_nul
 
@@ -72,10 +72,10 @@ def replace_one(value: str, old: str, new: str) -> Edit:
             raise _not_found("old_string")
         case [start]:
             return _edit(value[:start], new, value[start + len(old) :], Operation.REPLACE)
-        case found:
+        case places:
             raise Refused(
                 "TOOL_REFUSED",
-                f"old_string occurs {how_often(value, found)} and must match exactly once. "
+                f"old_string occurs {count_and_lines(value, places)} and must match exactly once. "
                 "Give more of the text around the place you mean.",
             )
 
@@ -135,11 +135,11 @@ def report(block: Block, edit: Edit) -> str:
         return f"{head} It now reads:\n{block.value}"
     lines = block.value.split("\n")
     first, last = max(0, edit.first - _SHOWN_AROUND), min(len(lines), edit.last + _SHOWN_AROUND)
-    shown = "\n".join(lines[first:last])
-    if len(shown) > _SHOWN_WHOLE:
+    excerpt = "\n".join(lines[first:last])
+    if len(excerpt) > _SHOWN_WHOLE:
         half = _SHOWN_WHOLE // 2
-        shown = f"{shown[:half]}\n[{len(shown) - 2 * half} characters not shown]\n{shown[-half:]}"
-    return f"{head} Lines {first + 1} to {last} of {len(lines)} now read:\n{shown}"
+        excerpt = f"{excerpt[:half]}\n[{len(excerpt) - 2 * half} characters not shown]\n{excerpt[-half:]}"
+    return f"{head} Lines {first + 1} to {last} of {len(lines)} now read:\n{excerpt}"
 
 
 def _edit(before: str, new: str, after: str, operation: Operation) -> Edit:
@@ -157,9 +157,9 @@ def _not_found(name: str) -> Refused:
 
 def refuse_line_numbers(name: str, text: str) -> None:
     """Raises Refused where a text carries the numbers that a prompt shows beside the lines of a block."""
-    if found := _LINE_NUMBER.search(text):
+    if number := _LINE_NUMBER.search(text):
         raise Refused(
             "TOOL_REFUSED",
-            f"{name} has a line number in it ({found.group().strip()!r}). "
+            f"{name} has a line number in it ({number.group().strip()!r}). "
             "Line numbers are only shown for orientation; leave them out.",
         )

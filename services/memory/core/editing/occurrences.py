@@ -6,16 +6,16 @@ _MOST = 20
 
 def starts(value: str, old: str) -> list[int]:
     """Where `old` begins, overlapping occurrences included: each is a place the model may mean. A few at most."""
-    found: list[int] = []
+    places: list[int] = []
     at = value.find(old)
-    while at >= 0 and len(found) <= _MOST:
-        found.append(at)
+    while at >= 0 and len(places) <= _MOST:
+        places.append(at)
         at = value.find(old, at + 1)
-    return found
+    return places
 
 
-def how_often(value: str, found: list[int]) -> str:
+def count_and_lines(value: str, places: list[int]) -> str:
     """What `starts` found, for a sentence."""
-    times = f"{len(found)} times" if len(found) <= _MOST else f"more than {_MOST} times"
-    lines = ", ".join(str(value.count("\n", 0, start) + 1) for start in found[:_MOST])
+    times = f"{len(places)} times" if len(places) <= _MOST else f"more than {_MOST} times"
+    lines = ", ".join(str(value.count("\n", 0, start) + 1) for start in places[:_MOST])
     return f"{times} (on lines {lines})"

@@ -15,7 +15,7 @@ from typing import Literal
 from uuid import UUID
 
 from services.memory.agents.model import AgentMemory
-from services.memory.blocks.model import Block, BlockDraft, Operation, checked_draft, patched
+from services.memory.blocks.model import Block, BlockDraft, Operation, apply_changes, validate_draft
 from services.memory.core.editing import diffs, edits
 from services.memory.core.errors import Refused
 from services.memory.core.storable import without_nul
@@ -109,8 +109,8 @@ def plan(found: Sequence[Part], memory: AgentMemory, mint: Callable[[], UUID]) -
     return made
 
 
-def _create(made: Plan, present: dict[str, Block], part: Part, block_id: UUID) -> None:
-    _check_free(part.label, present, made)
+def _create(plan: Plan, present: dict[str, Block], part: Part, block_id: UUID) -> None:
+    _check_free(part.label, present, plan)
     lines = part.lines[:]
     while lines and not lines[-1]:
         lines.pop()
@@ -118,21 +118,21 @@ def _create(made: Plan, present: dict[str, Block], part: Part, block_id: UUID) -
         raise _refused(f'every line of an added block begins with "+"; this one does not: {wrong[0][:80]!r}')
     value = "\n".join(line[1:] for line in lines)
     edits.refuse_line_numbers("patch", value)
-    draft = checked_draft(BlockDraft(id=block_id, label=part.label, value=value))
-    made.created.append(draft)
-    made.told.append(f'The memory block "{draft.label}" was created ({len(value)} of {draft.limit} characters).')
+    draft = validate_draft(BlockDraft(id=block_id, label=part.label, value=value))
+    plan.created.append(draft)
+    plan.told.append(f'The memory block "{draft.label}" was created ({len(value)} of {draft.limit} characters).')
 
 
-def _updated(made: Plan, block: Block, part: Part) -> Block:
+def _updated(plan: Plan, block: Block, part: Part) -> Block:
     """The block with the part's diff and label."""
     if any(line.strip() for line in part.lines):
         block, edit = edits.edited(block, partial(diffs.patch, diff="\n".join(part.lines)))
-        made.told.append(edits.report(block, edit))
+        plan.told.append(edits.report(block, edit))
     elif part.move_to is None:
         raise _refused(f'the part about the block "{block.label}" changes nothing')
     if part.move_to is not None:
-        made.told.append(f'The memory block "{block.label}" is now labelled "{part.move_to}".')
-        block = patched(block, {"label": part.move_to})
+        plan.told.append(f'The memory block "{block.label}" is now labelled "{part.move_to}".')
+        block = apply_changes(block, {"label": part.move_to})
     return block
 
 
@@ -151,8 +151,8 @@ def refuse_unowned(block: Block, memory: AgentMemory) -> None:
         )
 
 
-def _check_free(label: str, present: dict[str, Block], made: Plan) -> None:
-    if label in present or any(draft.label == label for draft in made.created):
+def _check_free(label: str, present: dict[str, Block], plan: Plan) -> None:
+    if label in present or any(draft.label == label for draft in plan.created):
         raise _refused(f'there is another memory block "{label}"')
 
 

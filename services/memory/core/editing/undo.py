@@ -12,7 +12,7 @@ which neither count nor end what can be redone. Whatever the length of the histo
 
 from dataclasses import replace
 
-from services.memory.blocks.model import Block, BlockVersion, Operation, Restored
+from services.memory.blocks.model import Block, BlockVersion, Operation, Restoration
 
 _JOURNEYS = (Operation.UNDO, Operation.REDO)
 
@@ -23,17 +23,17 @@ def before(now: BlockVersion) -> int | None:
     return change - 1 if change > 1 else None
 
 
-def undone(now: BlockVersion, then: BlockVersion) -> Restored:
+def undo_restoration(now: BlockVersion, then: BlockVersion) -> Restoration:
     """What an undo is that goes from the version `now` to the value of `then`, the one found by `before`."""
-    return Restored(version=_change(then), redo_version=now.version)
+    return Restoration(version=_change(then), redo_version=now.version)
 
 
-def redone(then: BlockVersion) -> Restored:
+def redo_restoration(then: BlockVersion) -> Restoration:
     """What a redo is that goes to the value of `then`, the one that the newest version's `redo_version` names."""
-    return Restored(version=_change(then), redo_version=then.redo_version)
+    return Restoration(version=_change(then), redo_version=then.redo_version)
 
 
-def brought_back(block: Block, value: str, limit: int) -> Block:
+def bring_back(block: Block, value: str, limit: int) -> Block:
     """The block with an earlier value, and with the limit of its time where today's would be too low."""
     return replace(block, value=value, limit=limit if len(value) > block.limit else block.limit)
 

@@ -22,11 +22,11 @@ _UNSUPPORTED = (
 )
 
 
-def compiled(pattern: str, name: str) -> Any:
+def compile_pattern(pattern: str, name: str) -> Any:
     """The expression as RE2 has it, never matching over the end of a line. Raises Refused, naming the argument."""
     if not 1 <= len(pattern) <= LONGEST_PATTERN:
-        said = f"has 1 to {LONGEST_PATTERN} characters, not {len(pattern)}"
-        raise Refused("TOOL_REFUSED", f'The argument "{name}" {said}.')
+        problem = f"has 1 to {LONGEST_PATTERN} characters, not {len(pattern)}"
+        raise Refused("TOOL_REFUSED", f'The argument "{name}" {problem}.')
     # With the first search: where none is, its megabytes are saved.
     import re2  # noqa: PLC0415
 
@@ -38,9 +38,9 @@ def compiled(pattern: str, name: str) -> Any:
         return re2.compile(f"(?m)({pattern}).*", options)
     except re2.error as error:
         reason = error.args[0] if error.args else ""
-        said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        hint = _UNSUPPORTED if "perl operator" in said or "escape sequence" in said else ""
-        sentence = f'The argument "{name}" is not a valid regular expression: {said}.{hint}'
+        problem = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        hint = _UNSUPPORTED if "perl operator" in problem or "escape sequence" in problem else ""
+        sentence = f'The argument "{name}" is not a valid regular expression: {problem}.{hint}'
         raise Refused("TOOL_REFUSED", sentence) from None
 
 
@@ -119,15 +119,15 @@ class Grep:
         """Puts a line into the answer; one that matches, at `start`, takes the place of itself as a context."""
         if not self.files or self.files[-1][0] != self._path:
             self.files.append((self._path, {}))
-        kept = self.files[-1][1]
-        if start is None and number in kept:
+        lines = self.files[-1][1]
+        if start is None and number in lines:
             return
-        text = _clipped(line, start or 0)
-        kept[number] = (" " if start is None else ">", text)
+        text = _clip(line, start or 0)
+        lines[number] = (" " if start is None else ">", text)
         self._chars += len(text)
 
 
-def _clipped(line: str, start: int) -> str:
+def _clip(line: str, start: int) -> str:
     """At most so much of a line, around the place."""
     if len(line) <= _LINE_CHARS:
         return line
@@ -136,7 +136,7 @@ def _clipped(line: str, start: int) -> str:
     return f"{'...' if first else ''}{cut}{'...' if first + _LINE_CHARS < len(line) else ''}"
 
 
-def told_of(grep: Grep, *, looked: int, files: int, whole: bool) -> str:
+def render_result(grep: Grep, *, looked: int, files: int, whole: bool) -> str:
     """What the model reads. `looked`: files that were looked through, of so many; `whole`: all of them, to the end."""
     parts = [_of_file(path, lines) for path, lines in grep.files]
     first, last = grep.skip + 1, grep.skip + grep.shown
@@ -155,10 +155,10 @@ def told_of(grep: Grep, *, looked: int, files: int, whole: bool) -> str:
 
 
 def _of_file(path: str, lines: dict[int, tuple[str, str]]) -> str:
-    told, last = [f"{path}:"], 0
+    answer, last = [f"{path}:"], 0
     for number, (mark, text) in sorted(lines.items()):
         if last and number > last + 1:
-            told.append("  --")
-        told.append(f"{mark} {number}: {text}")
+            answer.append("  --")
+        answer.append(f"{mark} {number}: {text}")
         last = number
-    return "\n".join(told)
+    return "\n".join(answer)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from services.memory.core.errors import Refused
 
 
-class Format(StrEnum):
+class FileFormat(StrEnum):
     """What has to be done to come to the text."""
 
     TEXT = "text"
@@ -17,7 +17,7 @@ class Format(StrEnum):
     PPTX = "pptx"
 
 
-class Cutting(StrEnum):
+class SplitMode(StrEnum):
     """Where a text may be cut into pieces."""
 
     # Between headings, then paragraphs, then sentences.
@@ -29,23 +29,23 @@ class Cutting(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FileKind:
     """A kind of file."""
 
-    format: Format
-    cutting: Cutting
+    format: FileFormat
+    split_mode: SplitMode
     media_type: str
 
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _DOCUMENTS = {
-    "pdf": Kind(Format.PDF, Cutting.PROSE, "application/pdf"),
-    "docx": Kind(Format.DOCX, Cutting.MARKDOWN, f"{_OFFICE}.wordprocessingml.document"),
-    "xlsx": Kind(Format.XLSX, Cutting.LINES, f"{_OFFICE}.spreadsheetml.sheet"),
-    "pptx": Kind(Format.PPTX, Cutting.MARKDOWN, f"{_OFFICE}.presentationml.presentation"),
-    "html": Kind(Format.HTML, Cutting.MARKDOWN, "text/html"),
-    "htm": Kind(Format.HTML, Cutting.MARKDOWN, "text/html"),
-    "xhtml": Kind(Format.HTML, Cutting.MARKDOWN, "application/xhtml+xml"),
+    "pdf": FileKind(FileFormat.PDF, SplitMode.PROSE, "application/pdf"),
+    "docx": FileKind(FileFormat.DOCX, SplitMode.MARKDOWN, f"{_OFFICE}.wordprocessingml.document"),
+    "xlsx": FileKind(FileFormat.XLSX, SplitMode.LINES, f"{_OFFICE}.spreadsheetml.sheet"),
+    "pptx": FileKind(FileFormat.PPTX, SplitMode.MARKDOWN, f"{_OFFICE}.presentationml.presentation"),
+    "html": FileKind(FileFormat.HTML, SplitMode.MARKDOWN, "text/html"),
+    "htm": FileKind(FileFormat.HTML, SplitMode.MARKDOWN, "text/html"),
+    "xhtml": FileKind(FileFormat.HTML, SplitMode.MARKDOWN, "application/xhtml+xml"),
 }
 _PROSE = {
     "txt": "text/plain",
@@ -138,11 +138,11 @@ _LINES = {
     "dockerfile": "text/x-dockerfile",
     "makefile": "text/x-makefile",
 }
-BY_EXTENSION: dict[str, Kind] = {
+BY_EXTENSION: dict[str, FileKind] = {
     **_DOCUMENTS,
-    **{name: Kind(Format.TEXT, Cutting.PROSE, media_type) for name, media_type in _PROSE.items()},
-    **{name: Kind(Format.TEXT, Cutting.MARKDOWN, media_type) for name, media_type in _MARKDOWN.items()},
-    **{name: Kind(Format.TEXT, Cutting.LINES, media_type) for name, media_type in _LINES.items()},
+    **{name: FileKind(FileFormat.TEXT, SplitMode.PROSE, media_type) for name, media_type in _PROSE.items()},
+    **{name: FileKind(FileFormat.TEXT, SplitMode.MARKDOWN, media_type) for name, media_type in _MARKDOWN.items()},
+    **{name: FileKind(FileFormat.TEXT, SplitMode.LINES, media_type) for name, media_type in _LINES.items()},
 }
 # As clients call some of them otherwise; the first extension with a type stands for it.
 _BY_MEDIA_TYPE = {kind.media_type: kind for kind in reversed(BY_EXTENSION.values())} | {
@@ -155,7 +155,7 @@ _BY_MEDIA_TYPE = {kind.media_type: kind for kind in reversed(BY_EXTENSION.values
     "application/csv": BY_EXTENSION["csv"],
 }
 PLAIN_TEXT = "text/plain"
-_UNKNOWN = Kind(Format.TEXT, Cutting.PROSE, PLAIN_TEXT)
+_UNKNOWN = FileKind(FileFormat.TEXT, SplitMode.PROSE, PLAIN_TEXT)
 _SNIFFED_BYTES = 8_192
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # Texts that nobody reads as they are.
@@ -163,7 +163,7 @@ _PROGRAMS = (b"{\\rtf", b"%!PS")
 _READABLE = "PDF, DOCX, XLSX, PPTX, HTML, Markdown, CSV, JSON, code and other text"
 
 
-def kind_of(name: str, media_type: str) -> Kind | None:
+def kind_of(name: str, media_type: str) -> FileKind | None:
     """By the name's extension, else by the MIME type; None where neither says what it is."""
     stem, dot, extension = name.lower().rpartition(".")
     # A name without a dot is a kind by itself: Dockerfile, Makefile.
@@ -171,7 +171,7 @@ def kind_of(name: str, media_type: str) -> Kind | None:
     return known or _BY_MEDIA_TYPE.get(media_type.partition(";")[0].strip().lower())
 
 
-def sniffed_kind(name: str, head: bytes) -> Kind:
+def sniff_kind(name: str, head: bytes) -> FileKind:
     """The kind of a file that neither name nor MIME type tells: text, or PDF. `head`: how it begins.
 
     Raises Refused (FILE_TYPE_UNSUPPORTED) for what is no text.
@@ -184,9 +184,9 @@ def sniffed_kind(name: str, head: bytes) -> Kind:
     return _UNKNOWN
 
 
-def of_media_type(name: str, media_type: str) -> Kind:
+def of_media_type(name: str, media_type: str) -> FileKind:
     """The kind that a stored file was found to be. A document that is kept as plain text was brought as its text."""
     known = kind_of(name, media_type)
-    if known is not None and known.format is not Format.TEXT and media_type == PLAIN_TEXT:
-        return Kind(Format.TEXT, known.cutting, PLAIN_TEXT)
+    if known is not None and known.format is not FileFormat.TEXT and media_type == PLAIN_TEXT:
+        return FileKind(FileFormat.TEXT, known.split_mode, PLAIN_TEXT)
     return known if known is not None else _UNKNOWN

@@ -11,14 +11,14 @@ LONGEST_NAME = 255
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def one_form(name: str) -> str:
+def normal_form(name: str) -> str:
     """The name as it is stored: composed (NFC), which models and most clients write; macOS sends it decomposed."""
     return unicodedata.normalize("NFC", name)
 
 
-def checked_file_name(name: str) -> str:
+def validate_file_name(name: str) -> str:
     """The name's last part, without folders and control characters. Raises Refused (FILE_INVALID)."""
-    own = one_form(CONTROLS.sub("", name)).replace("\\", "/").rpartition("/")[2].strip()
+    own = normal_form(CONTROLS.sub("", name)).replace("\\", "/").rpartition("/")[2].strip()
     if own in ("", ".", ".."):
         raise Refused("FILE_INVALID", f"{name[:LONGEST_NAME]!r} is no name of a file")
     if len(own) > LONGEST_NAME:

@@ -53,7 +53,7 @@ def pages_of(text: str) -> Iterator[TextPage]:
     def page(count: int, *, continued: bool = False) -> TextPage:
         """The first lines that are held, as a page."""
         nonlocal number, first, size
-        made = TextPage(
+        result = TextPage(
             page=number,
             first_line=first,
             last_line=first + count - 1,
@@ -62,12 +62,12 @@ def pages_of(text: str) -> Iterator[TextPage]:
         )
         del held[:count]
         number, first, size = number + 1, first + count, sum(len(line) + 1 for line in held)
-        return made
+        return result
 
     after_part = False
     for line in lines_of(text):
         if held and (line.continued or after_part or size + len(line.text) > LONGEST_PAGE):
-            yield page(len(held) if line.continued or after_part else _good_end(held))
+            yield page(len(held) if line.continued or after_part else _page_end(held))
         held.append(line.text)
         size += len(line.text) + 1
         if line.continued:
@@ -79,7 +79,7 @@ def pages_of(text: str) -> Iterator[TextPage]:
         yield page(len(held))
 
 
-def _good_end(lines: list[str]) -> int:
+def _page_end(lines: list[str]) -> int:
     """How many of the lines a page takes: up to a blank line or before a heading near its end, else all."""
     left = _BACK
     for count in range(len(lines) - 1, 0, -1):
@@ -137,12 +137,12 @@ def line_cuts(text: str, longest: int) -> list[tuple[int, int]]:
     return [*cuts, (start, len(text))] if start < len(text) else cuts
 
 
-def is_telling(text: str) -> bool:
+def has_letters(text: str) -> bool:
     """Whether a piece has a letter or digit: nothing else is looked for."""
     return any(map(str.isalnum, text))
 
 
-def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def trim(text: str, start: int, end: int) -> tuple[int, int]:
     """The slice without blank lines around it; indents stay."""
     while start < end and text[end - 1].isspace():
         end -= 1

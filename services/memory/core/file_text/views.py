@@ -32,7 +32,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenFile:
     """A file that is open. `turn` rises with the time when it was opened."""
 
     file_id: UUID
@@ -47,19 +47,19 @@ def view_of(window: Window, pages: Iterable[TextPage]) -> View:
     first = min(window.first_line, window.line_count)
     end = min(window.last_line or window.line_count, window.line_count)
     room = window.char_limit - len(_header(window.line_count, window.line_count, window.line_count)) - _NOTE
-    shown: list[str] = []
+    lines: list[str] = []
     number = first - 1
     for number, line in _numbered(pages, first, end):
         room -= len(line) + 1
         if room < 0:
-            if shown:
+            if lines:
                 number -= 1
             else:
-                shown.append(line[: room + len(line)])
+                lines.append(line[: room + len(line)])
             break
-        shown.append(line)
+        lines.append(line)
     note = _note(number, end, window)
-    return View(first, number, "\n".join([_header(first, number, window.line_count), *shown, *note]))
+    return View(first, number, "\n".join([_header(first, number, window.line_count), *lines, *note]))
 
 
 def _header(first: int, last: int, count: int) -> str:
@@ -84,11 +84,11 @@ def _numbered(pages: Iterable[TextPage], first: int, end: int) -> Iterable[tuple
                 yield number, f"{number}: {line}"
 
 
-def evicted(opened: Sequence[Opened], wanted: Collection[UUID], most: int) -> list[Opened]:
-    """The files to close so that with the `wanted` ones at most `most` are open: those first that were opened longest
+def files_to_close(opened: Sequence[OpenFile], opening: Collection[UUID], most: int) -> list[OpenFile]:
+    """The files to close so that with the `opening` ones at most `most` are open: those first that were opened longest
     ago."""
-    others = sorted((one for one in opened if one.file_id not in wanted), key=lambda one: (one.turn, one.file_id.int))
-    return others[: max(len(others) + len(wanted) - most, 0)]
+    others = sorted((one for one in opened if one.file_id not in opening), key=lambda one: (one.turn, one.file_id.int))
+    return others[: max(len(others) + len(opening) - most, 0)]
 
 
 def id_of_agent_file(agent_id: UUID, file_id: UUID) -> UUID:

@@ -5,9 +5,9 @@ from typing import Protocol
 from uuid import UUID
 
 from services.common.paging import Page, PageOf
-from services.memory.agent_files.model import AgentFile, FileLimits, Opening, Piece, Wanted
+from services.memory.agent_files.model import AgentFile, FileLimits, FileRange, Opening, Piece
 from services.memory.agent_tools.model import CallRecord
-from services.memory.core.file_text.finding import KnownFile
+from services.memory.core.file_text.lookup import KnownFile
 from services.memory.files.model import TextPage
 from services.memory.folders.model import Folder
 
@@ -36,7 +36,7 @@ class AgentFileStore(Protocol):
         self,
         organization_id: UUID,
         agent_id: UUID,
-        wanted: Sequence[Wanted],
+        ranges: Sequence[FileRange],
         limits: FileLimits,
         *,
         close_others: bool = False,

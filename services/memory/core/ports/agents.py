@@ -73,7 +73,7 @@ class CopyStore(Protocol):
         Raises NotFound (BLOCK_VERSION_NOT_FOUND), CallRepeated.
         """
 
-    async def as_they_were(self, organization_id: UUID, versions: Mapping[UUID, int]) -> dict[UUID, Block]:
+    async def at_versions(self, organization_id: UUID, versions: Mapping[UUID, int]) -> dict[UUID, Block]:
         """Those that still exist, with the label, value, limit, description and metadata of these versions.
 
         Raises NotFound (BLOCK_VERSION_NOT_FOUND).
@@ -108,5 +108,7 @@ class CopyStore(Protocol):
     async def edits(self, organization_id: UUID, run_ids: Sequence[UUID]) -> Sequence[BlockEdit]:
         """The versions that runs made, of each block in order."""
 
-    async def of_other_agents(self, organization_id: UUID, agent_id: UUID, block_ids: Sequence[UUID]) -> Sequence[UUID]:
+    async def shared_with_others(
+        self, organization_id: UUID, agent_id: UUID, block_ids: Sequence[UUID]
+    ) -> Sequence[UUID]:
         """Which of these blocks are attached to other agents."""

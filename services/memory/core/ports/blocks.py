@@ -18,7 +18,7 @@ from services.memory.blocks.model import (
     BlockVersion,
     Operation,
     Origin,
-    Restored,
+    Restoration,
     VersionPage,
 )
 
@@ -38,7 +38,7 @@ class BlockStore(Protocol):
         after: Block,
         operation: Operation,
         origin: Origin,
-        restored: Restored | None = None,
+        restored: Restoration | None = None,
     ) -> Block:
         """Stores a new version with its row of history.
 
@@ -65,16 +65,16 @@ class BlockStore(Protocol):
         """In the order of attachment."""
 
 
-class Lists(Protocol):
+class BlockLists(Protocol):
     """Pages for administration."""
 
-    async def blocks(self, organization_id: UUID, wanted: BlockList, page: Page) -> PageOf[Block]:
+    async def blocks(self, organization_id: UUID, filters: BlockList, page: Page) -> PageOf[Block]:
         """Raises NotFound (BLOCK_NOT_FOUND) for a cursor that does not exist."""
 
     async def count_blocks(self, organization_id: UUID, identity_ids: Sequence[UUID] = ()) -> int:
         """Hidden ones too; those about one of `identity_ids`, all without any."""
 
-    async def block_tags(self, organization_id: UUID, wanted: TagPage) -> Sequence[str]:
+    async def block_tags(self, organization_id: UUID, page: TagPage) -> Sequence[str]:
         """Each once, in the order of the page."""
 
     async def versions(self, organization_id: UUID, block_id: UUID, page: VersionPage) -> PageOf[BlockVersion]:

@@ -5,14 +5,14 @@ from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
 
-from services.memory.agent_tools.model import CallRecord, EditView, Look
+from services.memory.agent_tools.model import CallRecord, EditContext, EditLookup
 from services.memory.blocks.model import Block
 
 
 class CallStore(Protocol):
     """Results of tool calls by their key."""
 
-    async def views(self, organization_id: UUID, looks: Sequence[Look]) -> list[EditView]:
+    async def views(self, organization_id: UUID, looks: Sequence[EditLookup]) -> list[EditContext]:
         """In one statement, one for each; the block is the conversation's copy where it has one."""
 
     async def find(self, organization_id: UUID, call_key: str) -> CallRecord | None:

@@ -9,12 +9,12 @@ from services.memory.archives.model import EmbeddingModel
 from services.memory.embedding_changes.model import (
     Decide,
     EmbeddingChange,
-    Made,
+    ModelCoverage,
+    PassageCheck,
+    Position,
     Progress,
-    Reached,
-    Side,
-    ToEmbed,
-    Walked,
+    TextToEmbed,
+    TextVector,
 )
 
 
@@ -25,35 +25,35 @@ class Models(Protocol):
         """Known from now on, if it was not."""
 
 
-class Held(Protocol):
+class LockedChange(Protocol):
     """A change that runs, while nothing can be inserted into its archive: one transaction."""
 
     async def lacking(self, limit: int) -> list[UUID]:
         """Passages without a vector of the model after."""
 
-    async def texts(self, passage_ids: Sequence[UUID]) -> list[ToEmbed]:
+    async def texts(self, passage_ids: Sequence[UUID]) -> list[TextToEmbed]:
         """See ChangeStore."""
 
-    async def write(self, made: Sequence[Made]) -> None:
+    async def write(self, made: Sequence[TextVector]) -> None:
         """See ChangeStore."""
 
     async def switch(self) -> None:
         """From now on searches and insertions use the model after."""
 
 
-class OtherSides(Protocol):
+class ModelAlternatives(Protocol):
     """What a search needs where the embedder of a model does not answer."""
 
-    async def other_sides(
+    async def alternatives(
         self, organization_id: UUID, archive_ids: Sequence[UUID] | None, model: EmbeddingModel
-    ) -> list[Side]:
+    ) -> list[ModelCoverage]:
         """What other models have vectors for, in those of the archives that use `model` and are being changed.
 
         None: in all archives of the tenant.
         """
 
 
-class ChangeStore(OtherSides, Protocol):
+class ChangeStore(ModelAlternatives, Protocol):
     """Changes of embedding models, and the vectors that they make. `archive_id` may be a folder's."""
 
     async def progress(self, organization_id: UUID, archive_id: UUID, *, folder: bool) -> Progress | None:
@@ -74,21 +74,21 @@ class ChangeStore(OtherSides, Protocol):
     async def failed(self, organization_id: UUID, change: EmbeddingChange, error: str) -> None:
         """Shows why the change does not go on."""
 
-    async def with_model(self, organization_id: UUID, change: EmbeddingChange, model_id: int) -> None:
+    async def set_model(self, organization_id: UUID, change: EmbeddingChange, model_id: int) -> None:
         """The number of the model after is known now."""
 
-    async def walk(self, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[Walked]:
+    async def walk(self, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[PassageCheck]:
         """The passages after `change.reached`, oldest first."""
 
-    async def texts(self, organization_id: UUID, archive_id: UUID, passage_ids: Sequence[UUID]) -> list[ToEmbed]:
+    async def texts(self, organization_id: UUID, archive_id: UUID, passage_ids: Sequence[UUID]) -> list[TextToEmbed]:
         """Of those that still exist."""
 
     async def write(
-        self, organization_id: UUID, change: EmbeddingChange, made: Sequence[Made], reached: Reached | None
+        self, organization_id: UUID, change: EmbeddingChange, made: Sequence[TextVector], reached: Position | None
     ) -> bool:
         """Stores vectors of texts that are still the same; False, and nothing stored, when the change does not run."""
 
-    def held(self, organization_id: UUID, change: EmbeddingChange) -> AbstractAsyncContextManager[Held | None]:
+    def held(self, organization_id: UUID, change: EmbeddingChange) -> AbstractAsyncContextManager[LockedChange | None]:
         """Keeps insertions out; None when the change does not run."""
 
     async def index_wanted(self, organization_id: UUID, change: EmbeddingChange) -> bool:

@@ -5,14 +5,24 @@ from typing import Protocol
 from uuid import UUID
 
 from services.common.paging import Page, PageOf
-from services.memory.core.file_text.kinds import Kind
-from services.memory.files.model import Batch, Chunk, File, FileStatus, OnDuplicate, Parsed, TextPage, Upload, Work
+from services.memory.core.file_text.kinds import FileKind
+from services.memory.files.model import (
+    Batch,
+    Chunk,
+    File,
+    FileStatus,
+    OnDuplicate,
+    ParseSummary,
+    TextPage,
+    Upload,
+    Work,
+)
 
 
 class Parser(Protocol):
     """Takes the text out of files."""
 
-    def parse(self, kind: Kind, data: AsyncIterator[bytes]) -> AsyncGenerator[TextPage | Parsed]:
+    def parse(self, kind: FileKind, data: AsyncIterator[bytes]) -> AsyncGenerator[TextPage | ParseSummary]:
         """The pages in order, then one Parsed. Raises Unparsable."""
 
 
@@ -80,7 +90,7 @@ class IngestionStore(Protocol):
     async def add_pages(self, organization_id: UUID, file_id: UUID, pages: Sequence[TextPage]) -> None:
         """Nobody sees them yet."""
 
-    async def finish_parsing(self, organization_id: UUID, work: Work, parsed: Parsed) -> FileStatus:
+    async def finish_parsing(self, organization_id: UUID, work: Work, parsed: ParseSummary) -> FileStatus:
         """PARSING becomes EMBEDDING, or COMPLETED where there is nothing to embed; the upload goes."""
 
     async def chunks(self, organization_id: UUID, file_id: UUID, place: int, limit: int) -> Sequence[Chunk]:

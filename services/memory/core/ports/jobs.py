@@ -3,7 +3,7 @@
 from typing import Protocol
 from uuid import UUID
 
-from services.memory.jobs.model import Job, Later
+from services.memory.jobs.model import Job, Reschedule
 
 
 class JobStore(Protocol):
@@ -21,5 +21,5 @@ class JobStore(Protocol):
     async def finish(self, job: Job, worker_id: UUID) -> None:
         """Removes it, unless it was asked for again meanwhile."""
 
-    async def postpone(self, job: Job, worker_id: UUID, later: Later) -> None:
+    async def postpone(self, job: Job, worker_id: UUID, later: Reschedule) -> None:
         """Gives it back, for later."""

@@ -9,7 +9,7 @@ from services.memory.agent_tools.model import CallRecord
 from services.memory.archives.model import Archive, ArchiveList, EmbeddingModel
 from services.memory.core.ranking.search import Scope
 from services.memory.passages.model import (
-    Embedded,
+    EmbeddedTexts,
     NewPassages,
     Passage,
     PassageChanges,
@@ -45,7 +45,7 @@ class PassageStore(Protocol):
         user_id: UUID,
         key: PassageKey,
         changes: PassageChanges,
-        embedded: Embedded | None,
+        embedded: EmbeddedTexts | None,
     ) -> Passage:
         """`embedded`: of the new text, if there is one; vectors of other models are erased with the old text.
 
@@ -62,14 +62,14 @@ class PassageStore(Protocol):
         """Those that still exist."""
 
 
-class ArchivalLists(Protocol):
+class PassageLists(Protocol):
     """Pages of archives and passages."""
 
-    async def passages(self, organization_id: UUID, wanted: PassageList, page: Page) -> PageOf[Passage]:
+    async def passages(self, organization_id: UUID, request: PassageList, page: Page) -> PageOf[Passage]:
         """Raises NotFound (PASSAGE_NOT_FOUND for a cursor that does not exist, ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND)."""
 
     async def storage(self, organization_id: UUID) -> tuple[int, int]:
         """How many vectors there are, and the bytes of their values."""
 
-    async def archives(self, organization_id: UUID, wanted: ArchiveList, page: Page) -> PageOf[Archive]:
+    async def archives(self, organization_id: UUID, filters: ArchiveList, page: Page) -> PageOf[Archive]:
         """Raises NotFound (ARCHIVE_NOT_FOUND) for a cursor that does not exist."""

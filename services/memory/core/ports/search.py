@@ -5,7 +5,7 @@ from typing import Protocol
 from uuid import UUID
 
 from services.memory.archives.model import EmbeddingModel
-from services.memory.core.ranking.search import Part, Ranked, Scope
+from services.memory.core.ranking.search import Part, RankedPassage, Scope
 from services.memory.passages.model import PassageFilter
 
 
@@ -13,8 +13,8 @@ class Rankings(Protocol):
     """Passages in the order in which they answer a question; the best `limit` of those that are wanted."""
 
     async def by_words(
-        self, organization_id: UUID, scope: Scope, query: str, wanted: PassageFilter, limit: int
-    ) -> list[Ranked]:
+        self, organization_id: UUID, scope: Scope, query: str, filters: PassageFilter, limit: int
+    ) -> list[RankedPassage]:
         """BM25, with document frequencies of the scope."""
 
     async def by_vector(
@@ -23,9 +23,9 @@ class Rankings(Protocol):
         part: Part,
         model: EmbeddingModel,
         vector: Sequence[float],
-        wanted: PassageFilter,
+        filters: PassageFilter,
         limit: int,
-    ) -> list[Ranked]:
+    ) -> list[RankedPassage]:
         """Cosine similarity; the part is that of the scope which has vectors of this model."""
 
 

@@ -33,7 +33,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedPassage:
     """A passage in the answer of one search; higher scores first."""
 
     archive_id: UUID
@@ -42,7 +42,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Fused:
+class FusedPassage:
     """A passage in the fused answer; `vector` and `text` are its scores in the lists in which it stands."""
 
     archive_id: UUID
@@ -85,19 +85,21 @@ def depth(top_k: int) -> int:
     return max(_LEAST_DEPTH, 2 * top_k)
 
 
-def fuse(vector_lists: Sequence[Sequence[Ranked]], text_list: Sequence[Ranked], top_k: int) -> list[Fused]:
+def fuse(
+    vector_lists: Sequence[Sequence[RankedPassage]], text_list: Sequence[RankedPassage], top_k: int
+) -> list[FusedPassage]:
     """The best `top_k` over all lists; one vector list per embedding model. Ties go to the better vector."""
     rankings = (*vector_lists, text_list)
     scores = reciprocal_ranks([(one.archive_id, one.passage_id) for one in ranking] for ranking in rankings)
-    vectors = _scores(found for ranking in vector_lists for found in ranking)
+    vectors = _scores(hit for ranking in vector_lists for hit in ranking)
     texts = _scores(text_list)
-    fused = [Fused(*key, score, vectors.get(key), texts.get(key)) for key, score in scores.items()]
+    fused = [FusedPassage(*key, score, vectors.get(key), texts.get(key)) for key, score in scores.items()]
     fused.sort(key=lambda one: (-one.score, -(one.vector or 0.0), one.passage_id.int))
     return fused[:top_k]
 
 
-def _scores(ranking: Iterable[Ranked]) -> dict[tuple[UUID, UUID], float]:
-    return {(found.archive_id, found.passage_id): found.score for found in ranking}
+def _scores(ranking: Iterable[RankedPassage]) -> dict[tuple[UUID, UUID], float]:
+    return {(hit.archive_id, hit.passage_id): hit.score for hit in ranking}
 
 
 def archive_lexeme(archive_id: UUID) -> str:

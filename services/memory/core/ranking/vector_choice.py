@@ -22,7 +22,7 @@ _FETCH = 8
 _SPARE = 2
 
 
-class Way(Enum):
+class VectorPlan(Enum):
     """How."""
 
     # All vectors of the archives.
@@ -33,19 +33,19 @@ class Way(Enum):
     FETCH = "fetch"
 
 
-def way(passages: int, *, indexed: int, limit: int, dimensions: int, chosen: int | None = None) -> Way:
+def way(passages: int, *, indexed: int, limit: int, dimensions: int, chosen: int | None = None) -> VectorPlan:
     """How to find the `limit` nearest of `passages`.
 
     indexed: how many vectors the model's index holds, of all tenants; 0 without an index. chosen: how many passages a
-    filter leaves, None without one; it need not be known beyond `worth_counting`.
+    filter leaves, None without one; it need not be known beyond `count_limit`.
     """
     if passages <= most_read(dimensions):
-        return Way.READ
-    if chosen is not None and chosen < worth_counting(passages, indexed=indexed, limit=limit):
-        return Way.FETCH
+        return VectorPlan.READ
+    if chosen is not None and chosen < count_limit(passages, indexed=indexed, limit=limit):
+        return VectorPlan.FETCH
     if not indexed or passages <= _read_instead(indexed, limit, dimensions):
-        return Way.READ
-    return Way.INDEX
+        return VectorPlan.READ
+    return VectorPlan.INDEX
 
 
 def most_read(dimensions: int) -> int:
@@ -53,7 +53,7 @@ def most_read(dimensions: int) -> int:
     return min(MOST_READ, MOST_READ * _DIMENSIONS // dimensions)
 
 
-def worth_counting(passages: int, *, indexed: int, limit: int) -> int:
+def count_limit(passages: int, *, indexed: int, limit: int) -> int:
     """So many passages, or more, are too many to fetch one by one."""
     if not indexed:
         return passages // _FETCH

@@ -28,7 +28,7 @@ def most_chosen(passages: int) -> int:
     return min(_MOST_CHOSEN, passages)
 
 
-def worth_counting(passages: int) -> int:
+def count_limit(passages: int) -> int:
     """How far to count what a filter leaves: where it is less, all of that can be looked at in the end."""
     return max(2 * _MOST_CHOSEN, passages // _MANY)
 

@@ -124,8 +124,8 @@ class Arguments:
 
     def _wrong(self, name: str, expected: str) -> Refused:
         value = self._values.get(name)
-        shown = json.dumps(value, ensure_ascii=False)[:80]
-        return Refused("TOOL_REFUSED", f'The argument "{name}" must be {expected}, not {_kind(value)}: {shown}')
+        excerpt = json.dumps(value, ensure_ascii=False)[:80]
+        return Refused("TOOL_REFUSED", f'The argument "{name}" must be {expected}, not {_kind(value)}: {excerpt}')
 
 
 def _kind(value: object) -> str:

@@ -13,20 +13,20 @@ import asyncpg
 
 from services.common.errors import NotFound
 from services.memory.archives.model import EmbeddingModel
-from services.memory.core.ports.embedding_changes import Held
+from services.memory.core.ports.embedding_changes import LockedChange
 from services.memory.embedding_changes.model import (
+    ArchiveState,
     ChangeState,
     Decide,
     EmbeddingChange,
-    Made,
+    ModelCoverage,
+    PassageCheck,
+    Position,
     Progress,
-    Reached,
-    Side,
-    Standing,
     Target,
-    ToEmbed,
-    Walked,
-    switched,
+    TextToEmbed,
+    TextVector,
+    switch,
 )
 from services.memory.embedding_changes.store import vectors
 from services.memory.jobs.store import add_job
@@ -87,7 +87,7 @@ WHERE organization_id = $1 AND archive_id = $2 AND id = $3 AND state = 1 AND to_
 _LONGEST_ERROR = 2_000
 
 
-class PostgresChanges:
+class PostgresEmbeddingChanges:
     """`ChangeStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
@@ -114,7 +114,7 @@ class PostgresChanges:
                 raise NotFound("the archive was deleted meanwhile", reason="ARCHIVE_NOT_FOUND")
             row = await connection.fetchrow(f"{_NEWEST} FOR UPDATE OF c", organization_id, archive_id)
             newest = None if row is None else _change(row)
-            change = decide(Standing(now=_now(archive), newest=newest))
+            change = decide(ArchiveState(now=_now(archive), newest=newest))
             if newest is None or change.id != newest.id:
                 await connection.execute(_BEGIN, organization_id, archive_id, change.id, user_id)
             if change != newest:
@@ -127,17 +127,17 @@ class PostgresChanges:
         error = error.replace("\0", "")[:_LONGEST_ERROR]
         await self._pool.execute(_FAILED, organization_id, change.archive_id, change.id, error)
 
-    async def with_model(self, organization_id: UUID, change: EmbeddingChange, model_id: int) -> None:
+    async def set_model(self, organization_id: UUID, change: EmbeddingChange, model_id: int) -> None:
         await self._pool.execute(_WITH_MODEL, organization_id, change.archive_id, change.id, model_id)
 
-    async def walk(self, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[Walked]:
+    async def walk(self, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[PassageCheck]:
         return await vectors.walk(self._pool, organization_id, change, limit)
 
-    async def texts(self, organization_id: UUID, archive_id: UUID, passage_ids: Sequence[UUID]) -> list[ToEmbed]:
+    async def texts(self, organization_id: UUID, archive_id: UUID, passage_ids: Sequence[UUID]) -> list[TextToEmbed]:
         return await vectors.texts(self._pool, organization_id, archive_id, passage_ids)
 
     async def write(
-        self, organization_id: UUID, change: EmbeddingChange, made: Sequence[Made], reached: Reached | None
+        self, organization_id: UUID, change: EmbeddingChange, made: Sequence[TextVector], reached: Position | None
     ) -> bool:
         place = reached or (None, None)
         try:
@@ -145,20 +145,20 @@ class PostgresChanges:
                 await vectors.write(connection, organization_id, change, made)
                 where = (organization_id, change.archive_id, change.id)
                 if await connection.fetchval(_REACHED, *where, *place) is None:
-                    raise _NotRunning
-        except _NotRunning:
+                    raise _ChangeStopped
+        except _ChangeStopped:
             return False
         return True
 
     @asynccontextmanager
-    async def held(self, organization_id: UUID, change: EmbeddingChange) -> AsyncIterator[Held | None]:
+    async def held(self, organization_id: UUID, change: EmbeddingChange) -> AsyncIterator[LockedChange | None]:
         async with self._pool.acquire() as connection, connection.transaction():
             archive = await connection.fetchrow(_ARCHIVE, organization_id, change.archive_id)
             row = await connection.fetchrow(_RUNNING, organization_id, change.archive_id, change.id)
             if archive is None or row is None:
                 yield None
             else:
-                yield _Held(connection, organization_id, _change(row), _now(archive))
+                yield _LockedChange(connection, organization_id, _change(row), _now(archive))
 
     async def index_wanted(self, organization_id: UUID, change: EmbeddingChange) -> bool:
         return await vectors.index_wanted(self._pool, organization_id, change)
@@ -166,18 +166,18 @@ class PostgresChanges:
     async def erase(self, organization_id: UUID, change: EmbeddingChange, start: UUID, limit: int) -> UUID | None:
         return await vectors.erase(self._pool, organization_id, change, start, limit)
 
-    async def other_sides(
+    async def alternatives(
         self, organization_id: UUID, archive_ids: Sequence[UUID] | None, model: EmbeddingModel
-    ) -> list[Side]:
-        return await vectors.other_sides(self._pool, organization_id, archive_ids, model)
+    ) -> list[ModelCoverage]:
+        return await vectors.alternatives(self._pool, organization_id, archive_ids, model)
 
 
-class _NotRunning(Exception):
+class _ChangeStopped(Exception):
     """The change was taken back meanwhile; what was written with it is, too."""
 
 
-class _Held:
-    """`Held`."""
+class _LockedChange:
+    """`LockedChange`."""
 
     def __init__(self, connection: Any, organization_id: UUID, change: EmbeddingChange, now: Target) -> None:
         self._connection = connection
@@ -188,22 +188,22 @@ class _Held:
     async def lacking(self, limit: int) -> list[UUID]:
         return await vectors.lacking(self._connection, self._organization_id, self._change, limit)
 
-    async def texts(self, passage_ids: Sequence[UUID]) -> list[ToEmbed]:
+    async def texts(self, passage_ids: Sequence[UUID]) -> list[TextToEmbed]:
         return await vectors.texts(self._connection, self._organization_id, self._change.archive_id, passage_ids)
 
-    async def write(self, made: Sequence[Made]) -> None:
+    async def write(self, made: Sequence[TextVector]) -> None:
         await vectors.write(self._connection, self._organization_id, self._change, made)
 
     async def switch(self) -> None:
         after = self._change.after
         where = (self._organization_id, self._change.archive_id)
         await self._connection.execute(_SWITCH, *where, after.embedding, after.model_id)
-        change = switched(self._change, self._now)
+        change = switch(self._change, self._now)
         await self._connection.execute(_UPDATE, *_values(self._organization_id, change))
 
 
 def _change(row: Row) -> EmbeddingChange:
-    reached = None if row["reached_at"] is None else Reached(row["reached_at"], row["reached_id"])
+    reached = None if row["reached_at"] is None else Position(row["reached_at"], row["reached_id"])
     return EmbeddingChange(
         id=row["id"],
         archive_id=row["archive_id"],

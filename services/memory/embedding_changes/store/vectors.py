@@ -10,7 +10,14 @@ import asyncpg
 from services.common import vector_indexes
 from services.common.vectors import encode
 from services.memory.archives.model import EmbeddingModel
-from services.memory.embedding_changes.model import EmbeddingChange, Made, Reached, Side, ToEmbed, Walked
+from services.memory.embedding_changes.model import (
+    EmbeddingChange,
+    ModelCoverage,
+    PassageCheck,
+    Position,
+    TextToEmbed,
+    TextVector,
+)
 from services.memory.jobs.store import add_job
 from services.memory.search.store.vector_indexes import INDEX_JOB, index_of
 
@@ -22,7 +29,7 @@ _NO_VECTOR = """
     JOIN memory.passages t ON t.organization_id = $1 AND t.archive_id = $2 AND t.id = b.passage_id
     WHERE b.organization_id = $1 AND b.archive_id = $2 AND b.passage_id = w.id AND b.model_id = $3
         AND b.text_hash = md5(t.text) LIMIT 1"""
-_START = Reached(datetime.min.replace(tzinfo=UTC), UUID(int=0))
+_START = Position(datetime.min.replace(tzinfo=UTC), UUID(int=0))
 # Joins that can only be loops: how many passages lack a vector is what the planner cannot know.
 _WALK = f"""
 WITH w AS MATERIALIZED (
@@ -116,26 +123,30 @@ WHERE a.organization_id = $1 AND a.id = $2 AND e.id = $3 AND a.passage_count > $
 """
 
 
-async def walk(pool: asyncpg.Pool, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[Walked]:
+async def walk(pool: asyncpg.Pool, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[PassageCheck]:
     """See ChangeStore."""
     values = (organization_id, change.archive_id, change.after.model_id, *(change.reached or _START), limit)
-    return [Walked(Reached(made, id_), lacks) for made, id_, lacks in await pool.fetch(_WALK, *values)]
+    return [
+        PassageCheck(Position(created_at, id_), lacks) for created_at, id_, lacks in await pool.fetch(_WALK, *values)
+    ]
 
 
 async def lacking(connection: Any, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[UUID]:
     """See Held."""
     await connection.execute("SET LOCAL enable_nestloop = off; SET LOCAL plan_cache_mode = force_custom_plan")
-    found = await connection.fetch(_LACKING, organization_id, change.archive_id, change.after.model_id, limit)
+    rows = await connection.fetch(_LACKING, organization_id, change.archive_id, change.after.model_id, limit)
     await connection.execute("SET LOCAL enable_nestloop = on")
-    return [row[0] for row in found]
+    return [row[0] for row in rows]
 
 
-async def texts(executor: Any, organization_id: UUID, archive_id: UUID, passage_ids: Sequence[UUID]) -> list[ToEmbed]:
+async def texts(
+    executor: Any, organization_id: UUID, archive_id: UUID, passage_ids: Sequence[UUID]
+) -> list[TextToEmbed]:
     """See ChangeStore."""
-    return [ToEmbed(*row) for row in await executor.fetch(_TEXTS, organization_id, archive_id, passage_ids)]
+    return [TextToEmbed(*row) for row in await executor.fetch(_TEXTS, organization_id, archive_id, passage_ids)]
 
 
-async def write(connection: Any, organization_id: UUID, change: EmbeddingChange, made: Sequence[Made]) -> None:
+async def write(connection: Any, organization_id: UUID, change: EmbeddingChange, made: Sequence[TextVector]) -> None:
     """See ChangeStore."""
     vectors = {one.passage_id: encode(one.vector) for one in made if one.vector is not None}
     await connection.execute(
@@ -166,12 +177,12 @@ async def erase(
     return None
 
 
-async def other_sides(
+async def alternatives(
     pool: asyncpg.Pool, organization_id: UUID, archive_ids: Sequence[UUID] | None, model: EmbeddingModel
-) -> list[Side]:
+) -> list[ModelCoverage]:
     """See ChangeStore."""
     return [
-        Side(
+        ModelCoverage(
             row["id"],
             row["passage_count"],
             EmbeddingModel(id=row["model_id"], handle=row["handle"], dimensions=row["dimensions"]),

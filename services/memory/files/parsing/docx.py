@@ -6,7 +6,7 @@ from typing import Any
 import mammoth
 
 from services.memory.files.parsing.html import markdown
-from services.memory.files.parsing.zipped import checked
+from services.memory.files.parsing.office_zip import checked
 
 
 def read(data: bytes) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 from pptx import Presentation
 from pptx.enum.shapes import MSO_SHAPE_TYPE
 
-from services.memory.files.parsing.zipped import checked
+from services.memory.files.parsing.office_zip import checked
 
 
 def read(data: bytes) -> Iterator[str]:

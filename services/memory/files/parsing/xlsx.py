@@ -5,7 +5,7 @@ from typing import Any
 
 import openpyxl
 
-from services.memory.files.parsing.zipped import checked
+from services.memory.files.parsing.office_zip import checked
 
 
 def read(data: bytes) -> Iterator[str]:

@@ -94,9 +94,9 @@ class PostgresFiles:
             if unfinished:
                 chosen = chosen.where(files.c.status.in_(_UNFINISHED))
             query = ordered(chosen, files, page)
-            found = cut_rows((await connection.execute(query)).all(), page)
-        items = tuple(file_of_row({**row._asdict(), "folder_name": folder_name}) for row in found.items)
-        return PageOf(items, found.next_token)
+            result = cut_rows((await connection.execute(query)).all(), page)
+        items = tuple(file_of_row({**row._asdict(), "folder_name": folder_name}) for row in result.items)
+        return PageOf(items, result.next_token)
 
     async def content(self, organization_id: UUID, file_id: UUID, most_bytes: int) -> str | None:
         if await self._pool.fetchval(_BYTES, organization_id, file_id) > most_bytes:

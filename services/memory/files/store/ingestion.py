@@ -9,10 +9,10 @@ import asyncpg
 
 from services.common.vectors import encode
 from services.memory.archives.model import EmbeddingModel
-from services.memory.core.errors import FileMoved, ModelMoved
+from services.memory.core.errors import FileConflict, ModelConflict
 from services.memory.core.file_text.pages import chunks_of
 from services.memory.core.ranking.search import archive_lexeme
-from services.memory.files.model import Batch, Chunk, FileStatus, Parsed, TextPage, Work
+from services.memory.files.model import Batch, Chunk, FileStatus, ParseSummary, TextPage, Work
 from services.memory.files.store.rows import FILE_COLUMNS, FILE_JOIN, PAGE_COLUMNS, file_of_row, page_of_row
 
 # Passages that are removed in one statement: a few tenths of a second with their vectors.
@@ -127,7 +127,7 @@ class PostgresIngestion:
     async def start_parsing(self, organization_id: UUID, file_id: UUID) -> None:
         async with self._pool.acquire() as connection, connection.transaction():
             if not await connection.fetchval(_START, organization_id, file_id):
-                raise FileMoved
+                raise FileConflict
             await connection.execute(_NO_PAGES, organization_id, file_id)
 
     async def add_pages(self, organization_id: UUID, file_id: UUID, pages: Sequence[TextPage]) -> None:
@@ -148,21 +148,21 @@ class PostgresIngestion:
         try:
             await self._pool.executemany(_NEW_PAGE, values)
         except asyncpg.ForeignKeyViolationError:
-            raise FileMoved from None
+            raise FileConflict from None
 
-    async def finish_parsing(self, organization_id: UUID, work: Work, parsed: Parsed) -> FileStatus:
+    async def finish_parsing(self, organization_id: UUID, work: Work, parsed: ParseSummary) -> FileStatus:
         counts = (parsed.lines, parsed.characters, parsed.chunks, parsed.pages)
         async with self._pool.acquire() as connection, connection.transaction():
             status = await connection.fetchval(_PARSED, organization_id, work.file.id, work.upload_id, *counts)
             if status is None:
-                raise FileMoved
+                raise FileConflict
             await connection.execute(_NO_BYTES, organization_id, work.upload_id)
         return FileStatus(status)
 
     async def chunks(self, organization_id: UUID, file_id: UUID, place: int, limit: int) -> Sequence[Chunk]:
         # Nearly every page has several.
-        found = await self._pool.fetch(_PAGES, organization_id, file_id, place, 1 + limit // 4)
-        pieces = [chunk for row in found for chunk in chunks_of(page_of_row(row))]
+        rows = await self._pool.fetch(_PAGES, organization_id, file_id, place, 1 + limit // 4)
+        pieces = [chunk for row in rows for chunk in chunks_of(page_of_row(row))]
         return [chunk for chunk in pieces if chunk.place >= place][:limit]
 
     async def add_batch(self, organization_id: UUID, work: Work, batch: Batch) -> FileStatus:
@@ -172,9 +172,9 @@ class PostgresIngestion:
         async with self._pool.acquire() as connection, connection.transaction():
             status = await connection.fetchval(_MOVE, *at)
             if status is None:
-                raise FileMoved
+                raise FileConflict
             if batch.chunks and not await connection.fetchval(_ADD, *values):
-                raise ModelMoved
+                raise ModelConflict
         return FileStatus(status)
 
     async def note(self, organization_id: UUID, file_id: UUID, error: str) -> None:
@@ -184,7 +184,7 @@ class PostgresIngestion:
         async with self._pool.acquire() as connection, connection.transaction():
             row = await connection.fetchrow(_GIVE_UP, organization_id, work.file.id, work.file.embedded_count, error)
             if row is None:
-                raise FileMoved
+                raise FileConflict
             if not row["read"]:
                 await connection.execute(_NO_PAGES, organization_id, work.file.id)
 

@@ -61,9 +61,9 @@ class PostgresUploads:
             if not await connection.fetchval(_FOLDER, organization_id, upload.folder_id):
                 raise no_such_folder(upload.folder_id)
             while True:
-                known = await _known(connection, organization_id, upload)
-                if known is not None:
-                    return known, False
+                existing = await _known(connection, organization_id, upload)
+                if existing is not None:
+                    return existing, False
                 name = upload.name
                 named = await connection.fetchrow(_NAMED, organization_id, upload.folder_id, name)
                 if named is not None:

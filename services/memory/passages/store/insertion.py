@@ -8,9 +8,9 @@ from uuid import UUID
 import asyncpg
 
 from services.common.vectors import encode
-from services.memory.core.errors import ArchiveChanged
+from services.memory.core.errors import ArchiveConflict
 from services.memory.core.ranking.search import archive_lexeme, tenant_lexeme
-from services.memory.passages.model import Embedded, NewPassages, Passage, PassageDraft
+from services.memory.passages.model import EmbeddedTexts, NewPassages, Passage, PassageDraft
 
 # What a large batch is made of is encoded in a thread: the loop serves others meanwhile.
 _MANY = 50
@@ -88,7 +88,7 @@ async def make_default_archive(
     name = f"Archive of agent-{agent_id}"
     await connection.execute(_NEW_ARCHIVE, organization_id, new.archive_id, name, new.embedded.embedding, user_id)
     if await connection.fetchval(_NEW_DEFAULT, organization_id, agent_id, new.archive_id) is None:
-        raise ArchiveChanged
+        raise ArchiveConflict
 
 
 async def insert_passages(
@@ -111,9 +111,9 @@ async def insert_passages(
             embedded.embedding,
         )
     except asyncpg.ForeignKeyViolationError:
-        raise ArchiveChanged from None  # deleted meanwhile
+        raise ArchiveConflict from None  # deleted meanwhile
     if added and not added[0]["fits"]:
-        raise ArchiveChanged
+        raise ArchiveConflict
     drafted, with_vector = {draft.id: draft for draft in new.drafts}, set(ids)
     return {
         row["id"]: _stored(
@@ -144,7 +144,7 @@ async def replace_text(
     key: tuple[UUID, UUID],
     text: str,
     words_before: int,
-    embedded: Embedded,
+    embedded: EmbeddedTexts,
 ) -> None:
     """The text of a passage with its words and vector; others of its vectors are of the old text, and erased.
 
@@ -154,7 +154,7 @@ async def replace_text(
     more = len(search_words) - words_before
     model_id = None if embedded.model is None else embedded.model.id
     if not await connection.fetchval(_UPDATE_COUNT, organization_id, key[0], more, model_id, embedded.embedding):
-        raise ArchiveChanged
+        raise ArchiveConflict
     lexemes = _lexemes(organization_id, key[0])
     words = " ".join(search_words)
     await connection.execute(_UPDATE_TEXT, organization_id, *key, text, words, len(search_words), lexemes)

@@ -1,4 +1,4 @@
-"""Pages of archives and passages, with SQLAlchemy: `ArchivalLists`."""
+"""Pages of archives and passages, with SQLAlchemy: `PassageLists`."""
 
 from collections.abc import Sequence
 from typing import Any, assert_never
@@ -34,22 +34,22 @@ _FEW = 5_000
 _HALFVEC_HEAD, _HALFVEC_VALUE = 8, 2
 
 
-class SqlArchivalLists:
-    """`ArchivalLists`."""
+class PostgresPassageLists:
+    """`PassageLists`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def passages(self, organization_id: UUID, wanted: PassageList, page: Page) -> PageOf[Passage]:
-        within = passages.c.archive_id.in_(_archive_ids(organization_id, wanted.place))
+    async def passages(self, organization_id: UUID, request: PassageList, page: Page) -> PageOf[Passage]:
+        within = passages.c.archive_id.in_(_archive_ids(organization_id, request.place))
         async with self._engine.connect() as connection:
             limits = await bounds(connection, passages, organization_id, page, "PASSAGE", within)
-            few = await _tags_are_few(connection, organization_id, wanted)
-            query = _passages(organization_id, wanted, page, limits, few=few)
-            found = cut_rows((await connection.execute(query)).all(), page)
-            if not found.items and not await _exists(connection, organization_id, wanted.place):
-                refuse_missing(wanted.place)
-        return PageOf(tuple(passage_of_row(row._asdict()) for row in found.items), found.next_token)
+            few = await _tags_are_few(connection, organization_id, request)
+            query = _passages(organization_id, request, page, limits, few=few)
+            result = cut_rows((await connection.execute(query)).all(), page)
+            if not result.items and not await _exists(connection, organization_id, request.place):
+                refuse_missing(request.place)
+        return PageOf(tuple(passage_of_row(row._asdict()) for row in result.items), result.next_token)
 
     async def storage(self, organization_id: UUID) -> tuple[int, int]:
         counted = (
@@ -66,19 +66,19 @@ class SqlArchivalLists:
             vectors, size_bytes = (await connection.execute(query)).one()
         return int(vectors), int(size_bytes)
 
-    async def archives(self, organization_id: UUID, wanted: ArchiveList, page: Page) -> PageOf[Archive]:
+    async def archives(self, organization_id: UUID, filters: ArchiveList, page: Page) -> PageOf[Archive]:
         query = (
             select(archives, embedding_models.c.handle, embedding_models.c.dimensions)
             .outerjoin(embedding_models, embedding_models.c.id == archives.c.model_id)
             .where(archives.c.organization_id == organization_id, archives.c.kind == 1)
         )
-        if wanted.name is not None:
-            query = query.where(archives.c.name == wanted.name)
-        if wanted.agent_id is not None:
-            query = query.where(archives.c.id.in_(_archive_ids(organization_id, OfAgent(wanted.agent_id))))
+        if filters.name is not None:
+            query = query.where(archives.c.name == filters.name)
+        if filters.agent_id is not None:
+            query = query.where(archives.c.id.in_(_archive_ids(organization_id, OfAgent(filters.agent_id))))
         async with self._engine.connect() as connection:
-            found = await page_of(connection, query, archives, organization_id, page, "ARCHIVE")
-        return PageOf(tuple(archive_of_row(row._asdict()) for row in found.items), found.next_token)
+            result = await page_of(connection, query, archives, organization_id, page, "ARCHIVE")
+        return PageOf(tuple(archive_of_row(row._asdict()) for row in result.items), result.next_token)
 
 
 def _archive_ids(organization_id: UUID, place: Place) -> Select[tuple[UUID]]:
@@ -107,17 +107,17 @@ def _of_kind(organization_id: UUID, kind: int) -> Select[tuple[UUID]]:
 
 
 def _passages(
-    organization_id: UUID, wanted: PassageList, page: Page, limits: list[ColumnElement[bool]], *, few: bool
+    organization_id: UUID, request: PassageList, page: Page, limits: list[ColumnElement[bool]], *, few: bool
 ) -> Select[Any]:
     """The page's rows (see rows.PASSAGE_COLUMNS). Of each archive its own first ones are read, in its index's order.
 
     few: see `_tags_are_few`.
     """
-    of = _archive_ids(organization_id, wanted.place).subquery("of")
+    of = _archive_ids(organization_id, request.place).subquery("of")
     first = (
         select(*(column for column in passages.c if column.name != "words"))
         .where(passages.c.organization_id == organization_id, passages.c.archive_id == of.c.id, *limits)
-        .where(*_filters(organization_id, of, wanted, few=few))
+        .where(*_filters(organization_id, of, request, few=few))
         .correlate(of)
     )
     firsts = ordered(first, passages, page).lateral("firsts")
@@ -127,10 +127,10 @@ def _passages(
     query = select(
         *columns, text, embedding_models.c.handle, files.c.name.label("file"), folders.c.name.label("folder")
     )
-    return ordered(_joined(query.select_from(p), p), p, page)
+    return ordered(_with_joins(query.select_from(p), p), p, page)
 
 
-def _joined(query: Select[Any], p: FromClause) -> Select[Any]:
+def _with_joins(query: Select[Any], p: FromClause) -> Select[Any]:
     """With the model whose vector each has, and the names of its file."""
     tenant, archive = p.c.organization_id, p.c.archive_id
     vectors, models = passage_vectors.c, embedding_models.c
@@ -149,37 +149,37 @@ def _joined(query: Select[Any], p: FromClause) -> Select[Any]:
     )
 
 
-def _filters(organization_id: UUID, of: FromClause, wanted: PassageList, *, few: bool) -> list[ColumnElement[bool]]:
+def _filters(organization_id: UUID, of: FromClause, request: PassageList, *, few: bool) -> list[ColumnElement[bool]]:
     filters: list[ColumnElement[bool]] = []
-    tags, start, end = list(wanted.filter.tags), wanted.filter.start, wanted.filter.end
+    tags, start, end = list(request.filter.tags), request.filter.start, request.filter.end
     if tags:
         of_row = passages.c.tags
-        filters.append(of_row.contains(tags) if wanted.filter.match_all_tags else of_row.overlap(tags))
+        filters.append(of_row.contains(tags) if request.filter.match_all_tags else of_row.overlap(tags))
     if tags and few:
-        tagged = _tagged(organization_id, tags).where(passage_tags.c.archive_id == of.c.id).correlate(of)
+        tagged = _with_tags(organization_id, tags).where(passage_tags.c.archive_id == of.c.id).correlate(of)
         filters.append(passages.c.id.in_(tagged))
     if start is not None:
         filters.append(passages.c.created_at >= start)
     if end is not None:
         filters.append(passages.c.created_at <= end)
-    if wanted.search:
-        filters.append(passages.c.text.icontains(wanted.search, autoescape=True))
+    if request.search:
+        filters.append(passages.c.text.icontains(request.search, autoescape=True))
     return filters
 
 
-def _tagged(organization_id: UUID, tags: Sequence[str]) -> Select[tuple[UUID]]:
+def _with_tags(organization_id: UUID, tags: Sequence[str]) -> Select[tuple[UUID]]:
     """Ids of the passages that have any of the tags."""
     return select(passage_tags.c.passage_id).where(
         passage_tags.c.organization_id == organization_id, passage_tags.c.tag.in_(tags)
     )
 
 
-async def _tags_are_few(connection: AsyncConnection, organization_id: UUID, wanted: PassageList) -> bool:
+async def _tags_are_few(connection: AsyncConnection, organization_id: UUID, request: PassageList) -> bool:
     """Whether passages are found sooner by the tags that are wanted than by going through all of them in order."""
-    if not wanted.filter.tags:
+    if not request.filter.tags:
         return False
-    within = passage_tags.c.archive_id.in_(_archive_ids(organization_id, wanted.place))
-    some = _tagged(organization_id, wanted.filter.tags).where(within).limit(_FEW + 1).subquery()
+    within = passage_tags.c.archive_id.in_(_archive_ids(organization_id, request.place))
+    some = _with_tags(organization_id, request.filter.tags).where(within).limit(_FEW + 1).subquery()
     return (await connection.execute(select(func.count()).select_from(some))).scalar_one() <= _FEW
 
 

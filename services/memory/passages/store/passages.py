@@ -11,9 +11,9 @@ from services.memory.agent_tools.model import CallRecord
 from services.memory.agent_tools.store import RECORD, record_values
 from services.memory.archives.model import Archive, EmbeddingModel
 from services.memory.archives.store import ARCHIVE_COLUMNS, archive_of_row, embedding_model_id
-from services.memory.core.errors import ArchiveChanged, CallRepeated
+from services.memory.core.errors import ArchiveConflict, DuplicateCall
 from services.memory.core.ranking.search import Scope
-from services.memory.passages.model import Embedded, NewPassages, Passage, PassageChanges, PassageKey, Place
+from services.memory.passages.model import EmbeddedTexts, NewPassages, Passage, PassageChanges, PassageKey, Place
 from services.memory.passages.store.insertion import insert_passages, make_default_archive, replace_text
 from services.memory.passages.store.places import archive_ids, scope
 from services.memory.passages.store.rows import PASSAGE_COLUMNS, PASSAGE_JOINS, PASSAGE_TEXT, passage_of_row
@@ -102,15 +102,15 @@ class PostgresPassages:
                 await make_default_archive(connection, organization_id, user_id, new, new.default_of)
             stored = await insert_passages(connection, organization_id, user_id, new)
             if record is not None:
-                kept = await connection.fetchrow(RECORD, *record_values(organization_id, record))
-                if kept is None:
-                    raise CallRepeated
-            known = [(new.archive_id, draft.id) for draft in new.drafts if draft.id not in stored]
-            if known:
-                found = await _by_keys(connection, organization_id, known)
-                stored |= {passage.id: passage for passage in found.values()}
+                recorded = await connection.fetchrow(RECORD, *record_values(organization_id, record))
+                if recorded is None:
+                    raise DuplicateCall
+            existing = [(new.archive_id, draft.id) for draft in new.drafts if draft.id not in stored]
+            if existing:
+                passages = await _by_keys(connection, organization_id, existing)
+                stored |= {passage.id: passage for passage in passages.values()}
             if len(stored) < len(new.drafts):
-                raise ArchiveChanged  # one that was there is being deleted
+                raise ArchiveConflict  # one that was there is being deleted
         return [stored[draft.id] for draft in new.drafts]
 
     async def update(
@@ -119,7 +119,7 @@ class PostgresPassages:
         user_id: UUID,
         key: PassageKey,
         changes: PassageChanges,
-        embedded: Embedded | None,
+        embedded: EmbeddedTexts | None,
     ) -> Passage:
         tags = changes.get("tags")
         plain = (tags, changes.get("metadata"), changes.get("created_at"))
@@ -133,8 +133,8 @@ class PostgresPassages:
             if tags is not None:
                 await connection.execute(_UNTAG, organization_id, *key, tags)
                 await connection.execute(_TAG, organization_id, *key, tags)
-            found = await _by_keys(connection, organization_id, [key])
-        return found[key]
+            passages = await _by_keys(connection, organization_id, [key])
+        return passages[key]
 
     async def delete(self, organization_id: UUID, place: Place, passage_id: UUID) -> None:
         archives, value = archive_ids(place)
@@ -159,5 +159,5 @@ def no_such_passage(passage_id: UUID) -> NotFound:
 
 async def _by_keys(executor: Any, organization_id: UUID, keys: Sequence[PassageKey]) -> dict[PassageKey, Passage]:
     archives, passages = [key[0] for key in keys], [key[1] for key in keys]
-    found = await executor.fetch(_BY_KEYS, organization_id, archives, passages)
-    return {(row["archive_id"], row["id"]): passage_of_row(row) for row in found}
+    rows = await executor.fetch(_BY_KEYS, organization_id, archives, passages)
+    return {(row["archive_id"], row["id"]): passage_of_row(row) for row in rows}

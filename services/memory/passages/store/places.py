@@ -54,10 +54,10 @@ async def scope(executor: Any, organization_id: UUID, place: Place) -> Scope:
     if isinstance(place, OfTenant):
         return _scope_of_tenant(await executor.fetch(_SCOPE_OF_TENANT, organization_id))
     archives, value = archive_ids(place)
-    found = await executor.fetch(_SCOPE.format(archives=archives), organization_id, value)
-    if not found:
+    rows = await executor.fetch(_SCOPE.format(archives=archives), organization_id, value)
+    if not rows:
         refuse_missing(place)
-    return scope_of([archive_of_row(row) for row in found])
+    return scope_of([archive_of_row(row) for row in rows])
 
 
 def refuse_missing(place: Place) -> None:

@@ -9,10 +9,10 @@ import asyncpg
 
 from services.common.vectors import encode
 from services.memory.archives.model import EmbeddingModel
-from services.memory.core.ranking.search import Part, Ranked
-from services.memory.core.ranking.vector_choice import Way, candidates, most_read, way, worth_counting
+from services.memory.core.ranking.search import Part, RankedPassage
+from services.memory.core.ranking.vector_choice import VectorPlan, candidates, count_limit, most_read, way
 from services.memory.passages.model import PassageFilter
-from services.memory.search.store.filters import Chosen, Values, choose, condition, looked_up, within
+from services.memory.search.store.filters import Selection, Values, choose, condition, filter_condition, within
 from services.memory.search.store.vector_indexes import VectorIndexes
 
 # In all three the model's number is a literal: with a parameter, a plan would not know of its index, nor how many
@@ -90,19 +90,19 @@ class VectorRanking:
         part: Part,
         model: EmbeddingModel,
         vector: Sequence[float],
-        wanted: PassageFilter,
+        filters: PassageFilter,
         limit: int,
-    ) -> list[Ranked]:
+    ) -> list[RankedPassage]:
         """See `Rankings`."""
         indexed, large = 0, part.passages > most_read(model.dimensions)
         if large:
             indexed = (await self._indexes.state(organization_id, model, part.passages)).vectors
         async with self._vectors.acquire() as connection, connection.transaction(readonly=True):
             search = _Search(
-                connection, part, model, wanted, (organization_id, part.archive_ids, encode(vector), limit)
+                connection, part, model, filters, (organization_id, part.archive_ids, encode(vector), limit)
             )
-            found = await (search.nearest(indexed) if large else search.read())
-        return [Ranked(*row) for row in found]
+            rows = await (search.nearest(indexed) if large else search.read())
+        return [RankedPassage(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +118,15 @@ class _Search:
     async def nearest(self, indexed: int) -> Sequence[Any]:
         """By the statement that is soonest done; where the index does not find enough, all are read."""
         passages, limit = self.part.passages, self.asked[3]
-        most = worth_counting(passages, indexed=indexed, limit=limit)
+        most = count_limit(passages, indexed=indexed, limit=limit)
         if self.wanted != PassageFilter():
             await self.connection.execute(_ANY_VALUES)
         chosen = await choose(self.connection, self.asked[0], self.part, self.wanted, most)
         known = None if chosen is None else chosen.passages
         by = way(passages, indexed=indexed, limit=limit, dimensions=self.model.dimensions, chosen=known)
-        if by is Way.FETCH and chosen is not None:
+        if by is VectorPlan.FETCH and chosen is not None:
             return await self.fetch(chosen)
-        if by is Way.INDEX:
+        if by is VectorPlan.INDEX:
             found = await self.index()
             if len(found) == limit:
                 return found
@@ -145,17 +145,17 @@ class _Search:
             model=self.model.id,
             dimensions=self.model.dimensions,
             within=within(self.part),
-            wanted=looked_up(self.wanted, values),
+            wanted=filter_condition(self.wanted, values),
         )
         return await self._ask(f"{_INDEX_SETTINGS}{candidates(self.asked[3])}", statement, values.all)
 
-    async def fetch(self, chosen: Chosen) -> Sequence[Any]:
+    async def fetch(self, chosen: Selection) -> Sequence[Any]:
         """Exact, among what a filter leaves."""
         values = Values(*self.asked)
         statement = _FETCH.format(
             model=self.model.id,
             chosen=chosen.sql(self.wanted, self.part, values),
-            wanted=looked_up(chosen.rest(self.wanted), values),
+            wanted=filter_condition(chosen.rest(self.wanted), values),
         )
         return await self._ask(_FETCH_SETTINGS, statement, values.all)
 

@@ -10,19 +10,19 @@ import asyncpg
 from services.common import words
 from services.common.candidates import Candidates, candidates, rarest, weight, widened
 from services.common.ranking import all_of, any_of, frequency_thresholds, quoted
-from services.memory.core.ranking.search import Ranked, Scope, scope_lexemes, tsquery
+from services.memory.core.ranking.search import RankedPassage, Scope, scope_lexemes, tsquery
 from services.memory.core.ranking.word_choice import (
     MOST_EXACT,
     MOST_NEWEST,
     MOST_WORDS,
     before_filter,
+    count_limit,
     most_candidates,
     most_chosen,
-    worth_counting,
 )
 from services.memory.passages.model import PassageFilter
-from services.memory.search.store.filters import Chosen, Values, choose
-from services.memory.search.store.word_samples import Asking, frequencies
+from services.memory.search.store.filters import Selection, Values, choose
+from services.memory.search.store.word_samples import SampleRequests, frequencies
 from services.memory.search.store.word_statements import (
     SETTINGS,
     matching,
@@ -47,11 +47,11 @@ class WordRanking:
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
-        self._asking = Asking(pool)
+        self._asking = SampleRequests(pool)
 
     async def by_words(
         self, organization_id: UUID, scope: Scope, query: str, wanted: PassageFilter, limit: int
-    ) -> list[Ranked]:
+    ) -> list[RankedPassage]:
         """See `Rankings`."""
         part = scope.whole
         if not part.passages:
@@ -70,7 +70,7 @@ class WordRanking:
                 found, old = await search.among_some(known.shares), known.old
         if old:
             await self._asking.ask(organization_id, old)
-        return [Ranked(*row) for row in found]
+        return [RankedPassage(*row) for row in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class WordSearch:
         """Among those that may be the best; when these are few, among more; when the filter leaves few, among those."""
         shares = {word: shares[word] for word in rarest(shares, MOST_WORDS)}
         part = self.scope.whole
-        countable = worth_counting(part.passages)
+        countable = count_limit(part.passages)
         chosen = await choose(self.connection, self.organization_id, part, self.wanted, countable)
         if chosen is not None and chosen.passages <= most_chosen(part.passages):
             return await self._among_chosen(chosen, shares)
@@ -121,7 +121,7 @@ class WordSearch:
                 sources.append(matching(self._within(query), most, values))
         return await self._ranked(sources, len(shares), values)
 
-    async def _among_chosen(self, chosen: Chosen, shares: Mapping[str, float]) -> Sequence[Any]:
+    async def _among_chosen(self, chosen: Selection, shares: Mapping[str, float]) -> Sequence[Any]:
         values = self._values({word: self._weight(share) for word, share in shares.items()})
         keys = chosen.sql(self.wanted, self.scope.whole, values)
         return await self._ranked([matching_of_chosen(any_of(shares), keys, values)], len(shares), values)

@@ -51,7 +51,7 @@ def within(part: Part, alias: str = "c") -> str:
     return (_OF_TENANT if part.archive_ids is None else _OF_ARCHIVES).format(alias=alias)
 
 
-def condition(wanted: PassageFilter, part: Part, *, key: str, first: int) -> tuple[str, list[object]]:
+def condition(filters: PassageFilter, part: Part, *, key: str, first: int) -> tuple[str, list[object]]:
     """SQL for a filter on rows `c` of a part, whose column `key` is a passage's id, and its values, from `first` on."""
     values: list[object] = []
 
@@ -60,16 +60,16 @@ def condition(wanted: PassageFilter, part: Part, *, key: str, first: int) -> tup
         return first + len(values) - 1
 
     conditions = []
-    if wanted.tags:
-        least = len(wanted.tags) if wanted.match_all_tags else 1
+    if filters.tags:
+        least = len(filters.tags) if filters.match_all_tags else 1
         conditions.append(
-            _WITH_TAGS.format(key=key, within=within(part, "t"), tags=number(wanted.tags), least=number(least))
+            _WITH_TAGS.format(key=key, within=within(part, "t"), tags=number(filters.tags), least=number(least))
         )
     bounds = ""
-    if wanted.start is not None:
-        bounds += f" AND d.created_at >= ${number(wanted.start)}"
-    if wanted.end is not None:
-        bounds += f" AND d.created_at <= ${number(wanted.end)}"
+    if filters.start is not None:
+        bounds += f" AND d.created_at >= ${number(filters.start)}"
+    if filters.end is not None:
+        bounds += f" AND d.created_at <= ${number(filters.end)}"
     if bounds:
         conditions.append(_WITH_DATES.format(key=key, within=within(part, "d"), bounds=bounds))
     return " AND ".join(conditions) or "true", values
@@ -113,63 +113,65 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Selection:
     """About `passages` passages, among them all that a filter leaves: those with any of `tags`, or of its dates."""
 
     passages: int
     tags: tuple[str, ...] = ()
 
-    def sql(self, wanted: PassageFilter, part: Part, values: Values) -> str:
+    def sql(self, filters: PassageFilter, part: Part, values: Values) -> str:
         """A query of their keys."""
         if self.tags:
             return _WITH_TAGS.format(within=within(part, "t"), tags=values.add(self.tags))
-        return _WITH_DATES.format(within=within(part, "d"), bounds=_bounds(wanted, values))
+        return _WITH_DATES.format(within=within(part, "d"), bounds=_bounds(filters, values))
 
-    def rest(self, wanted: PassageFilter) -> PassageFilter:
+    def rest(self, filters: PassageFilter) -> PassageFilter:
         """What of the filter these passages need not all fit."""
         if not self.tags:
-            return replace(wanted, start=None, end=None)
-        return replace(wanted, tags=()) if self.tags == wanted.tags else wanted
+            return replace(filters, start=None, end=None)
+        return replace(filters, tags=()) if self.tags == filters.tags else filters
 
 
-def looked_up(wanted: PassageFilter, values: Values) -> str:
+def filter_condition(filters: PassageFilter, values: Values) -> str:
     """A condition on rows `c` of vectors; the tenant is $1."""
     conditions = []
-    if wanted.tags:
-        least = len(wanted.tags) if wanted.match_all_tags else 1
-        conditions.append(_HAS_TAGS.format(tags=values.add(wanted.tags), least=values.add(least)))
-    if _has_dates(wanted):
-        conditions.append(_HAS_DATES.format(bounds=_bounds(wanted, values)))
+    if filters.tags:
+        least = len(filters.tags) if filters.match_all_tags else 1
+        conditions.append(_HAS_TAGS.format(tags=values.add(filters.tags), least=values.add(least)))
+    if _has_dates(filters):
+        conditions.append(_HAS_DATES.format(bounds=_bounds(filters, values)))
     return " AND ".join(conditions) or "true"
 
 
-async def choose(connection: Any, organization_id: UUID, part: Part, wanted: PassageFilter, most: int) -> Chosen | None:
+async def choose(
+    connection: Any, organization_id: UUID, part: Part, filters: PassageFilter, most: int
+) -> Selection | None:
     """The smallest of the sets that the filter names, counted up to `most`; None without a filter."""
     sets = []
-    if wanted.tags:
+    if filters.tags:
         statement = _COUNT_TAGS.format(within=within(part, "t"))
-        found = await connection.fetch(statement, organization_id, part.archive_ids, most, wanted.tags)
-        counts = {row["tag"]: row["passages"] for row in found}
-        if wanted.match_all_tags:
+        rows = await connection.fetch(statement, organization_id, part.archive_ids, most, filters.tags)
+        counts = {row["tag"]: row["passages"] for row in rows}
+        if filters.match_all_tags:
             rarest = min(counts, key=lambda tag: counts[tag])
-            sets.append(Chosen(counts[rarest], (rarest,)))
+            sets.append(Selection(counts[rarest], (rarest,)))
         else:
-            sets.append(Chosen(sum(counts.values()), wanted.tags))
-    if _has_dates(wanted):
+            sets.append(Selection(sum(counts.values()), filters.tags))
+    if _has_dates(filters):
         values = Values(organization_id, part.archive_ids, most)
-        statement = _COUNT_DATES.format(within=within(part, "d"), bounds=_bounds(wanted, values))
-        sets.append(Chosen(await connection.fetchval(statement, *values.all)))
+        statement = _COUNT_DATES.format(within=within(part, "d"), bounds=_bounds(filters, values))
+        sets.append(Selection(await connection.fetchval(statement, *values.all)))
     return min(sets, key=lambda one: one.passages, default=None)
 
 
-def _has_dates(wanted: PassageFilter) -> bool:
-    return wanted.start is not None or wanted.end is not None
+def _has_dates(filters: PassageFilter) -> bool:
+    return filters.start is not None or filters.end is not None
 
 
-def _bounds(wanted: PassageFilter, values: Values) -> str:
+def _bounds(filters: PassageFilter, values: Values) -> str:
     bounds = []
-    if wanted.start is not None:
-        bounds.append(f"d.created_at >= {values.add(wanted.start)}")
-    if wanted.end is not None:
-        bounds.append(f"d.created_at <= {values.add(wanted.end)}")
+    if filters.start is not None:
+        bounds.append(f"d.created_at >= {values.add(filters.start)}")
+    if filters.end is not None:
+        bounds.append(f"d.created_at <= {values.add(filters.end)}")
     return " AND ".join(bounds)

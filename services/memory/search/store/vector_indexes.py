@@ -9,7 +9,7 @@ import asyncpg
 
 from services.common.vector_indexes import LEAST_VECTORS, IndexState, VectorIndex, read_state, tend
 from services.memory.archives.model import EmbeddingModel
-from services.memory.jobs.model import Job, Later
+from services.memory.jobs.model import Job, Reschedule
 from services.memory.jobs.store import add_job
 
 INDEX_JOB = "vector_index"
@@ -68,14 +68,14 @@ class VectorIndexing:
         self._memory_mib = memory_mib
         self._one = asyncio.Lock()
 
-    async def handle(self, job: Job) -> Later | None:
+    async def handle(self, job: Job) -> Reschedule | None:
         """One at a time, so that other jobs of this process have their turn meanwhile."""
         dimensions = await self._pool.fetchval(_DIMENSIONS, int(job.subject))
         if dimensions is None:
             return None
         if self._one.locked():
-            return Later(_ELSEWHERE_SECONDS)
+            return Reschedule(_ELSEWHERE_SECONDS)
         async with self._one:
             index = index_of(int(job.subject), dimensions)
             done = await tend(self._direct_url, index, memory_mib=self._memory_mib)
-        return None if done else Later(_ELSEWHERE_SECONDS)
+        return None if done else Reschedule(_ELSEWHERE_SECONDS)

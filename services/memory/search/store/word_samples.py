@@ -108,11 +108,11 @@ async def frequencies(connection: Any, organization_id: UUID, part: Part, lexeme
     """From samples; where most of the part has none, from its newest passages."""
     scopes = [organization_id] if part.archive_ids is None else part.archive_ids
     if part.archive_ids is None:
-        found = await connection.fetch(_SAMPLE_OF_TENANT, organization_id, scopes, part.passages)
+        rows = await connection.fetch(_SAMPLE_OF_TENANT, organization_id, scopes, part.passages)
     else:
-        found = await connection.fetch(_SAMPLES_OF_ARCHIVES, organization_id, scopes)
-    known = {row["scope_id"]: Sample(row["passages"], row["sampled"]) for row in found if row["passages"] is not None}
-    old = [row["scope_id"] for row in found if is_old(known.get(row["scope_id"]), row["passage_count"])]
+        rows = await connection.fetch(_SAMPLES_OF_ARCHIVES, organization_id, scopes)
+    known = {row["scope_id"]: Sample(row["passages"], row["sampled"]) for row in rows if row["passages"] is not None}
+    old = [row["scope_id"] for row in rows if is_old(known.get(row["scope_id"]), row["passage_count"])]
     samples = list(known.values())
     if 2 * sum(sample.passages for sample in samples) < part.passages:
         return Frequencies(await _shares_at_first(connection, organization_id, part, lexemes), old)
@@ -126,11 +126,11 @@ async def _shares_at_first(
 ) -> dict[str, float]:
     statement = _SHARES_AT_FIRST.format(newest=newest(part, "$3"))
     queries = [quoted(lexeme) for lexeme in lexemes]
-    found = await connection.fetch(statement, organization_id, part.archive_ids, _AT_FIRST, lexemes, queries)
-    return dict.fromkeys(lexemes, unknown_share([Sample(_AT_FIRST, _AT_FIRST)])) | dict(found)
+    rows = await connection.fetch(statement, organization_id, part.archive_ids, _AT_FIRST, lexemes, queries)
+    return dict.fromkeys(lexemes, unknown_share([Sample(_AT_FIRST, _AT_FIRST)])) | dict(rows)
 
 
-class Asking:
+class SampleRequests:
     """Asks for samples, of each scope now and then."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from services.common.errors import Aborted
-from services.memory.blocks.conflicts import Conflicts
+from services.memory.blocks.conflicts import EditRetries
 from services.memory.core.errors import VersionConflict
 
 BLOCK = UUID(int=1)
@@ -16,7 +16,7 @@ async def test_an_edit_without_conflict_is_made_once() -> None:
     async def edit() -> str:
         return "done"
 
-    assert await Conflicts().settle(edit) == "done"
+    assert await EditRetries().settle(edit) == "done"
 
 
 async def test_a_hundred_writers_all_get_through_in_about_as_many_tries() -> None:
@@ -33,7 +33,7 @@ async def test_a_hundred_writers_all_get_through_in_about_as_many_tries() -> Non
         version += 1
         return version
 
-    conflicts = Conflicts()
+    conflicts = EditRetries()
     assert sorted(await asyncio.gather(*(conflicts.settle(edit) for _ in range(100)))) == list(range(1, 101))
     assert tries < 250
 
@@ -43,7 +43,7 @@ async def test_who_never_gets_through_is_told() -> None:
         raise VersionConflict(BLOCK)
 
     with pytest.raises(Aborted) as aborted:
-        await Conflicts().settle(edit)
+        await EditRetries().settle(edit)
     assert aborted.value.reason == "BLOCK_VERSION_CONFLICT"
 
 
@@ -52,4 +52,4 @@ async def test_other_errors_pass() -> None:
         raise ValueError
 
     with pytest.raises(ValueError):  # noqa: PT011
-        await Conflicts().settle(edit)
+        await EditRetries().settle(edit)

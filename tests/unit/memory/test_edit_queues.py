@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from services.memory.agent_tools.lines import Lines
+from services.memory.agent_tools.edit_queues import EditQueues
 from services.memory.agent_tools.model import CallRecord, ValueChange, ValueEdit
 from services.memory.blocks.model import Block, Operation, Origin
 from services.memory.core.errors import Refused, VersionConflict
@@ -40,9 +40,9 @@ class Store:
         return [after]
 
 
-def lines_of(store: Store) -> Lines:
+def lines_of(store: Store) -> EditQueues:
     stores: Any = store
-    return Lines(stores, stores)
+    return EditQueues(stores, stores)
 
 
 def edit_of(block: Block, key: str) -> ValueEdit:
@@ -56,7 +56,7 @@ def edit_of(block: Block, key: str) -> ValueEdit:
     return ValueEdit(value=value, operation=Operation.APPEND, origin=Origin(actor_id=TENANT), record=record)
 
 
-async def asked(lines: Lines, seen: Block, keys: str) -> list[Any]:
+async def asked(lines: EditQueues, seen: Block, keys: str) -> list[Any]:
     """What became of the edits: values and versions, errors."""
     edits = (lines.edit(TENANT, key, seen, partial(edit_of, key=key)) for key in keys)
     made: list[Any] = await asyncio.gather(*edits, return_exceptions=True)

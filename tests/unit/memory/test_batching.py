@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from services.memory.agent_tools.together import Asked, Together
+from services.memory.agent_tools.batching import Batcher, Waiter
 
-Question = Asked[int, int]
+Question = Waiter[int, int]
 
 
 class Counter:
@@ -35,7 +35,7 @@ async def turns() -> None:
 
 async def test_those_who_come_at_once_are_served_at_once() -> None:
     counter = Counter()
-    together = Together(counter)
+    together = Batcher(counter)
     counter.let.set()
     assert await asyncio.gather(*map(together.ask, range(250))) == [2 * number for number in range(250)]
     assert [len(batch) for batch in counter.batches] == [100, 100, 50]
@@ -44,7 +44,7 @@ async def test_those_who_come_at_once_are_served_at_once() -> None:
 
 async def test_nobody_waits_where_permits_are_left() -> None:
     counter = Counter()
-    together = Together(counter, permits=2)
+    together = Batcher(counter, permits=2)
     first = asyncio.create_task(together.ask(1))
     await turns()
     others = [asyncio.create_task(together.ask(number)) for number in (2, 3, 4)]
@@ -57,7 +57,7 @@ async def test_nobody_waits_where_permits_are_left() -> None:
 async def test_an_error_is_for_the_one_who_asked() -> None:
     counter = Counter()
     counter.let.set()
-    answers = await asyncio.gather(*map(Together(counter).ask, (1, -2, 3)), return_exceptions=True)
+    answers = await asyncio.gather(*map(Batcher(counter).ask, (1, -2, 3)), return_exceptions=True)
     assert (answers[0], answers[2]) == (2, 6)
     assert isinstance(answers[1], ValueError)
 
@@ -66,7 +66,7 @@ async def test_an_error_is_for_the_one_who_asked() -> None:
 async def test_who_leaves_takes_nobody_along(gone: int) -> None:
     """The one who serves, and one who is served."""
     counter = Counter()
-    together = Together(counter)
+    together = Batcher(counter)
     tasks = [asyncio.create_task(together.ask(number)) for number in range(5)]
     await turns()
     tasks[gone].cancel()
@@ -79,7 +79,7 @@ async def test_who_leaves_takes_nobody_along(gone: int) -> None:
 
 async def test_who_leaves_before_being_served_is_not_served() -> None:
     counter = Counter()
-    together = Together(counter)
+    together = Batcher(counter)
     first = asyncio.create_task(together.ask(1))
     await turns()
     waiting = [asyncio.create_task(together.ask(number)) for number in (2, 3)]
@@ -102,7 +102,7 @@ async def test_a_failure_of_the_service_is_not_swallowed() -> None:
         for one in asked:
             one.tell(one.question)
 
-    together = Together(fail_once)
+    together = Batcher(fail_once)
     answers = await asyncio.gather(*map(together.ask, range(3)), return_exceptions=True)
     assert [answer for answer in answers if isinstance(answer, int)] == [1, 2]
     assert isinstance(answers[0], OSError)

@@ -10,7 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from services.memory.agents.model import AgentMemory
-from services.memory.blocks.model import Block, BlockDraft, Operation, checked_draft, patched
+from services.memory.blocks.model import Block, BlockDraft, Operation, apply_changes, validate_draft
 from services.memory.core.editing import edits, patches
 from services.memory.core.editing.edits import Edit
 from services.memory.core.editing.patches import Plan
@@ -23,7 +23,7 @@ COMMANDS = ("create", "str_replace", "insert", "delete", "rename")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class EditCommand:
     """What happens to the value of one block."""
 
     label: str
@@ -31,46 +31,48 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlanCommand:
     """What happens to the agent's blocks."""
 
     plan: Callable[[AgentMemory], Plan]
 
 
-def command(given: Arguments, mint: Callable[[], UUID]) -> Change | Planned:
+def command(arguments: Arguments, mint: Callable[[], UUID]) -> EditCommand | PlanCommand:
     """What the call wants. Raises Refused."""
-    given.text("command")
-    match given.choice("command", COMMANDS, ""):
+    arguments.text("command")
+    match arguments.choice("command", COMMANDS, ""):
         case "create":
             draft = BlockDraft(
                 id=mint(),
-                label=_label(given, "path"),
-                value=given.optional_text("file_text") or "",
-                description=_description(given),
+                label=_label(arguments, "path"),
+                value=arguments.optional_text("file_text") or "",
+                description=_description(arguments),
             )
-            return Planned(partial(_create, draft=draft))
+            return PlanCommand(partial(_create, draft=draft))
         case "str_replace":
-            old, new = given.text("old_string"), given.optional_text("new_string") or ""
-            return Change(_label(given, "path"), partial(edits.replace_one, old=old, new=new))
+            old, new = arguments.text("old_string"), arguments.optional_text("new_string") or ""
+            return EditCommand(_label(arguments, "path"), partial(edits.replace_one, old=old, new=new))
         case "insert":
-            text, line = given.text("insert_text"), given.integer("insert_line", -1)
-            return Change(_label(given, "path"), partial(edits.insert, text=text, line=line, name="insert_text"))
+            text, line = arguments.text("insert_text"), arguments.integer("insert_line", -1)
+            return EditCommand(
+                _label(arguments, "path"), partial(edits.insert, text=text, line=line, name="insert_text")
+            )
         case "delete":
-            return Planned(partial(_delete, label=_label(given, "path")))
+            return PlanCommand(partial(_delete, label=_label(arguments, "path")))
         case _:
-            return Planned(_rename(given))
+            return PlanCommand(_rename(arguments))
 
 
-def _label(given: Arguments, name: str) -> str:
-    path = given.text(name)
+def _label(arguments: Arguments, name: str) -> str:
+    path = arguments.text(name)
     label = path.strip().removeprefix("/").removeprefix("memories/")
     if not label:
         raise Refused("TOOL_REFUSED", f'{name} is {path[:80]!r}, which names no block. Write "/memories/<label>".')
     return label
 
 
-def _description(given: Arguments) -> str | None:
-    text = given.optional_text("description")
+def _description(arguments: Arguments) -> str | None:
+    text = arguments.optional_text("description")
     if text is not None and len(text) > _LONGEST_DESCRIPTION:
         raise Refused(
             "TOOL_REFUSED",
@@ -88,29 +90,29 @@ def _create(memory: AgentMemory, draft: BlockDraft) -> Plan:
             "insert, or choose another path.",
         )
     edits.refuse_line_numbers("file_text", draft.value)
-    draft = checked_draft(draft)
+    draft = validate_draft(draft)
     told = f'The memory block "{draft.label}" was created ({len(draft.value)} of {draft.limit} characters).'
     return Plan(created=[draft], told=[told])
 
 
 def _delete(memory: AgentMemory, label: str) -> Plan:
-    block = _owned(memory, label)
+    block = _find_owned(memory, label)
     told = f'The memory block "{label}" was detached: it is not part of your memory any more.'
     return Plan(detached=[block.id], told=[told])
 
 
-def _rename(given: Arguments) -> Callable[[AgentMemory], Plan]:
+def _rename(arguments: Arguments) -> Callable[[AgentMemory], Plan]:
     """Of the label (old_path, new_path), the description (path, description), or both."""
-    old = _label(given, "path" if given.optional_text("old_path") is None else "old_path")
-    new = None if given.optional_text("new_path") is None else _label(given, "new_path")
-    description = _description(given)
+    old = _label(arguments, "path" if arguments.optional_text("old_path") is None else "old_path")
+    new = None if arguments.optional_text("new_path") is None else _label(arguments, "new_path")
+    description = _description(arguments)
     if new is None and description is None:
         raise Refused("TOOL_REFUSED", "rename changes nothing: give new_path, description or both.")
-    return partial(_renamed, label=old, new=new, description=description)
+    return partial(_plan_rename, label=old, new=new, description=description)
 
 
-def _renamed(memory: AgentMemory, label: str, new: str | None, description: str | None) -> Plan:
-    block = _found(memory, label) if new is None else _owned(memory, label)
+def _plan_rename(memory: AgentMemory, label: str, new: str | None, description: str | None) -> Plan:
+    block = _find(memory, label) if new is None else _find_owned(memory, label)
     told = []
     after = block
     if new is not None:
@@ -121,11 +123,11 @@ def _renamed(memory: AgentMemory, label: str, new: str | None, description: str 
     if description is not None:
         after = replace(after, description=description)
         told.append(f'The description of the memory block "{after.label}" was changed.')
-    after = patched(after, {})
+    after = apply_changes(after, {})
     return Plan(edited={} if after == block else {block.id: after}, told=told, operation=Operation.SET)
 
 
-def _found(memory: AgentMemory, label: str) -> Block:
+def _find(memory: AgentMemory, label: str) -> Block:
     for block in memory.blocks:
         if block.label == label:
             patches.refuse_read_only(block)
@@ -133,7 +135,7 @@ def _found(memory: AgentMemory, label: str) -> Block:
     raise edits.unknown_label(label, (block.label for block in memory.blocks))
 
 
-def _owned(memory: AgentMemory, label: str) -> Block:
-    block = _found(memory, label)
+def _find_owned(memory: AgentMemory, label: str) -> Block:
+    block = _find(memory, label)
     patches.refuse_unowned(block, memory)
     return block

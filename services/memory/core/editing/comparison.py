@@ -27,14 +27,14 @@ def difference(earlier: str, later: str) -> Difference:
     shortest = min(len(old), len(new)) - first
     last = min(shortest, _common(zip(reversed(old), reversed(new), strict=False)))
     # What is the same at both ends need not be searched, but for the lines shown around the change.
-    skipped = max(0, first - _CONTEXT)
-    kept = max(0, last - _CONTEXT)
-    old, new = old[skipped : len(old) - kept], new[skipped : len(new) - kept]
-    if max(len(old), len(new)) - (first - skipped) - (last - kept) <= _MOST_COMPARED:
-        found = list(unified_diff(old, new, lineterm="", n=_CONTEXT))[2:]
+    kept_start = max(0, first - _CONTEXT)
+    kept_end = max(0, last - _CONTEXT)
+    old, new = old[kept_start : len(old) - kept_end], new[kept_start : len(new) - kept_end]
+    if max(len(old), len(new)) - (first - kept_start) - (last - kept_end) <= _MOST_COMPARED:
+        changed = list(unified_diff(old, new, lineterm="", n=_CONTEXT))[2:]
     else:
-        found = list(_exchanged(old, new, first - skipped, last - kept))
-    lines = [_moved(line, skipped) for line in found]
+        changed = list(_exchange(old, new, first - kept_start, last - kept_end))
+    lines = [_move_header(line, kept_start) for line in changed]
     signs = [line[0] for line in lines]
     return Difference("\n".join(lines), signs.count("+"), signs.count("-"))
 
@@ -53,7 +53,7 @@ def _common(pairs: Iterator[tuple[str, str]]) -> int:
     return count
 
 
-def _exchanged(old: Sequence[str], new: Sequence[str], before: int, after: int) -> Iterator[str]:
+def _exchange(old: Sequence[str], new: Sequence[str], before: int, after: int) -> Iterator[str]:
     """One hunk that replaces all but the first and last lines, which are the same."""
     yield f"@@ -1,{len(old)} +1,{len(new)} @@"
     yield from (f" {line}" for line in old[:before])
@@ -62,7 +62,7 @@ def _exchanged(old: Sequence[str], new: Sequence[str], before: int, after: int) 
     yield from (f" {line}" for line in old[len(old) - after :])
 
 
-def _moved(line: str, by: int) -> str:
+def _move_header(line: str, by: int) -> str:
     """A hunk's header with its line numbers moved; every other line as it is."""
     header = _HEADER.match(line)
     if header is None or not by:

@@ -11,12 +11,12 @@ B = TypeVar("B")
 _MOST = 100
 
 
-class _Abandoned(Exception):
+class _Interrupted(Exception):
     """Who was about to answer was interrupted; ask again."""
 
 
 @dataclass(eq=False, slots=True)
-class Asked(Generic[A, B]):
+class Waiter(Generic[A, B]):
     """A question and who waits for its answer."""
 
     question: A
@@ -34,44 +34,44 @@ class Asked(Generic[A, B]):
             self.answer.exception()  # who asked may be gone, and nobody else misses it
 
 
-class Together(Generic[A, B]):
+class Batcher(Generic[A, B]):
     """Whoever gets one of `permits` answers all that wait, 100 at most, by `serve`, which must tell each of them."""
 
-    def __init__(self, serve: Callable[[Sequence[Asked[A, B]]], Awaitable[None]], permits: int = 1) -> None:
+    def __init__(self, serve: Callable[[Sequence[Waiter[A, B]]], Awaitable[None]], permits: int = 1) -> None:
         self._serve = serve
         self._permits = asyncio.Semaphore(permits)
-        self._waiting: list[Asked[A, B]] = []
+        self._waiting: list[Waiter[A, B]] = []
 
     async def ask(self, question: A) -> B:
         """The answer. Raises what it was refused with; what `serve` raises comes to the one who called it."""
         while True:
             try:
-                return await self._once(Asked(question, asyncio.get_running_loop().create_future()))
-            except _Abandoned:
+                return await self._once(Waiter(question, asyncio.get_running_loop().create_future()))
+            except _Interrupted:
                 continue
 
-    async def _once(self, mine: Asked[A, B]) -> B:
-        self._waiting.append(mine)
+    async def _once(self, own: Waiter[A, B]) -> B:
+        self._waiting.append(own)
         try:
             async with self._permits:
                 # Those who come in the same turn of the event loop are served at once.
                 await asyncio.sleep(0)
-                if mine in self._waiting:
-                    await self._serve_waiting(mine)
+                if own in self._waiting:
+                    await self._serve_waiting(own)
         finally:
-            if mine in self._waiting:
-                self._waiting.remove(mine)
-        return await mine.answer
+            if own in self._waiting:
+                self._waiting.remove(own)
+        return await own.answer
 
-    async def _serve_waiting(self, mine: Asked[A, B]) -> None:
+    async def _serve_waiting(self, own: Waiter[A, B]) -> None:
         # The oldest first, among whom is the one who got the permit.
-        taken, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+        batch, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
         try:
-            await self._serve(taken)
+            await self._serve(batch)
         except BaseException:
-            for other in taken:
-                if other is mine:
-                    mine.answer.cancel()
+            for other in batch:
+                if other is own:
+                    own.answer.cancel()
                 else:
-                    other.refuse(_Abandoned())
+                    other.refuse(_Interrupted())
             raise

@@ -11,7 +11,7 @@ from services.memory.agents.model import AgentMemory
 from services.memory.blocks.model import Operation
 from services.memory.core.editing.patches import Plan
 from services.memory.core.errors import Refused
-from services.memory.core.tools import omni
+from services.memory.core.tools import memory_tool
 from services.memory.core.tools.arguments import Arguments
 from tests.unit.memory.test_blocks import BLOCK
 
@@ -23,19 +23,19 @@ MEMORY = AgentMemory(agent_id=UUID(int=9), blocks=(HUMAN, DEEP, FIXED, OWN), iso
 NEW = UUID(int=100)
 
 
-def wanted(command: str, **arguments: Any) -> omni.Change | omni.Planned:
-    return omni.command(Arguments.parse(json.dumps({"command": command, **arguments})), lambda: NEW)
+def wanted(command: str, **arguments: Any) -> memory_tool.EditCommand | memory_tool.PlanCommand:
+    return memory_tool.command(Arguments.parse(json.dumps({"command": command, **arguments})), lambda: NEW)
 
 
 def planned(command: str, **arguments: Any) -> Plan:
     planned = wanted(command, **arguments)
-    assert isinstance(planned, omni.Planned)
+    assert isinstance(planned, memory_tool.PlanCommand)
     return planned.plan(MEMORY)
 
 
 def changed(command: str, **arguments: Any) -> tuple[str, str, Operation]:
     change = wanted(command, **arguments)
-    assert isinstance(change, omni.Change)
+    assert isinstance(change, memory_tool.EditCommand)
     edit = change.operation(HUMAN.value)
     return change.label, edit.value, edit.operation
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.core.editing.compare import difference
+from services.memory.core.editing.comparison import difference
 
 
 def applied(value: str, diff: str) -> str:

@@ -7,7 +7,7 @@ from html import unescape
 from uuid import UUID
 
 from services.memory.core.errors import Refused
-from services.memory.core.file_text.names import LONGEST_NAME, one_form
+from services.memory.core.file_text.names import LONGEST_NAME, normal_form
 
 _CLOSE = 5
 
@@ -36,7 +36,7 @@ def bare(name: str) -> str:
 
 def spellings(name: str) -> tuple[str, ...]:
     """A name as a model writes it, and as it may mean it: prompts show some characters as entities."""
-    name = one_form(name)
+    name = normal_form(name)
     return tuple(dict.fromkeys((name, unescape(name))))
 
 
@@ -46,19 +46,19 @@ def named(name: str, candidates: Sequence[KnownFile], others: Sequence[str]) -> 
     `candidates`: the files that have the name, with or without folder; `others`: paths to suggest. Raises Refused,
     also for a file without text.
     """
-    found = [file for file in candidates if file.path == name] or [file for file in candidates if file.name == name]
-    if not found:
+    files = [file for file in candidates if file.path == name] or [file for file in candidates if file.name == name]
+    if not files:
         raise Refused(
             "TOOL_REFUSED", f'There is no file "{name[:LONGEST_NAME]}" in your folders.{_instead(name, others)}'
         )
-    if len(found) > 1:
-        paths = " or ".join(f'"{file.path}"' for file in found)
+    if len(files) > 1:
+        paths = " or ".join(f'"{file.path}"' for file in files)
         raise Refused("TOOL_REFUSED", f'Several files are called "{name}"; say which: {paths}.')
-    if not found[0].has_text:
+    if not files[0].has_text:
         raise Refused(
-            "TOOL_REFUSED", f'"{found[0].path}" has no text to show: it is still being read, or could not be read.'
+            "TOOL_REFUSED", f'"{files[0].path}" has no text to show: it is still being read, or could not be read.'
         )
-    return found[0]
+    return files[0]
 
 
 def _instead(name: str, others: Sequence[str]) -> str:

@@ -9,21 +9,21 @@ import pytest
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ranking.search import Part
 from services.memory.embedding_changes.model import (
+    ArchiveState,
     ChangeFinished,
-    ChangeRuns,
+    ChangeRunning,
     ChangeState,
     EmbeddingChange,
-    Reached,
-    Side,
-    Standing,
+    ModelCoverage,
+    PassageCheck,
+    Position,
     Target,
-    Walked,
-    begun,
-    better_sides,
+    begin,
     finished,
     next_batch,
-    rolled_back,
-    switched,
+    roll_back_change,
+    switch,
+    usable_alternatives,
 )
 
 A, B, C, NONE = (
@@ -69,7 +69,7 @@ def test_what_begins(
     now: Target, newest: EmbeddingChange | None, wanted: Target, result: EmbeddingChange | None
 ) -> None:
     """None: the newest, as it is."""
-    found = begun(Standing(now=now, newest=newest), draft(wanted))
+    found = begin(ArchiveState(now=now, newest=newest), draft(wanted))
     assert replace(found, id=UUID(int=2)) == (newest if result is None else result)
     is_new = newest is None or (result is not None and result.state is RUNNING)
     assert (found.id == UUID(int=3)) is is_new
@@ -85,22 +85,22 @@ def test_what_begins(
     ],
 )
 def test_one_change_at_a_time(now: Target, newest: EmbeddingChange, wanted: Target) -> None:
-    with pytest.raises(ChangeRuns, match="roll it back first"):
-        begun(Standing(now=now, newest=newest), draft(wanted))
+    with pytest.raises(ChangeRunning, match="roll it back first"):
+        begin(ArchiveState(now=now, newest=newest), draft(wanted))
 
 
 @pytest.mark.parametrize(
     ("newest", "back", "done"),
     [
-        (change(A, B), change(A, B, ROLLED_BACK), ChangeRuns),
+        (change(A, B), change(A, B, ROLLED_BACK), ChangeRunning),
         (change(A, B, COMPLETED), change(B, A, rolling_back=True), change(A, B, FINISHED)),
-        (change(B, A, rolling_back=True), change(B, A, rolling_back=True), ChangeRuns),
+        (change(B, A, rolling_back=True), change(B, A, rolling_back=True), ChangeRunning),
         (change(A, B, ROLLED_BACK), change(A, B, ROLLED_BACK), change(A, B, ROLLED_BACK)),
         (change(A, B, FINISHED), ChangeFinished, change(A, B, FINISHED)),
     ],
 )
 def test_how_it_goes_back_and_is_finished(newest: EmbeddingChange, back: object, done: object) -> None:
-    for follow, result in ((rolled_back, back), (finished, done)):
+    for follow, result in ((roll_back_change, back), (finished, done)):
         if isinstance(result, EmbeddingChange):
             assert follow(newest) == result
         else:
@@ -110,12 +110,12 @@ def test_how_it_goes_back_and_is_finished(newest: EmbeddingChange, back: object,
 
 def test_a_switch_keeps_where_it_came_from() -> None:
     late = Target(embedding="x/a", model_id=7)
-    assert switched(replace(change(A, B), error="x"), late) == change(late, B, COMPLETED)
-    assert switched(change(B, A, rolling_back=True), B) == change(A, B, ROLLED_BACK)
+    assert switch(replace(change(A, B), error="x"), late) == change(late, B, COMPLETED)
+    assert switch(change(B, A, rolling_back=True), B) == change(A, B, ROLLED_BACK)
 
 
-def place(number: int) -> Reached:
-    return Reached(datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number), UUID(int=number))
+def place(number: int) -> Position:
+    return Position(datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number), UUID(int=number))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def place(number: int) -> Reached:
 def test_the_next_batch_ends_where_the_next_look_begins(
     lacks: list[bool], most: int, numbers: list[int], reached: int
 ) -> None:
-    walked = [Walked(place(number), lack) for number, lack in enumerate(lacks)]
+    walked = [PassageCheck(place(number), lack) for number, lack in enumerate(lacks)]
     assert next_batch(walked, most) == ([UUID(int=number) for number in numbers], place(reached))
 
 
@@ -151,7 +151,7 @@ ONE, TWO = (EmbeddingModel(id=number, handle=f"x/{number}", dimensions=3) for nu
 def test_who_stands_in(
     sides: list[tuple[int, int, EmbeddingModel, int]], chosen: dict[EmbeddingModel, tuple[int, ...]]
 ) -> None:
-    found = better_sides(Side(UUID(int=archive), *others) for archive, *others in sides)  # type: ignore[arg-type]
+    found = usable_alternatives(ModelCoverage(UUID(int=archive), *others) for archive, *others in sides)  # type: ignore[arg-type]
     assert found == {
         model: Part(tuple(map(UUID, map("{:032x}".format, ids))), n) for model, (n, *ids) in chosen.items()
     }
