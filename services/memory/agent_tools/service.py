@@ -131,7 +131,7 @@ class ToolService:
             if earlier is not None:
                 return await self._repeat(call, earlier)
             plan = plan_of(await self._agents.memory(call.organization_id, call.agent_id, call.conversation_id))
-            record = record_of(call, "\n".join(plan.told), is_error=False)
+            record = record_of(call, "\n".join(plan.messages), is_error=False)
             record = replace(record, changed_block_ids=plan.changed_block_ids)
             try:
                 await self._copies.apply_plan(call.organization_id, call.agent_id, plan, call.origin, record)

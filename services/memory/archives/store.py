@@ -8,7 +8,6 @@ import asyncpg
 from services.common.errors import AlreadyExists, NotFound
 from services.memory.archives.model import Archive, ArchiveChanges, ArchiveDraft, EmbeddingModel
 from services.memory.jobs.store import add_job
-from services.memory.passages.store.places import no_such_archive
 from services.memory.sql.rows import Row
 
 ARCHIVE_COLUMNS = (
@@ -129,15 +128,15 @@ class PostgresArchives:
     async def create(self, organization_id: UUID, user_id: UUID, draft: ArchiveDraft) -> Archive:
         values = draft.name, draft.description, draft.embedding or None, draft.metadata
         model = await embedding_model_id(self._pool, draft.embedding, draft.dimensions) if draft.dimensions else None
-        made = await self._pool.fetchval(_CREATE, organization_id, draft.id, *values, user_id, model)
-        taken = AlreadyExists(f"the id archive-{draft.id} is taken", reason="ARCHIVE_ID_TAKEN")
+        created_id = await self._pool.fetchval(_CREATE, organization_id, draft.id, *values, user_id, model)
+        error = AlreadyExists(f"the id archive-{draft.id} is taken", reason="ARCHIVE_ID_TAKEN")
         row = await self._pool.fetchrow(_GET, organization_id, draft.id)
         if row is None:
-            raise taken
+            raise error
         archive = archive_of_row(row)
-        stored = archive.name, archive.description, archive.embedding, archive.metadata
-        if made is None and (stored != values or not _as_long(archive, draft)):
-            raise taken
+        stored_values = archive.name, archive.description, archive.embedding, archive.metadata
+        if created_id is None and (stored_values != values or not _as_long(archive, draft)):
+            raise error
         return archive
 
     async def update(self, organization_id: UUID, user_id: UUID, archive_id: UUID, changes: ArchiveChanges) -> Archive:
@@ -202,3 +201,8 @@ async def erase_archive(connection: Any, organization_id: UUID, archive_id: UUID
     else:
         await connection.execute(_ERASE, organization_id, archive_id)
     return True
+
+
+def no_such_archive(archive_id: UUID) -> NotFound:
+    """Returns the error for an id that names no archive of the tenant."""
+    return NotFound(f"Archive archive-{archive_id} not found", reason="ARCHIVE_NOT_FOUND")

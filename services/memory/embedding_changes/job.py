@@ -126,7 +126,7 @@ class EmbeddingChangeJob:
 
     async def _close(self, run: _Slice, change: EmbeddingChange) -> list[UUID]:
         """Switches; else returns passages that lack a vector. None lack one, too, when the change does not run."""
-        async with self._store.held(run.job.organization_id, change) as locked:
+        async with self._store.lock(run.job.organization_id, change) as locked:
             if locked is None:
                 return []
             lacking = await self._lacking(locked, change)
@@ -145,7 +145,7 @@ class EmbeddingChangeJob:
         handle, model_id = change.after.embedding, change.after.model_id
         assert handle is not None
         assert model_id is not None
-        return await self._calls.made(handle, model_id, texts, seconds)
+        return await self._calls.embed(handle, model_id, texts, seconds)
 
     def _most(self, run: _Slice) -> int:
         """Fewer at a time where calls fail: a slow model may not get through more."""

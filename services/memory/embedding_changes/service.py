@@ -61,7 +61,7 @@ class EmbeddingChangeService:
             after=Target(embedding=embedding, model_id=model_id),
             error=error,
         )
-        await self._decided(whose, partial(begin, draft=draft))
+        await self._decide(whose, partial(begin, draft=draft))
         return await self.progress(whose)
 
     async def progress(self, whose: ArchiveRef) -> Progress:
@@ -75,9 +75,9 @@ class EmbeddingChangeService:
     async def roll_back(self, whose: ArchiveRef) -> Progress:
         """Takes the newest change back. Raises FailedPrecondition (EMBEDDING_CHANGE_FINISHED)."""
         await self._check(whose)
-        change = await self._decided(whose, lambda standing: roll_back_change(_newest(whose, standing)))
+        change = await self._decide(whose, lambda standing: roll_back_change(_newest(whose, standing)))
         if change.rolling_back:
-            async with self._store.held(whose.organization_id, change) as locked:
+            async with self._store.lock(whose.organization_id, change) as locked:
                 if locked is not None and (change.after.embedding is None or not await locked.lacking(1)):
                     await locked.switch()
         return await self.progress(whose)
@@ -85,7 +85,7 @@ class EmbeddingChangeService:
     async def finish(self, whose: ArchiveRef) -> Progress:
         """Lets the vectors that are not used go. Raises Aborted (EMBEDDING_CHANGE_RUNNING)."""
         await self._check(whose)
-        await self._decided(whose, lambda standing: finished(_newest(whose, standing)))
+        await self._decide(whose, lambda standing: finished(_newest(whose, standing)))
         return await self.progress(whose)
 
     async def _asked(self, embedding: str | None) -> tuple[int | None, str]:
@@ -104,9 +104,9 @@ class EmbeddingChangeService:
             reason = "FOLDER_NOT_FOUND" if whose.folder else "ARCHIVE_NOT_FOUND"
             raise NotFound(f"{whose.name} not found", reason=reason)
 
-    async def _decided(self, whose: ArchiveRef, decide: Decide) -> EmbeddingChange:
+    async def _decide(self, whose: ArchiveRef, decide: Decide) -> EmbeddingChange:
         try:
-            change = await self._store.decided(whose.organization_id, whose.user_id, whose.archive_id, decide)
+            change = await self._store.decide(whose.organization_id, whose.user_id, whose.archive_id, decide)
         except ChangeRunning as refused:
             raise Aborted(refused.message, reason="EMBEDDING_CHANGE_RUNNING") from None
         except ChangeFinished as refused:

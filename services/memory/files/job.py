@@ -146,7 +146,7 @@ class Ingestion:
         model = work.model or await self._models.model(handle)
         texts = [TextToEmbed(file.id, to_embed(chunk.text), "") for chunk in chunks]
         parts = [texts[start : start + _PER_CALL] for start in range(0, len(texts), _PER_CALL)]
-        calls = (self._models.made(handle, model.id, part, _EMBED_SECONDS) for part in parts)
+        calls = (self._models.embed(handle, model.id, part, _EMBED_SECONDS) for part in parts)
         # All of them are waited for: none goes on when another has failed.
         vectors: list[Sequence[float] | None] = []
         for result in await asyncio.gather(*calls, return_exceptions=True):

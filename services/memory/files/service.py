@@ -103,11 +103,11 @@ def name_taken(name: str) -> AlreadyExists:
 def _media_type(name: str, upload_request: UploadRequest, head: bytes) -> str:
     """Raises Refused (FILE_TYPE_UNSUPPORTED)."""
     declared = upload_request.media_type
-    known = kind_of(name, declared)
+    kind = kind_of(name, declared)
     if upload_request.is_text:
-        return known.media_type if known is not None and known.format is FileFormat.TEXT else PLAIN_TEXT
-    if known is not None:
-        return known.media_type
+        return kind.media_type if kind is not None and kind.format is FileFormat.TEXT else PLAIN_TEXT
+    if kind is not None:
+        return kind.media_type
     sniffed = sniff_kind(name, head)
     own = declared.partition(";")[0].strip().lower()
     return own if own.startswith("text/") else sniffed.media_type

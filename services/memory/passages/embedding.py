@@ -98,7 +98,7 @@ class TextEmbedder:
             raise _unusable(handle, f"{len(values)} dimensions; there may be 1 to {MOST_DIMENSIONS}")
         return await self._models.embedding_model(handle, len(values))
 
-    async def made(self, handle: str, model_id: int, texts: Sequence[TextToEmbed], seconds: float) -> list[TextVector]:
+    async def embed(self, handle: str, model_id: int, texts: Sequence[TextToEmbed], seconds: float) -> list[TextVector]:
         """A vector for each text, or none where the model refuses that text alone. Raises LociError otherwise."""
         if not texts:
             return []
@@ -109,8 +109,8 @@ class TextEmbedder:
                 await self.model(handle)  # it is the text, not the model: this call would have failed, too
                 return [TextVector(texts[0].passage_id, texts[0].text_hash, None)]
         half = len(texts) // 2
-        first = await self.made(handle, model_id, texts[:half], seconds)
-        return first + await self.made(handle, model_id, texts[half:], seconds)
+        first = await self.embed(handle, model_id, texts[:half], seconds)
+        return first + await self.embed(handle, model_id, texts[half:], seconds)
 
     async def _all(self, handle: str, model_id: int, texts: Sequence[TextToEmbed], seconds: float) -> list[TextVector]:
         answer = await self._embedder.embed(handle, [to_embed(one.text) for one in texts], seconds)

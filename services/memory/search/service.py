@@ -119,8 +119,9 @@ class PassageSearch:
             except LociError:
                 return []
             if vector is not None:
-                wanted = query.filter
-                rankings.append(await self._rankings.by_vector(organization_id, its_part, other, vector, wanted, limit))
+                rankings.append(
+                    await self._rankings.by_vector(organization_id, its_part, other, vector, query.filter, limit)
+                )
         # Similarities by different models cannot be compared.
         return [passage for places in zip_longest(*rankings) for passage in places if passage is not None][:limit]
 

@@ -117,23 +117,23 @@ async def stopped_after(moving: Moving, *, writes: int) -> AsyncIterator[None]:
     write = store.write
 
     async def counted(
-        organization_id: UUID, change: EmbeddingChange, made: Sequence[TextVector], reached: Position | None
+        organization_id: UUID, change: EmbeddingChange, vectors: Sequence[TextVector], position: Position | None
     ) -> bool:
         nonlocal left
         if left == 0:
             raise asyncio.CancelledError
         left -= 1
-        return await write(organization_id, change, made, reached)
+        return await write(organization_id, change, vectors, position)
 
-    held = store.held
+    lock = store.lock
 
     def killed(organization_id: UUID, change: EmbeddingChange) -> Any:
         raise asyncio.CancelledError
 
-    store.write, store.held = counted, killed  # type: ignore[method-assign]
+    store.write, store.lock = counted, killed  # type: ignore[method-assign]
     with suppress(asyncio.CancelledError):
         yield
-    store.write, store.held = write, held  # type: ignore[method-assign]
+    store.write, store.lock = write, lock  # type: ignore[method-assign]
 
 
 async def taken_over(moving: Moving) -> Worker:

@@ -54,7 +54,7 @@ async def test_a_worker_that_dies_is_taken_over_where_it_was(memory: Memory, mov
 async def test_what_comes_at_the_last_moment(moving: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
     """A text changes after it was embedded, passages come whenever all seems to be done, and a second worker helps."""
     memory, store, rounds = moving.memory, moving.memory.stores.changes, 0
-    write, held = store.write, store.held
+    write, lock = store.write, store.lock
 
     async def late_write(
         organization_id: UUID, change: EmbeddingChange, made: Sequence[TextVector], *rest: Any
@@ -75,7 +75,7 @@ async def test_what_comes_at_the_last_moment(moving: Moving, monkeypatch: pytest
         rounds += 1
         with use_context(memory.caller):
             await memory.store(moving.agent_id, f"A late cat {rounds}.")
-        async with held(organization_id, change) as holding:
+        async with lock(organization_id, change) as holding:
             yield holding
 
     monkeypatch.setattr(store, "write", late_write)

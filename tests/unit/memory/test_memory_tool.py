@@ -53,11 +53,11 @@ def test_blocks_come_and_go() -> None:
     made = planned("create", path="/memories/a/b", file_text="text", description="what for")
     [draft] = made.created
     assert (draft.id, draft.label, draft.value, draft.description) == (NEW, "a/b", "text", "what for")
-    assert "created (4 of 100000" in made.told[0]
+    assert "created (4 of 100000" in made.messages[0]
     assert planned("create", path="a").created[0].value == ""
     gone = planned("delete", path="/memories/human")
     assert (gone.detached, gone.changed_block_ids) == ([HUMAN.id], ())
-    assert "detached" in gone.told[0]
+    assert "detached" in gone.messages[0]
 
 
 def test_blocks_are_renamed_and_described() -> None:
@@ -67,7 +67,7 @@ def test_blocks_are_renamed_and_described() -> None:
     assert described.edited == {OWN.id: replace(OWN, description="d")}
     both = planned("rename", path="human", new_path="person", description="d")
     assert both.edited == {HUMAN.id: replace(HUMAN, label="person", description="d")}
-    assert len(both.told) == 2
+    assert len(both.messages) == 2
     assert planned("rename", old_path="human", new_path="human").edited == {}
 
 

@@ -51,7 +51,7 @@ def test_all_kinds_at_once() -> None:
     assert [(draft.label, draft.value) for draft in plan.created] == [("notes", "a\n\nb")]
     assert plan.detached == [NOTES.id]
     assert plan.changed_block_ids == (HUMAN.id, OWN.id, UUID(int=100))
-    told = "\n".join(plan.told)
+    told = "\n".join(plan.messages)
     assert 'labelled "person"' in told
     assert '"notes" was removed' in told
     assert '"notes" was created (4 of 100000' in told

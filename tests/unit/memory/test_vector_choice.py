@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.memory.core.ranking.vector_choice import VectorPlan, candidates, count_limit, way
+from services.memory.core.ranking.vector_choice import VectorPlan, candidates, choose_plan, count_limit
 
 MILLION = 1_000_000
 
@@ -40,14 +40,16 @@ MILLION = 1_000_000
     ],
 )
 def test_the_way(passages: int, indexed: int, dimensions: int, chosen: int | None, expected: VectorPlan) -> None:
-    assert way(passages, indexed=indexed, limit=50, dimensions=dimensions, chosen=chosen) is expected
+    assert choose_plan(passages, indexed=indexed, limit=50, dimensions=dimensions, selected=chosen) is expected
 
 
 def test_what_is_counted_up_to_the_bound_is_decided_as_if_it_were_known() -> None:
     bound = count_limit(MILLION, indexed=MILLION, limit=50)
-    ways = {way(MILLION, indexed=MILLION, limit=50, dimensions=384, chosen=n) for n in (bound, bound + 1, 500_000)}
+    ways = {
+        choose_plan(MILLION, indexed=MILLION, limit=50, dimensions=384, selected=n) for n in (bound, bound + 1, 500_000)
+    }
     assert ways == {VectorPlan.INDEX}
-    assert way(MILLION, indexed=MILLION, limit=50, dimensions=384, chosen=bound - 1) is VectorPlan.FETCH
+    assert choose_plan(MILLION, indexed=MILLION, limit=50, dimensions=384, selected=bound - 1) is VectorPlan.FETCH
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 150), (50, 150), (200, 400), (2_000, 1_000)])

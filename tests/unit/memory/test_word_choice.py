@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.memory.core.ranking.word_choice import before_filter, count_limit, most_candidates, most_chosen
+from services.memory.core.ranking.word_choice import count_before_filter, count_limit, most_candidates, most_chosen
 from services.memory.core.ranking.word_samples import Sample, fewest, is_old, unknown_share
 
 
@@ -19,7 +19,7 @@ def test_a_filter_is_counted_as_far_as_that_decides() -> None:
 
 @pytest.mark.parametrize(("kept", "expected"), [(None, 50), (0, 50), (100_000, 50), (50_000, 100), (5_000, 1_000)])
 def test_a_filter_takes_its_share_of_the_candidates(kept: int | None, expected: int) -> None:
-    assert before_filter(50, 100_000, kept) == expected
+    assert count_before_filter(50, 100_000, kept) == expected
 
 
 def test_words_that_a_sample_keeps() -> None:

@@ -129,20 +129,20 @@ class PostgresAgents:
             directories=directories_of(directories),
         )
 
-    async def _read(self, *asked: UUID | None) -> tuple[Sequence[asyncpg.Record], Sequence[Any]]:
+    async def _read(self, *parameters: UUID | None) -> tuple[Sequence[asyncpg.Record], Sequence[Any]]:
         """Rows, and the value of DIRECTORIES."""
-        key = asked[:2]
+        key = parameters[:2]
         if key not in self._with_files:
-            found = await self._pool.fetch(_MEMORY, *asked)
-            if not found[0]["directories"]:
-                return found, ()
+            rows = await self._pool.fetch(_MEMORY, *parameters)
+            if not rows[0]["directories"]:
+                return rows, ()
             if len(self._with_files) >= _MOST_KNOWN:
                 self._with_files.clear()
             self._with_files.add(key)
-        found = await self._pool.fetch(_MEMORY_WITH_FILES, *asked)
-        if found[0]["directories"] is None:
+        rows = await self._pool.fetch(_MEMORY_WITH_FILES, *parameters)
+        if rows[0]["directories"] is None:
             self._with_files.discard(key)
-        return found, found[0]["directories"] or ()
+        return rows, rows[0]["directories"] or ()
 
     async def memories(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> list[AgentMemory]:
         blocks, archives = defaultdict(list), defaultdict(list)

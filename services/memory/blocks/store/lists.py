@@ -21,20 +21,20 @@ class PostgresBlockLists:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def blocks(self, organization_id: UUID, wanted: BlockList, page: Page) -> PageOf[Block]:
-        query = select(blocks).where(blocks.c.organization_id == organization_id, *_block_filters(wanted))
-        if wanted.agent_id is not None:
+    async def blocks(self, organization_id: UUID, filters: BlockList, page: Page) -> PageOf[Block]:
+        query = select(blocks).where(blocks.c.organization_id == organization_id, *_block_filters(filters))
+        if filters.agent_id is not None:
             query = query.join(
                 agent_blocks,
                 and_(
                     agent_blocks.c.organization_id == blocks.c.organization_id,
                     agent_blocks.c.block_id == blocks.c.id,
-                    agent_blocks.c.agent_id == wanted.agent_id,
+                    agent_blocks.c.agent_id == filters.agent_id,
                 ),
             )
         async with self._engine.connect() as connection:
-            found = await page_of(connection, query, blocks, organization_id, page, "BLOCK")
-        return PageOf(tuple(block_of_row(row._asdict()) for row in found.items), found.next_token)
+            result = await page_of(connection, query, blocks, organization_id, page, "BLOCK")
+        return PageOf(tuple(block_of_row(row._asdict()) for row in result.items), result.next_token)
 
     async def count_blocks(self, organization_id: UUID, identity_ids: Sequence[UUID] = ()) -> int:
         query = select(func.count()).select_from(blocks).where(blocks.c.organization_id == organization_id)
@@ -84,41 +84,41 @@ def _tags(every: FromClause, page: TagPage) -> Select[str]:
     return query.order_by(name if page.scan_ascending else name.desc()).limit(page.size)
 
 
-def _block_filters(wanted: BlockList) -> list[ColumnElement[bool]]:
-    filters = []
-    if wanted.label is not None:
-        filters.append(blocks.c.label == wanted.label)
+def _block_filters(filters: BlockList) -> list[ColumnElement[bool]]:
+    conditions = []
+    if filters.label is not None:
+        conditions.append(blocks.c.label == filters.label)
     for column, part in (
-        (blocks.c.label, wanted.label_search),
-        (blocks.c.value, wanted.value_search),
-        (blocks.c.description, wanted.description_search),
+        (blocks.c.label, filters.label_search),
+        (blocks.c.value, filters.value_search),
+        (blocks.c.description, filters.description_search),
     ):
         if part:
-            filters.append(column.icontains(part, autoescape=True))
+            conditions.append(column.icontains(part, autoescape=True))
     for exact, value in (
-        (blocks.c.template_name, wanted.template_name),
-        (blocks.c.project_id, wanted.project_id),
-        (blocks.c.deployment_id, wanted.deployment_id),
+        (blocks.c.template_name, filters.template_name),
+        (blocks.c.project_id, filters.project_id),
+        (blocks.c.deployment_id, filters.deployment_id),
     ):
         if value is not None:
-            filters.append(exact == value)
-    if wanted.tags:
-        tags = list(wanted.tags)
-        filters.append(blocks.c.tags.overlap(tags) if wanted.match_any_tag else blocks.c.tags.contains(tags))
-    if wanted.counts_agents:
-        filters += _count_filters(wanted)
-    if not wanted.show_hidden:
-        filters.append(blocks.c.hidden.is_(False))
-    if wanted.is_template is not None:
-        filters.append(blocks.c.is_template.is_(wanted.is_template))
-    if wanted.identity_ids:
-        filters.append(_about(wanted.identity_ids))
-    if wanted.identity_id is not None:
-        filters.append(_about([wanted.identity_id]))
-    return filters
+            conditions.append(exact == value)
+    if filters.tags:
+        tags = list(filters.tags)
+        conditions.append(blocks.c.tags.overlap(tags) if filters.match_any_tag else blocks.c.tags.contains(tags))
+    if filters.counts_agents:
+        conditions += _count_filters(filters)
+    if not filters.show_hidden:
+        conditions.append(blocks.c.hidden.is_(False))
+    if filters.is_template is not None:
+        conditions.append(blocks.c.is_template.is_(filters.is_template))
+    if filters.identity_ids:
+        conditions.append(_about(filters.identity_ids))
+    if filters.identity_id is not None:
+        conditions.append(_about([filters.identity_id]))
+    return conditions
 
 
-def _count_filters(wanted: BlockList) -> list[ColumnElement[bool]]:
+def _count_filters(filters: BlockList) -> list[ColumnElement[bool]]:
     """By the number of agents that a block is attached to."""
     agents = (
         select(func.count())
@@ -126,14 +126,14 @@ def _count_filters(wanted: BlockList) -> list[ColumnElement[bool]]:
         .correlate(blocks)
         .scalar_subquery()
     )
-    filters = []
-    if wanted.more_agents_than is not None:
-        filters.append(agents > wanted.more_agents_than)
-    if wanted.fewer_agents_than is not None:
-        filters.append(agents < wanted.fewer_agents_than)
-    if wanted.agent_counts:
-        filters.append(agents.in_(wanted.agent_counts))
-    return filters
+    conditions = []
+    if filters.more_agents_than is not None:
+        conditions.append(agents > filters.more_agents_than)
+    if filters.fewer_agents_than is not None:
+        conditions.append(agents < filters.fewer_agents_than)
+    if filters.agent_counts:
+        conditions.append(agents.in_(filters.agent_counts))
+    return conditions
 
 
 def _about(identity_ids: Sequence[UUID]) -> ColumnElement[bool]:

@@ -48,7 +48,7 @@ class Plan:
     edited: dict[UUID, Block] = field(default_factory=dict)
     created: list[BlockDraft] = field(default_factory=list)
     detached: list[UUID] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     operation: Operation = Operation.PATCH
 
     @property
@@ -60,21 +60,21 @@ class Plan:
 
 def parts(patch: str) -> list[Part]:
     """The parts of a patch on several blocks; none if it has no headers. Raises Refused."""
-    found: list[Part] = []
+    result: list[Part] = []
     lines = without_nul(patch).split("\n")
     if not any(_HEADER.match(line) for line in lines):
-        return found
+        return result
     for line in lines:
         if header := _HEADER.match(line):
             kind: Kind = header[1]  # type: ignore[assignment] # the expression allows these three
-            found.append(Part(kind, header[2]))
+            result.append(Part(kind, header[2]))
         elif _FRAME.match(line):
             continue
-        elif found:
-            _add(found[-1], line)
+        elif result:
+            _add(result[-1], line)
         elif line.strip():
             raise _refused(f"the line {line[:80]!r} stands before the first header")
-    return found
+    return result
 
 
 def _add(part: Part, line: str) -> None:
@@ -86,13 +86,13 @@ def _add(part: Part, line: str) -> None:
         raise _refused(f"the header {line[:80]!r} has no meaning there")
 
 
-def plan(found: Sequence[Part], memory: AgentMemory, mint: Callable[[], UUID]) -> Plan:
+def plan(parts: Sequence[Part], memory: AgentMemory, mint: Callable[[], UUID]) -> Plan:
     """What the parts do, one after the other, to an agent's blocks: all of them or none. Raises Refused."""
-    made = Plan()
+    result = Plan()
     present = {block.label: block for block in memory.blocks}
-    for part in found:
+    for part in parts:
         if part.kind == "Add":
-            _create(made, present, part, mint())
+            _create(result, present, part, mint())
             continue
         if part.label not in present:
             raise edits.unknown_label(part.label, present)
@@ -100,13 +100,13 @@ def plan(found: Sequence[Part], memory: AgentMemory, mint: Callable[[], UUID]) -
         if part.kind == "Delete" or part.move_to is not None:
             refuse_unowned(block, memory)
         if part.kind == "Delete":
-            made.detached.append(block.id)
-            made.told.append(f'The memory block "{block.label}" was removed from your memory.')
+            result.detached.append(block.id)
+            result.messages.append(f'The memory block "{block.label}" was removed from your memory.')
         else:
-            after = _updated(made, block, part)
-            _check_free(after.label, present, made)
-            present[after.label] = made.edited[after.id] = after
-    return made
+            after = _updated(result, block, part)
+            _check_free(after.label, present, result)
+            present[after.label] = result.edited[after.id] = after
+    return result
 
 
 def _create(plan: Plan, present: dict[str, Block], part: Part, block_id: UUID) -> None:
@@ -120,18 +120,18 @@ def _create(plan: Plan, present: dict[str, Block], part: Part, block_id: UUID) -
     edits.refuse_line_numbers("patch", value)
     draft = validate_draft(BlockDraft(id=block_id, label=part.label, value=value))
     plan.created.append(draft)
-    plan.told.append(f'The memory block "{draft.label}" was created ({len(value)} of {draft.limit} characters).')
+    plan.messages.append(f'The memory block "{draft.label}" was created ({len(value)} of {draft.limit} characters).')
 
 
 def _updated(plan: Plan, block: Block, part: Part) -> Block:
     """The block with the part's diff and label."""
     if any(line.strip() for line in part.lines):
         block, edit = edits.edited(block, partial(diffs.patch, diff="\n".join(part.lines)))
-        plan.told.append(edits.report(block, edit))
+        plan.messages.append(edits.report(block, edit))
     elif part.move_to is None:
         raise _refused(f'the part about the block "{block.label}" changes nothing')
     if part.move_to is not None:
-        plan.told.append(f'The memory block "{block.label}" is now labelled "{part.move_to}".')
+        plan.messages.append(f'The memory block "{block.label}" is now labelled "{part.move_to}".')
         block = apply_changes(block, {"label": part.move_to})
     return block
 

@@ -51,8 +51,8 @@ class Grep:
     expression: Any
     context: int = 1
     skip: int = 0
-    found: int = 0
-    shown: int = 0
+    match_count: int = 0
+    shown_count: int = 0
     # There is a match more than is shown.
     full: bool = False
     files: list[tuple[str, dict[int, tuple[str, str]]]] = field(default_factory=list)
@@ -88,13 +88,13 @@ class Grep:
             if place == last:  # what matches nothing does so once more at the end of the line
                 continue
             last = place
-            self.found += 1
-            if self.found <= self.skip:
+            self.match_count += 1
+            if self.match_count <= self.skip:
                 continue
-            if self.shown == MOST_MATCHES or self._chars > _MOST_CHARS:
+            if self.shown_count == MOST_MATCHES or self._chars > _MOST_CHARS:
                 self.full = True
                 return
-            self.shown += 1
+            self.shown_count += 1
             start = position - (page.text.rfind("\n", 0, position) + 1)
             self._show_around(page.first_line, lines, place, start)
         if self.context:
@@ -139,10 +139,10 @@ def _clip(line: str, start: int) -> str:
 def render_result(grep: Grep, *, looked: int, files: int, whole: bool) -> str:
     """What the model reads. `looked`: files that were looked through, of so many; `whole`: all of them, to the end."""
     parts = [_of_file(path, lines) for path, lines in grep.files]
-    first, last = grep.skip + 1, grep.skip + grep.shown
-    if grep.shown and grep.full:
+    first, last = grep.skip + 1, grep.skip + grep.shown_count
+    if grep.shown_count and grep.full:
         parts.append(f"[Matches {first} to {last}; there are more. Go on with offset={last}.]")
-    elif grep.shown:
+    elif grep.shown_count:
         parts.append(f"[Matches {first} to {last}; these are all.]" if whole else f"[Matches {first} to {last}.]")
     else:
         none = "There are no more matches" if whole else f"Matches after the first {grep.skip} were not reached"

@@ -48,7 +48,7 @@ def lines_of(text: str) -> Iterator[Line]:
 
 def pages_of(text: str) -> Iterator[TextPage]:
     """The pages of a text that is `storable`. None for an empty one."""
-    number, first, size, held = 0, 1, 0, list[str]()
+    number, first, size, lines = 0, 1, 0, list[str]()
 
     def page(count: int, *, continued: bool = False) -> TextPage:
         """The first lines that are held, as a page."""
@@ -57,26 +57,26 @@ def pages_of(text: str) -> Iterator[TextPage]:
             page=number,
             first_line=first,
             last_line=first + count - 1,
-            text="\n".join(held[:count]),
+            text="\n".join(lines[:count]),
             continued=continued,
         )
-        del held[:count]
-        number, first, size = number + 1, first + count, sum(len(line) + 1 for line in held)
+        del lines[:count]
+        number, first, size = number + 1, first + count, sum(len(line) + 1 for line in lines)
         return result
 
     after_part = False
     for line in lines_of(text):
-        if held and (line.continued or after_part or size + len(line.text) > LONGEST_PAGE):
-            yield page(len(held) if line.continued or after_part else _page_end(held))
-        held.append(line.text)
+        if lines and (line.continued or after_part or size + len(line.text) > LONGEST_PAGE):
+            yield page(len(lines) if line.continued or after_part else _page_end(lines))
+        lines.append(line.text)
         size += len(line.text) + 1
         if line.continued:
             yield page(1, continued=True)
         elif after_part:
             yield page(1)
         after_part = line.continued
-    if held:
-        yield page(len(held))
+    if lines:
+        yield page(len(lines))
 
 
 def _page_end(lines: list[str]) -> int:

@@ -34,7 +34,7 @@ class LockedChange(Protocol):
     async def texts(self, passage_ids: Sequence[UUID]) -> list[TextToEmbed]:
         """See ChangeStore."""
 
-    async def write(self, made: Sequence[TextVector]) -> None:
+    async def write(self, vectors: Sequence[TextVector]) -> None:
         """See ChangeStore."""
 
     async def switch(self) -> None:
@@ -65,7 +65,7 @@ class ChangeStore(ModelAlternatives, Protocol):
     async def exists(self, organization_id: UUID, archive_id: UUID, *, folder: bool) -> bool:
         """Whether there is such an archive, or folder."""
 
-    async def decided(self, organization_id: UUID, user_id: UUID, archive_id: UUID, decide: Decide) -> EmbeddingChange:
+    async def decide(self, organization_id: UUID, user_id: UUID, archive_id: UUID, decide: Decide) -> EmbeddingChange:
         """Stores what `decide` makes of the archive's state, which nobody changes meanwhile, and asks for the job.
 
         Raises NotFound (ARCHIVE_NOT_FOUND), and what `decide` raises.
@@ -84,11 +84,11 @@ class ChangeStore(ModelAlternatives, Protocol):
         """Of those that still exist."""
 
     async def write(
-        self, organization_id: UUID, change: EmbeddingChange, made: Sequence[TextVector], reached: Position | None
+        self, organization_id: UUID, change: EmbeddingChange, vectors: Sequence[TextVector], position: Position | None
     ) -> bool:
         """Stores vectors of texts that are still the same; False, and nothing stored, when the change does not run."""
 
-    def held(self, organization_id: UUID, change: EmbeddingChange) -> AbstractAsyncContextManager[LockedChange | None]:
+    def lock(self, organization_id: UUID, change: EmbeddingChange) -> AbstractAsyncContextManager[LockedChange | None]:
         """Keeps insertions out; None when the change does not run."""
 
     async def index_wanted(self, organization_id: UUID, change: EmbeddingChange) -> bool:

@@ -33,7 +33,7 @@ class VectorPlan(Enum):
     FETCH = "fetch"
 
 
-def way(passages: int, *, indexed: int, limit: int, dimensions: int, chosen: int | None = None) -> VectorPlan:
+def choose_plan(passages: int, *, indexed: int, limit: int, dimensions: int, selected: int | None = None) -> VectorPlan:
     """How to find the `limit` nearest of `passages`.
 
     indexed: how many vectors the model's index holds, of all tenants; 0 without an index. chosen: how many passages a
@@ -41,7 +41,7 @@ def way(passages: int, *, indexed: int, limit: int, dimensions: int, chosen: int
     """
     if passages <= most_read(dimensions):
         return VectorPlan.READ
-    if chosen is not None and chosen < count_limit(passages, indexed=indexed, limit=limit):
+    if selected is not None and selected < count_limit(passages, indexed=indexed, limit=limit):
         return VectorPlan.FETCH
     if not indexed or passages <= _read_instead(indexed, limit, dimensions):
         return VectorPlan.READ

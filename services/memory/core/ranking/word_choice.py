@@ -33,6 +33,6 @@ def count_limit(passages: int) -> int:
     return max(2 * _MOST_CHOSEN, passages // _MANY)
 
 
-def before_filter(limit: int, passages: int, kept: int | None) -> int:
+def count_before_filter(limit: int, passages: int, selected: int | None) -> int:
     """How many passages should have the words, so that a filter that keeps so many of all leaves `limit` of them."""
-    return limit if not kept else limit * max(1, passages // kept)
+    return limit if not selected else limit * max(1, passages // selected)

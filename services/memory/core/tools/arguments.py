@@ -69,10 +69,10 @@ class Arguments:
         """A list of objects, which must be given; a string stands for an object with that `key` alone."""
         value = self._values.get(name)
         items = value if isinstance(value, list) else [value]
-        given: list[Any] = [{key: item} if isinstance(item, str) else item for item in items]
-        if not all(isinstance(item, dict) for item in given):
+        objects: list[Any] = [{key: item} if isinstance(item, str) else item for item in items]
+        if not all(isinstance(item, dict) for item in objects):
             raise self._wrong(name, f'a list of objects, each with "{key}"')
-        return tuple(map(Arguments, given))
+        return tuple(map(Arguments, objects))
 
     def integer(self, name: str, default: int) -> int:
         """A whole number; digits in a string count, too."""

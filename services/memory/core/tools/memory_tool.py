@@ -91,14 +91,14 @@ def _create(memory: AgentMemory, draft: BlockDraft) -> Plan:
         )
     edits.refuse_line_numbers("file_text", draft.value)
     draft = validate_draft(draft)
-    told = f'The memory block "{draft.label}" was created ({len(draft.value)} of {draft.limit} characters).'
-    return Plan(created=[draft], told=[told])
+    message = f'The memory block "{draft.label}" was created ({len(draft.value)} of {draft.limit} characters).'
+    return Plan(created=[draft], messages=[message])
 
 
 def _delete(memory: AgentMemory, label: str) -> Plan:
     block = _find_owned(memory, label)
-    told = f'The memory block "{label}" was detached: it is not part of your memory any more.'
-    return Plan(detached=[block.id], told=[told])
+    message = f'The memory block "{label}" was detached: it is not part of your memory any more.'
+    return Plan(detached=[block.id], messages=[message])
 
 
 def _rename(arguments: Arguments) -> Callable[[AgentMemory], Plan]:
@@ -113,18 +113,18 @@ def _rename(arguments: Arguments) -> Callable[[AgentMemory], Plan]:
 
 def _plan_rename(memory: AgentMemory, label: str, new: str | None, description: str | None) -> Plan:
     block = _find(memory, label) if new is None else _find_owned(memory, label)
-    told = []
+    messages = []
     after = block
     if new is not None:
         if any(other.label == new and other.id != block.id for other in memory.blocks):
             raise Refused("TOOL_REFUSED", f'Nothing was changed: there is another memory block "{new}".')
         after = replace(after, label=new)
-        told.append(f'The memory block "{label}" is now labelled "{new}".')
+        messages.append(f'The memory block "{label}" is now labelled "{new}".')
     if description is not None:
         after = replace(after, description=description)
-        told.append(f'The description of the memory block "{after.label}" was changed.')
+        messages.append(f'The description of the memory block "{after.label}" was changed.')
     after = apply_changes(after, {})
-    return Plan(edited={} if after == block else {block.id: after}, told=told, operation=Operation.SET)
+    return Plan(edited={} if after == block else {block.id: after}, messages=messages, operation=Operation.SET)
 
 
 def _find(memory: AgentMemory, label: str) -> Block:

@@ -107,7 +107,7 @@ class PostgresEmbeddingChanges:
     async def exists(self, organization_id: UUID, archive_id: UUID, *, folder: bool) -> bool:
         return await self._pool.fetchval(_EXISTS, organization_id, archive_id, _kind(folder)) is not None
 
-    async def decided(self, organization_id: UUID, user_id: UUID, archive_id: UUID, decide: Decide) -> EmbeddingChange:
+    async def decide(self, organization_id: UUID, user_id: UUID, archive_id: UUID, decide: Decide) -> EmbeddingChange:
         async with self._pool.acquire() as connection, connection.transaction():
             archive = await connection.fetchrow(_ARCHIVE, organization_id, archive_id)
             if archive is None:
@@ -137,12 +137,16 @@ class PostgresEmbeddingChanges:
         return await vectors.texts(self._pool, organization_id, archive_id, passage_ids)
 
     async def write(
-        self, organization_id: UUID, change: EmbeddingChange, made: Sequence[TextVector], reached: Position | None
+        self,
+        organization_id: UUID,
+        change: EmbeddingChange,
+        new_vectors: Sequence[TextVector],
+        position: Position | None,
     ) -> bool:
-        place = reached or (None, None)
+        place = position or (None, None)
         try:
             async with self._pool.acquire() as connection, connection.transaction():
-                await vectors.write(connection, organization_id, change, made)
+                await vectors.write(connection, organization_id, change, new_vectors)
                 where = (organization_id, change.archive_id, change.id)
                 if await connection.fetchval(_REACHED, *where, *place) is None:
                     raise _ChangeStopped
@@ -151,7 +155,7 @@ class PostgresEmbeddingChanges:
         return True
 
     @asynccontextmanager
-    async def held(self, organization_id: UUID, change: EmbeddingChange) -> AsyncIterator[LockedChange | None]:
+    async def lock(self, organization_id: UUID, change: EmbeddingChange) -> AsyncIterator[LockedChange | None]:
         async with self._pool.acquire() as connection, connection.transaction():
             archive = await connection.fetchrow(_ARCHIVE, organization_id, change.archive_id)
             row = await connection.fetchrow(_RUNNING, organization_id, change.archive_id, change.id)
@@ -191,8 +195,8 @@ class _LockedChange:
     async def texts(self, passage_ids: Sequence[UUID]) -> list[TextToEmbed]:
         return await vectors.texts(self._connection, self._organization_id, self._change.archive_id, passage_ids)
 
-    async def write(self, made: Sequence[TextVector]) -> None:
-        await vectors.write(self._connection, self._organization_id, self._change, made)
+    async def write(self, new_vectors: Sequence[TextVector]) -> None:
+        await vectors.write(self._connection, self._organization_id, self._change, new_vectors)
 
     async def switch(self) -> None:
         after = self._change.after

@@ -146,18 +146,18 @@ async def texts(
     return [TextToEmbed(*row) for row in await executor.fetch(_TEXTS, organization_id, archive_id, passage_ids)]
 
 
-async def write(connection: Any, organization_id: UUID, change: EmbeddingChange, made: Sequence[TextVector]) -> None:
+async def write(connection: Any, organization_id: UUID, change: EmbeddingChange, vectors: Sequence[TextVector]) -> None:
     """See ChangeStore."""
-    vectors = {one.passage_id: encode(one.vector) for one in made if one.vector is not None}
+    encoded = {one.passage_id: encode(one.vector) for one in vectors if one.vector is not None}
     await connection.execute(
         _WRITE,
         organization_id,
         change.archive_id,
         change.after.model_id,
-        [one.passage_id for one in made],
-        [one.text_hash for one in made],
-        list(vectors),
-        list(vectors.values()),
+        [one.passage_id for one in vectors],
+        [one.text_hash for one in vectors],
+        list(encoded),
+        list(encoded.values()),
     )
 
 

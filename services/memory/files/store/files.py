@@ -90,10 +90,10 @@ class PostgresFiles:
             if folder_name is None:
                 raise no_such_folder(folder_id)
             within = await bounds(connection, files, organization_id, page, "FILE", *of_folder)
-            chosen = select(*files.c).where(*of_folder, *within)
+            query = select(*files.c).where(*of_folder, *within)
             if unfinished:
-                chosen = chosen.where(files.c.status.in_(_UNFINISHED))
-            query = ordered(chosen, files, page)
+                query = query.where(files.c.status.in_(_UNFINISHED))
+            query = ordered(query, files, page)
             result = cut_rows((await connection.execute(query)).all(), page)
         items = tuple(file_of_row({**row._asdict(), "folder_name": folder_name}) for row in result.items)
         return PageOf(items, result.next_token)

@@ -107,8 +107,8 @@ async def _known(connection: Any, organization_id: UUID, upload: Upload) -> File
 
 async def _free_name(connection: Any, organization_id: UUID, upload: Upload) -> str:
     stem, _ = stem_and_suffix(upload.name)
-    taken = await connection.fetch(_TAKEN, organization_id, upload.folder_id, stem[:200])
-    return free_name(upload.name, {row["name"] for row in taken})
+    rows = await connection.fetch(_TAKEN, organization_id, upload.folder_id, stem[:200])
+    return free_name(upload.name, {row["name"] for row in rows})
 
 
 async def _inserted(connection: Any, organization_id: UUID, user_id: UUID, upload: Upload, name: str) -> bool:

@@ -86,9 +86,9 @@ class PostgresPassages:
         return await scope(self._pool, organization_id, place)
 
     async def embedding_model(self, handle: str, dimensions: int) -> EmbeddingModel:
-        known = self._models.get((handle, dimensions))
-        if known is not None:
-            return known
+        model = self._models.get((handle, dimensions))
+        if model is not None:
+            return model
         number = await embedding_model_id(self._pool, handle, dimensions)
         model = EmbeddingModel(id=number, handle=handle, dimensions=dimensions)
         self._models[handle, dimensions] = model

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from services.common.errors import NotFound
 from services.memory.archives.model import EmbeddingModel
-from services.memory.archives.store import ARCHIVE_COLUMNS, archive_of_row
+from services.memory.archives.store import ARCHIVE_COLUMNS, archive_of_row, no_such_archive
 from services.memory.core.ranking.search import Part, Scope, scope_of
 from services.memory.passages.model import FoldersOfAgent, InArchive, InFolder, OfAgent, OfTenant, Place
 
@@ -67,11 +67,6 @@ def refuse_missing(place: Place) -> None:
             raise no_such_archive(place.archive_id)
         case InFolder():
             raise NotFound(f"Folder source-{place.folder_id} not found", reason="FOLDER_NOT_FOUND")
-
-
-def no_such_archive(archive_id: UUID) -> NotFound:
-    """For an id that names no archive of the tenant."""
-    return NotFound(f"Archive archive-{archive_id} not found", reason="ARCHIVE_NOT_FOUND")
 
 
 def _scope_of_tenant(groups: list[Any]) -> Scope:

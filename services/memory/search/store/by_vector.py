@@ -10,9 +10,16 @@ import asyncpg
 from services.common.vectors import encode
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ranking.search import Part, RankedPassage
-from services.memory.core.ranking.vector_choice import VectorPlan, candidates, count_limit, most_read, way
+from services.memory.core.ranking.vector_choice import VectorPlan, candidates, choose_plan, count_limit, most_read
 from services.memory.passages.model import PassageFilter
-from services.memory.search.store.filters import Selection, Values, choose, condition, filter_condition, within
+from services.memory.search.store.filters import (
+    Selection,
+    Values,
+    condition,
+    filter_condition,
+    select_by_filter,
+    within,
+)
 from services.memory.search.store.vector_indexes import VectorIndexes
 
 # In all three the model's number is a literal: with a parameter, a plan would not know of its index, nor how many
@@ -26,7 +33,7 @@ SELECT archive_id, passage_id, 1 - distance AS score
 FROM (
     SELECT c.archive_id, c.passage_id, c.embedding <=> $3::halfvec AS distance
     FROM memory.passage_vectors c
-    WHERE c.organization_id = $1 AND {within} AND c.model_id = {model} AND {wanted}
+    WHERE c.organization_id = $1 AND {within} AND c.model_id = {model} AND {filters}
     ORDER BY distance, c.passage_id
     LIMIT $4
 ) AS nearest
@@ -37,13 +44,13 @@ _INDEX = """
 WITH near AS MATERIALIZED (
     SELECT c.archive_id, c.passage_id, (c.embedding::halfvec({dimensions})) <=> $3::halfvec({dimensions}) AS distance
     FROM memory.passage_vectors c
-    WHERE c.organization_id = $1 AND {within} AND c.model_id = {model} AND NOT c.waiting AND {wanted}
+    WHERE c.organization_id = $1 AND {within} AND c.model_id = {model} AND NOT c.waiting AND {filters}
     ORDER BY (c.embedding::halfvec({dimensions})) <=> $3::halfvec({dimensions})
     LIMIT $4
 ), late AS MATERIALIZED (
     SELECT c.archive_id, c.passage_id, c.embedding <=> $3::halfvec AS distance
     FROM memory.passage_vectors c
-    WHERE c.organization_id = $1 AND {within} AND c.model_id = {model} AND c.waiting AND {wanted}
+    WHERE c.organization_id = $1 AND {within} AND c.model_id = {model} AND c.waiting AND {filters}
     ORDER BY c.embedding <=> $3::halfvec
     LIMIT $4
 )
@@ -61,14 +68,14 @@ SET LOCAL hnsw.scan_mem_multiplier = 4;
 SET LOCAL hnsw.ef_search = """
 
 _FETCH = """
-WITH chosen AS MATERIALIZED ({chosen})
+WITH chosen AS MATERIALIZED ({selection})
 SELECT archive_id, passage_id, 1 - distance AS score
 FROM (
     SELECT c.archive_id, c.passage_id, c.embedding <=> $3::halfvec AS distance
     FROM chosen
     JOIN memory.passage_vectors c ON c.organization_id = $1 AND c.archive_id = chosen.archive_id
         AND c.passage_id = chosen.passage_id AND c.model_id = {model}
-    WHERE {wanted}
+    WHERE {filters}
     ORDER BY distance, c.passage_id
     LIMIT $4
 ) AS nearest
@@ -107,59 +114,59 @@ class VectorRanking:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One question, within a transaction. `asked`: tenant, archives, vector, limit."""
+    """One question, within a transaction. `values`: tenant, archives, vector, limit."""
 
     connection: Any
     part: Part
     model: EmbeddingModel
-    wanted: PassageFilter
-    asked: tuple[UUID, tuple[UUID, ...] | None, bytes, int]
+    filters: PassageFilter
+    values: tuple[UUID, tuple[UUID, ...] | None, bytes, int]
 
     async def nearest(self, indexed: int) -> Sequence[Any]:
         """By the statement that is soonest done; where the index does not find enough, all are read."""
-        passages, limit = self.part.passages, self.asked[3]
+        passages, limit = self.part.passages, self.values[3]
         most = count_limit(passages, indexed=indexed, limit=limit)
-        if self.wanted != PassageFilter():
+        if self.filters != PassageFilter():
             await self.connection.execute(_ANY_VALUES)
-        chosen = await choose(self.connection, self.asked[0], self.part, self.wanted, most)
-        known = None if chosen is None else chosen.passages
-        by = way(passages, indexed=indexed, limit=limit, dimensions=self.model.dimensions, chosen=known)
-        if by is VectorPlan.FETCH and chosen is not None:
-            return await self.fetch(chosen)
-        if by is VectorPlan.INDEX:
-            found = await self.index()
-            if len(found) == limit:
-                return found
+        selection = await select_by_filter(self.connection, self.values[0], self.part, self.filters, most)
+        selected = None if selection is None else selection.passages
+        plan = choose_plan(passages, indexed=indexed, limit=limit, dimensions=self.model.dimensions, selected=selected)
+        if plan is VectorPlan.FETCH and selection is not None:
+            return await self.fetch(selection)
+        if plan is VectorPlan.INDEX:
+            rows = await self.index()
+            if len(rows) == limit:
+                return rows
         return await self.read()
 
     async def read(self) -> Sequence[Any]:
         """Exact, among all."""
-        filtered, values = condition(self.wanted, self.part, key="passage_id", first=5)
-        statement = _READ.format(model=self.model.id, within=within(self.part), wanted=filtered)
-        return await self._ask(_READ_SETTINGS, statement, [*self.asked, *values])
+        where, filter_values = condition(self.filters, self.part, key="passage_id", first=5)
+        statement = _READ.format(model=self.model.id, within=within(self.part), filters=where)
+        return await self._fetch(_READ_SETTINGS, statement, [*self.values, *filter_values])
 
     async def index(self) -> Sequence[Any]:
         """By the model's index and, beside it, among what waits for it."""
-        values = Values(*self.asked)
+        values = Values(*self.values)
         statement = _INDEX.format(
             model=self.model.id,
             dimensions=self.model.dimensions,
             within=within(self.part),
-            wanted=filter_condition(self.wanted, values),
+            filters=filter_condition(self.filters, values),
         )
-        return await self._ask(f"{_INDEX_SETTINGS}{candidates(self.asked[3])}", statement, values.all)
+        return await self._fetch(f"{_INDEX_SETTINGS}{candidates(self.values[3])}", statement, values.all)
 
-    async def fetch(self, chosen: Selection) -> Sequence[Any]:
+    async def fetch(self, selection: Selection) -> Sequence[Any]:
         """Exact, among what a filter leaves."""
-        values = Values(*self.asked)
+        values = Values(*self.values)
         statement = _FETCH.format(
             model=self.model.id,
-            chosen=chosen.sql(self.wanted, self.part, values),
-            wanted=filter_condition(chosen.rest(self.wanted), values),
+            selection=selection.sql(self.filters, self.part, values),
+            filters=filter_condition(selection.rest(self.filters), values),
         )
-        return await self._ask(_FETCH_SETTINGS, statement, values.all)
+        return await self._fetch(_FETCH_SETTINGS, statement, values.all)
 
-    async def _ask(self, settings: str, statement: str, values: Sequence[object]) -> Sequence[Any]:
+    async def _fetch(self, settings: str, statement: str, values: Sequence[object]) -> Sequence[Any]:
         await self.connection.execute(settings)
-        found: Sequence[Any] = await self.connection.fetch(statement, *values)
-        return found
+        rows: Sequence[Any] = await self.connection.fetch(statement, *values)
+        return rows

@@ -15,13 +15,13 @@ from services.memory.core.ranking.word_choice import (
     MOST_EXACT,
     MOST_NEWEST,
     MOST_WORDS,
-    before_filter,
+    count_before_filter,
     count_limit,
     most_candidates,
     most_chosen,
 )
 from services.memory.passages.model import PassageFilter
-from services.memory.search.store.filters import Selection, Values, choose
+from services.memory.search.store.filters import Selection, Values, select_by_filter
 from services.memory.search.store.word_samples import SampleRequests, frequencies
 from services.memory.search.store.word_statements import (
     SETTINGS,
@@ -47,10 +47,10 @@ class WordRanking:
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
-        self._asking = SampleRequests(pool)
+        self._sample_requests = SampleRequests(pool)
 
     async def by_words(
-        self, organization_id: UUID, scope: Scope, query: str, wanted: PassageFilter, limit: int
+        self, organization_id: UUID, scope: Scope, query: str, filters: PassageFilter, limit: int
     ) -> list[RankedPassage]:
         """See `Rankings`."""
         part = scope.whole
@@ -62,15 +62,15 @@ class WordRanking:
             lexemes = await connection.fetchval(_LEXEMES, " ".join(words.to_find(query)))
             if not lexemes:
                 return []
-            search = WordSearch(connection, organization_id, scope, wanted, limit)
+            search = WordSearch(connection, organization_id, scope, filters, limit)
             if part.passages <= MOST_EXACT:
-                found = await search.among_all(lexemes)
+                rows = await search.among_all(lexemes)
             else:
-                known = await frequencies(connection, organization_id, part, lexemes)
-                found, old = await search.among_some(known.shares), known.old
+                shares = await frequencies(connection, organization_id, part, lexemes)
+                rows, old = await search.among_some(shares.shares), shares.old
         if old:
-            await self._asking.ask(organization_id, old)
-        return [RankedPassage(*row) for row in found]
+            await self._sample_requests.ask(organization_id, old)
+        return [RankedPassage(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class WordSearch:
     connection: Any
     organization_id: UUID
     scope: Scope
-    wanted: PassageFilter
+    filters: PassageFilter
     limit: int
 
     async def among_all(self, lexemes: Sequence[str]) -> Sequence[Any]:
@@ -93,18 +93,18 @@ class WordSearch:
         shares = {word: shares[word] for word in rarest(shares, MOST_WORDS)}
         part = self.scope.whole
         countable = count_limit(part.passages)
-        chosen = await choose(self.connection, self.organization_id, part, self.wanted, countable)
-        if chosen is not None and chosen.passages <= most_chosen(part.passages):
-            return await self._among_chosen(chosen, shares)
-        most = most_candidates(self.limit, filtered=chosen is not None)
-        kept = None if chosen is None else chosen.passages
-        enough = before_filter(self.limit, part.passages, kept)
+        selection = await select_by_filter(self.connection, self.organization_id, part, self.filters, countable)
+        if selection is not None and selection.passages <= most_chosen(part.passages):
+            return await self._among_chosen(selection, shares)
+        most = most_candidates(self.limit, filtered=selection is not None)
+        selected = None if selection is None else selection.passages
+        enough = count_before_filter(self.limit, part.passages, selected)
         first = candidates(shares, part.passages, wanted=enough, most=most)
-        found = await self._among(first, shares, most)
-        if len(found) >= self.limit // 2 or first.whole == shares.keys():
-            return found
-        if chosen is not None and chosen.passages < countable:
-            return await self._among_chosen(chosen, shares)
+        rows = await self._among(first, shares, most)
+        if len(rows) >= self.limit // 2 or first.whole == shares.keys():
+            return rows
+        if selection is not None and selection.passages < countable:
+            return await self._among_chosen(selection, shares)
         return await self._among(widened(shares, part.passages, most=most), shares, most)
 
     async def _among(self, some: Candidates, shares: Mapping[str, float], most: int) -> Sequence[Any]:
@@ -121,15 +121,15 @@ class WordSearch:
                 sources.append(matching(self._within(query), most, values))
         return await self._ranked(sources, len(shares), values)
 
-    async def _among_chosen(self, chosen: Selection, shares: Mapping[str, float]) -> Sequence[Any]:
+    async def _among_chosen(self, selection: Selection, shares: Mapping[str, float]) -> Sequence[Any]:
         values = self._values({word: self._weight(share) for word, share in shares.items()})
-        keys = chosen.sql(self.wanted, self.scope.whole, values)
+        keys = selection.sql(self.filters, self.scope.whole, values)
         return await self._ranked([matching_of_chosen(any_of(shares), keys, values)], len(shares), values)
 
     async def _ranked(self, sources: list[str], terms: int, values: Values) -> Sequence[Any]:
-        statement = ranked(sources, terms, self.scope.whole, self.wanted, values)
-        found: Sequence[Any] = await self.connection.fetch(statement, *values.all)
-        return found
+        statement = ranked(sources, terms, self.scope.whole, self.filters, values)
+        rows: Sequence[Any] = await self.connection.fetch(statement, *values.all)
+        return rows
 
     def _values(self, weights: Mapping[str, float | None]) -> Values:
         part = self.scope.whole

@@ -143,7 +143,7 @@ def filter_condition(filters: PassageFilter, values: Values) -> str:
     return " AND ".join(conditions) or "true"
 
 
-async def choose(
+async def select_by_filter(
     connection: Any, organization_id: UUID, part: Part, filters: PassageFilter, most: int
 ) -> Selection | None:
     """The smallest of the sets that the filter names, counted up to `most`; None without a filter."""

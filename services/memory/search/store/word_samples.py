@@ -111,9 +111,11 @@ async def frequencies(connection: Any, organization_id: UUID, part: Part, lexeme
         rows = await connection.fetch(_SAMPLE_OF_TENANT, organization_id, scopes, part.passages)
     else:
         rows = await connection.fetch(_SAMPLES_OF_ARCHIVES, organization_id, scopes)
-    known = {row["scope_id"]: Sample(row["passages"], row["sampled"]) for row in rows if row["passages"] is not None}
-    old = [row["scope_id"] for row in rows if is_old(known.get(row["scope_id"]), row["passage_count"])]
-    samples = list(known.values())
+    samples_by_scope = {
+        row["scope_id"]: Sample(row["passages"], row["sampled"]) for row in rows if row["passages"] is not None
+    }
+    old = [row["scope_id"] for row in rows if is_old(samples_by_scope.get(row["scope_id"]), row["passage_count"])]
+    samples = list(samples_by_scope.values())
     if 2 * sum(sample.passages for sample in samples) < part.passages:
         return Frequencies(await _shares_at_first(connection, organization_id, part, lexemes), old)
     shares = dict.fromkeys(lexemes, unknown_share(samples))

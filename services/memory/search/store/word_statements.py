@@ -26,7 +26,7 @@ _OF_CHOSEN = """(SELECT {columns} FROM ({chosen}) AS chosen CROSS JOIN LATERAL (
 # How often a word stands in a passage comes out of ts_rank; 0 where it does not.
 _RANKED = """
 WITH candidate AS MATERIALIZED (
-    SELECT c.archive_id, c.id, {wanted} AS wanted, {k1} * ({rest} + {b} * c.word_count / $5::float8) AS length,
+    SELECT c.archive_id, c.id, {filters} AS wanted, {k1} * ({rest} + {b} * c.word_count / $5::float8) AS length,
         {frequencies}
     FROM ({sources}) AS c WHERE c.organization_id = $1 AND {within}
 ), weight AS MATERIALIZED (
@@ -59,11 +59,11 @@ def matching_of_chosen(query: str, chosen: str, values: Values) -> str:
     return _OF_CHOSEN.format(columns=COLUMNS, chosen=chosen, query=values.add(query))
 
 
-def ranked(sources: list[str], words: int, part: Part, wanted: PassageFilter, values: Values) -> str:
+def ranked(sources: list[str], words: int, part: Part, filters: PassageFilter, values: Values) -> str:
     """The best by BM25 among the candidates of all sources, of which none may give what another does."""
     numbers = range(1, words + 1)
     return _RANKED.format(
-        wanted=_is_wanted(wanted, values),
+        filters=_is_wanted(filters, values),
         within=within(part),
         sources="\n    UNION ALL ".join(sources),
         k1=BM25_K1,
@@ -75,13 +75,13 @@ def ranked(sources: list[str], words: int, part: Part, wanted: PassageFilter, va
     )
 
 
-def _is_wanted(wanted: PassageFilter, values: Values) -> str:
+def _is_wanted(filters: PassageFilter, values: Values) -> str:
     """The filter on the passage itself, which is at hand."""
     conditions = []
-    if wanted.tags:
-        conditions.append(f"c.tags {'@>' if wanted.match_all_tags else '&&'} {values.add(wanted.tags)}::text[]")
-    if wanted.start is not None:
-        conditions.append(f"c.created_at >= {values.add(wanted.start)}")
-    if wanted.end is not None:
-        conditions.append(f"c.created_at <= {values.add(wanted.end)}")
+    if filters.tags:
+        conditions.append(f"c.tags {'@>' if filters.match_all_tags else '&&'} {values.add(filters.tags)}::text[]")
+    if filters.start is not None:
+        conditions.append(f"c.created_at >= {values.add(filters.start)}")
+    if filters.end is not None:
+        conditions.append(f"c.created_at <= {values.add(filters.end)}")
     return " AND ".join(conditions) or "true"
