@@ -10,6 +10,7 @@ import hmac
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -68,11 +69,16 @@ def body_of(run_id: UUID, payload: Mapping[str, Any]) -> bytes:
         "conversation_id": None if conversation_id == agent_id else f"conv-{conversation_id}",
         "status": payload["status"],
         "stop_reason": payload["stop_reason"],
-        "completed_at": payload["completed_at"],
+        "completed_at": _time(payload["completed_at"]),
         "usage": _usage(payload["usage"]),
         "metadata": None if error is None else {"error": error_of(error)},
     }
     return orjson.dumps(body if error is None else body | {"error": error_of(error)})
+
+
+def _time(stored: str | None) -> str | None:
+    """Returns a time of SQL's JSON in the form of REST. SQL leaves out zeros at the end and uses the session's zone."""
+    return None if stored is None else datetime.fromisoformat(stored).astimezone(UTC).isoformat()
 
 
 def error_of(failure: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from uuid import UUID
 import orjson
 import pytest
 
+from gateway.shown.convert import moment
 from loci.agent.v1 import agent_service_pb2 as agent_wire
 from loci.agent.v1 import message_pb2, run_pb2
 from loci.agent.v1 import message_service_pb2 as message_wire
@@ -94,7 +96,19 @@ async def test_a_callback_is_repeated_until_it_is_received(world: AdminWorld, re
     assert (told["run_id"], told["agent_id"]) == (to_public("run", run_id), to_public("agent", agent_id))
     assert (told["status"], told["stop_reason"], told["conversation_id"]) == ("completed", "end_turn", None)
     assert told["usage"]["total_tokens"] == 12
-    assert told["completed_at"] == run.completed_at.ToDatetime().isoformat() + "+00:00"
+    assert told["completed_at"] == moment(run.completed_at)
+
+
+@pytest.mark.parametrize("microseconds", [123456, 123450, 123000, 500000, 10, 0])
+async def test_the_time_has_the_form_of_rest_whatever_its_microseconds(
+    world: AdminWorld, receiver: Receiver, microseconds: int
+) -> None:
+    completed_at = datetime(2026, 11, 21, 9, 30, 0, microseconds, UTC)
+    _, run_id = await _run(world, receiver.url)
+    await _end(world, run_id, completed_at=completed_at)
+    await _deliver(world)
+    time = orjson.loads(receiver.received[0][1])["completed_at"]
+    assert time == completed_at.isoformat() == moment((await _get(world, run_id)).completed_at)
 
 
 async def test_the_pause_grows_and_after_eight_attempts_the_callback_is_given_up(
@@ -231,10 +245,11 @@ async def _run(world: AdminWorld, url: str | None, status: str = "running") -> t
 
 async def _end(world: AdminWorld, run_id: UUID, **columns: Any) -> None:
     await world.pool.execute(
-        "UPDATE agent.runs SET status = 'completed', stop_reason = 'end_turn', completed_at = clock_timestamp(),"
-        " usage = $2 WHERE id = $1",
+        "UPDATE agent.runs SET status = 'completed', stop_reason = 'end_turn',"
+        " completed_at = coalesce($3, clock_timestamp()), usage = $2 WHERE id = $1",
         run_id,
         columns.get("usage", {}),
+        columns.get("completed_at"),
     )
 
 

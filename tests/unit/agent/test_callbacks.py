@@ -65,7 +65,7 @@ def test_the_body() -> None:
         "conversation_id": None,
         "status": "completed",
         "stop_reason": "end_turn",
-        "completed_at": "2026-11-21T09:30:00.5+00:00",
+        "completed_at": "2026-11-21T09:30:00.500000+00:00",
         "usage": {
             "prompt_tokens": 10,
             "completion_tokens": 2,
