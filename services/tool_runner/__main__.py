@@ -9,24 +9,24 @@ from services.common.migrate import migrate
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
 from services.tool_runner.adapters.embedder import GatewayEmbedder
-from services.tool_runner.adapters.environments import PostgresEnvironments
-from services.tool_runner.adapters.late_lists import LateLists
-from services.tool_runner.adapters.mcp_servers import PostgresMcpServers
-from services.tool_runner.adapters.mcp_tokens import PostgresMcpTokens
-from services.tool_runner.adapters.tool_search import PostgresToolSearch
-from services.tool_runner.adapters.tools import PostgresTools
 from services.tool_runner.bootstrap import AUDIENCE, build, postgres_calls
-from services.tool_runner.builtin.running import BuiltinRunner
+from services.tool_runner.builtin.runner import BuiltinRunner
+from services.tool_runner.core.model import ToolType
 from services.tool_runner.egress.egress import Egress
-from services.tool_runner.environments.configs import type_of
+from services.tool_runner.environments.rules.configs import type_of
+from services.tool_runner.environments.store import PostgresEnvironments
 from services.tool_runner.layers.layers import Layers
-from services.tool_runner.mcp.programs import SandboxPrograms
-from services.tool_runner.mcp.room import build_room
-from services.tool_runner.model import ToolType
+from services.tool_runner.mcp.stdio import SandboxPrograms
+from services.tool_runner.mcp_servers.store import PostgresMcpServers
+from services.tool_runner.mcp_servers.token_store import PostgresMcpTokens
+from services.tool_runner.mcp_servers.wiring import build_room
 from services.tool_runner.sandboxes.choose import SandboxChoice
-from services.tool_runner.sandboxes.others import makers
+from services.tool_runner.sandboxes.remote import makers
 from services.tool_runner.settings import Settings, read_database
-from services.tool_runner.web.late import Web
+from services.tool_runner.tools.late_lists import LateLists
+from services.tool_runner.tools.search.store import PostgresToolSearch
+from services.tool_runner.tools.store import PostgresTools
+from services.tool_runner.web.lazy import Web
 
 _log = logging.getLogger(__name__)
 

@@ -16,36 +16,36 @@ from loci.tool.v1.tool_service_pb2_grpc import add_ToolServiceServicer_to_server
 from services.common.context import Verifier
 from services.common.sealing import Sealer
 from services.common.server import Server, make_server
-from services.tool_runner.adapters.files import PostgresFiles
-from services.tool_runner.adapters.outputs import PostgresOutputs
-from services.tool_runner.adapters.receipt_lists import PostgresReceiptLists, PostgresRetention
-from services.tool_runner.adapters.receipts import PostgresReceipts
-from services.tool_runner.calls.execution import Executor, Parts
-from services.tool_runner.calls.preparing import Preparation
-from services.tool_runner.calls.sandboxed import Layers, NoLayers, Sandboxes, SandboxRunner
-from services.tool_runner.calls.sweeping import Sweeper
-from services.tool_runner.catalogue import Catalogue
+from services.tool_runner.child_processes.source_parser import Limited
+from services.tool_runner.core.call_stores import FileStore, OutputStore, ReceiptLists, Retention
+from services.tool_runner.core.job import Limits
+from services.tool_runner.core.model import ToolType
+from services.tool_runner.core.ports import Lists, ReceiptStore, Runner, ToolStore
 from services.tool_runner.egress.egress import Egress, EgressSettings
-from services.tool_runner.environments.admin import EnvironmentAdmin
-from services.tool_runner.environments.calls import TenantEnvironments
+from services.tool_runner.environments.call_environments import TenantEnvironments
 from services.tool_runner.environments.packages import Packages
-from services.tool_runner.environments.store import EnvironmentStore
+from services.tool_runner.environments.ports import EnvironmentStore
+from services.tool_runner.environments.service import EnvironmentAdmin
+from services.tool_runner.environments.servicer import EnvironmentServicer
 from services.tool_runner.environments.vault import Vault
-from services.tool_runner.files.inputs import Inputs
-from services.tool_runner.files.keeping import Files
-from services.tool_runner.job import Limits
-from services.tool_runner.mcp.room import McpRoom
-from services.tool_runner.model import ToolType
-from services.tool_runner.ports import Lists, ReceiptStore, Runner, ToolStore
-from services.tool_runner.ports_calls import FileStore, OutputStore, ReceiptLists, Retention
-from services.tool_runner.schemas.limited import Limited
-from services.tool_runner.search.filling import Filler
-from services.tool_runner.search.ports import Embedder, Finder
-from services.tool_runner.search.searching import ToolSearch
-from services.tool_runner.servicer.environments import EnvironmentServicer
-from services.tool_runner.servicer.executions import ExecutionServicer
-from services.tool_runner.servicer.mcp import McpServicer
-from services.tool_runner.servicer.tools import ToolServicer
+from services.tool_runner.executions.files.inputs import Inputs
+from services.tool_runner.executions.files.service import Files
+from services.tool_runner.executions.files.store import PostgresFiles
+from services.tool_runner.executions.list_store import PostgresReceiptLists, PostgresRetention
+from services.tool_runner.executions.output_store import PostgresOutputs
+from services.tool_runner.executions.prepare import Preparation
+from services.tool_runner.executions.sandbox_runner import Layers, NoLayers, Sandboxes, SandboxRunner
+from services.tool_runner.executions.service import Executor, Parts
+from services.tool_runner.executions.servicer import ExecutionServicer
+from services.tool_runner.executions.store import PostgresReceipts
+from services.tool_runner.executions.sweep import Sweeper
+from services.tool_runner.mcp_servers.servicer import McpServicer
+from services.tool_runner.mcp_servers.wiring import McpRoom
+from services.tool_runner.tools.search.ports import Embedder, Finder
+from services.tool_runner.tools.search.service import ToolSearch
+from services.tool_runner.tools.search.vectors import Filler
+from services.tool_runner.tools.service import Catalogue
+from services.tool_runner.tools.servicer import ToolServicer
 
 AUDIENCE = "tool_runner"
 

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from services.tool_runner.job import Layer, SandboxUnavailable
+from services.tool_runner.core.job import Layer, SandboxUnavailable
 from services.tool_runner.layers.archives import rewrite, unpack
 
 _UNFINISHED = ".new-"

@@ -11,12 +11,12 @@ from uuid import uuid4
 import pytest
 
 from services.common.errors import FailedPrecondition
+from services.tool_runner.core.job import ExitReason, Job, Language, Layer, Result
+from services.tool_runner.core.model import Tool, ToolType
+from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.egress.egress import Egress, EgressSettings
-from services.tool_runner.job import ExitReason, Job, Language, Layer, Result
-from services.tool_runner.layers.installing import LayerSettings
+from services.tool_runner.layers.install_job import LayerSettings
 from services.tool_runner.layers.layers import Layers
-from services.tool_runner.model import Tool, ToolType
-from services.tool_runner.ports import Sandbox
 from tests.contract.tool_runner.folders import open_to_all
 from tests.fakes.package_index import PackageIndex, package_index, wheel
 

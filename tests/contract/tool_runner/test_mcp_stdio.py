@@ -8,15 +8,15 @@ from uuid import uuid4
 
 import pytest
 
+from services.tool_runner.core.job import Limits
+from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.egress.egress import Egress, EgressSettings
-from services.tool_runner.job import Limits
-from services.tool_runner.layers.installing import LayerSettings
+from services.tool_runner.layers.install_job import LayerSettings
 from services.tool_runner.layers.layers import Layers
 from services.tool_runner.mcp.client import McpClient, Target, Times
-from services.tool_runner.mcp.problems import Kind, McpProblem
-from services.tool_runner.mcp.programs import SandboxPrograms
-from services.tool_runner.mcp.servers import Server, Stdio
-from services.tool_runner.ports import Sandbox
+from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
+from services.tool_runner.mcp.stdio import SandboxPrograms
+from services.tool_runner.mcp_servers.model import Server, Stdio
 from tests.contract.tool_runner.folders import open_to_all
 from tests.contract.tool_runner.test_layers import One
 from tests.fakes import mcp_packages

@@ -28,20 +28,20 @@ from services.common.database import open_pool
 from services.common.errors import LociError, from_rpc
 from services.common.keys import key_id, load_private_key, new_private_key
 from services.common.sealing import Sealer
-from services.tool_runner.adapters.environments import PostgresEnvironments
-from services.tool_runner.adapters.late_lists import LateLists
-from services.tool_runner.adapters.mcp_servers import PostgresMcpServers
-from services.tool_runner.adapters.mcp_tokens import PostgresMcpTokens
-from services.tool_runner.adapters.tool_search import PostgresToolSearch
-from services.tool_runner.adapters.tools import PostgresTools
 from services.tool_runner.bootstrap import MakeRunners, ToolRunner, build, postgres_calls
+from services.tool_runner.core.job import ExitReason, Job, Limits, Output, Result, SandboxUnavailable
+from services.tool_runner.core.ports import NO_ENDS, Ends, Process, Sandbox
 from services.tool_runner.egress.egress import Egress, EgressSettings
-from services.tool_runner.job import ExitReason, Job, Limits, Output, Result, SandboxUnavailable
-from services.tool_runner.layers.installing import LayerSettings
+from services.tool_runner.environments.store import PostgresEnvironments
+from services.tool_runner.layers.install_job import LayerSettings
 from services.tool_runner.layers.layers import Layers
-from services.tool_runner.mcp.programs import SandboxPrograms
-from services.tool_runner.mcp.room import McpSettings, build_room
-from services.tool_runner.ports import NO_ENDS, Ends, Process, Sandbox
+from services.tool_runner.mcp.stdio import SandboxPrograms
+from services.tool_runner.mcp_servers.store import PostgresMcpServers
+from services.tool_runner.mcp_servers.token_store import PostgresMcpTokens
+from services.tool_runner.mcp_servers.wiring import McpSettings, build_room
+from services.tool_runner.tools.late_lists import LateLists
+from services.tool_runner.tools.search.store import PostgresToolSearch
+from services.tool_runner.tools.store import PostgresTools
 
 if TYPE_CHECKING:
     from loci.tool.v1.environment_service_pb2_grpc import EnvironmentServiceAsyncStub
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from loci.tool.v1.mcp_service_pb2_grpc import McpServiceAsyncStub
     from loci.tool.v1.tool_pb2 import Tool
     from loci.tool.v1.tool_service_pb2_grpc import ToolServiceAsyncStub
-    from services.tool_runner.search.ports import Embedder
+    from services.tool_runner.tools.search.ports import Embedder
 
 PRIVATE_KEY = new_private_key()
 _KEY = load_private_key(PRIVATE_KEY)
