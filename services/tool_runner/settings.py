@@ -16,8 +16,8 @@ from services.tool_runner.core.network_policy import parse_hosts
 from services.tool_runner.egress.egress import EgressSettings
 from services.tool_runner.egress.proxy import Limits as NetworkLimits
 from services.tool_runner.egress.targets import places_of
+from services.tool_runner.layers.cache import default_folder
 from services.tool_runner.layers.install_job import NO_INDEX, LayerSettings
-from services.tool_runner.layers.store import default_folder
 from services.tool_runner.mcp.client import Times
 from services.tool_runner.mcp_servers.wiring import McpSettings
 from services.tool_runner.sandboxes.choose import LOCAL_IMAGE, Kind, SandboxSettings

@@ -1,17 +1,12 @@
 """What the tool runner needs from outside: where tools run, and where things are kept."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
-from services.common.paging import Page, PageOf
-from services.tool_runner.core.job import File, Job, Limits, Mode, Output, Result
-from services.tool_runner.core.model import Call, Ending, Receipt, Tool
-from services.tool_runner.tools.model import ToolFilter
-
-# A call: the tenant and the key that the caller minted.
-CallId = tuple[UUID, str]
+from services.tool_runner.core.job import File, Job, Language, Layer, Limits, Mode, Output, Result
+from services.tool_runner.core.model import Call, Tool
 
 
 class Connection(Protocol):
@@ -158,113 +153,32 @@ class Environments(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation:
-    """What a receipt begins with."""
+class Sandboxes(Protocol):
+    """Which sandbox serves; see `sandboxes.choose.SandboxChoice`."""
 
-    tool_id: UUID
-    tool_version: int
-    agent_id: UUID | None
-    arguments_hash: str
-    owner_id: UUID
-    limits: Mapping[str, Any]
-    tool_name: str = ""
-    run_id: UUID | None = None
-    step_id: UUID | None = None
-    settings: str = ""  # CallEnvironment.fingerprint
-
-
-class ToolStore(Protocol):
-    """The catalogue. Every method takes the tenant first; servicers take it from the verified call context."""
-
-    async def find(self, organization_id: UUID, tool_id: UUID) -> Tool | None:
-        """By id."""
+    async def get(self) -> Sandbox:
+        """Returns the sandbox that serves now. Raises SandboxUnavailable."""
         ...
 
-    async def named(self, organization_id: UUID, name: str) -> Tool | None:
-        """By name."""
-        ...
-
-    async def batch(self, organization_id: UUID, ids: Sequence[UUID], names: Sequence[str]) -> list[Tool]:
-        """Those that exist, each once, in no order."""
-        ...
-
-    async def insert(self, organization_id: UUID, user_id: UUID, tool: Tool) -> Tool:
-        """Add it; the tool that already has the id is returned as it is. Raises AlreadyExists (TOOL_NAME_TAKEN)."""
-        ...
-
-    async def update(self, organization_id: UUID, user_id: UUID, tool: Tool) -> Tool | None:
-        """Replace version `tool.version`; None where that is no longer the version. Raises AlreadyExists."""
-        ...
-
-    async def ensure(self, organization_id: UUID, user_id: UUID, tools: Sequence[Tool]) -> None:
-        """Add the built-in tools that are missing, bring those that changed up to date."""
-        ...
-
-    async def delete(self, organization_id: UUID, tool_id: UUID) -> None:
-        """Remove it; raises NotFound (TOOL_NOT_FOUND)."""
-        ...
-
-
-class Lists(Protocol):
-    """Pages of the catalogue."""
-
-    async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> PageOf[Tool]:
-        """One page; raises NotFound for a cursor that names no tool, Refused for a bad token."""
-        ...
-
-    async def count(self, organization_id: UUID, wanted: ToolFilter) -> int:
-        """How many the filter lets through."""
+    def forget(self, sandbox: Sandbox) -> None:
+        """Has the next `get` look again: this sandbox turned out to be unavailable."""
         ...
 
     async def close(self) -> None:
-        """Close what it holds."""
+        """Closes the sandboxes in use."""
         ...
 
 
-class ReceiptStore(Protocol):
-    """Receipts and the leases of their owners. What expects to own a receipt says so, and fails where it does not."""
+class Layers(Protocol):
+    """Packages of tools and programs, installed once; see `layers.layers.Layers`."""
 
-    async def reserve(self, call: CallId, what: Reservation) -> bool:
-        """Make the receipt, reserved; False where there is one."""
+    async def of(self, wanted: tuple[str, ...], language: Language) -> Layer:
+        """Returns the layer of checked requirements. Raises as `of_tool`."""
         ...
 
-    async def read(self, call: CallId) -> Receipt | None:
-        """The receipt, with whether its owner lives."""
-        ...
+    async def of_tool(self, tool: Tool) -> Layer | None:
+        """What its requirements come to, made where it is not there yet; None for none.
 
-    async def take_over(self, call: CallId, found: Receipt, owner_id: UUID) -> bool:
-        """Reserve it again for another owner, if it is still as it was found. What it printed before is gone."""
-        ...
-
-    async def start(self, call: CallId, owner_id: UUID, sandbox: str, image: str) -> bool:
-        """Reserved to started; False where it is no longer this owner's."""
-        ...
-
-    async def release(self, call: CallId, owner_id: UUID) -> None:
-        """Forget the call: nothing of it ran."""
-        ...
-
-    async def end(self, call: CallId, owner_id: UUID, ending: Ending) -> Receipt | None:
-        """Write how it ended, with the files it made; None where it is no longer this owner's."""
-        ...
-
-    async def request_cancel(self, call: CallId) -> None:
-        """Ask whoever runs it to kill it."""
-        ...
-
-    async def cancelled(self, calls: Collection[CallId]) -> list[CallId]:
-        """Those of the calls that somebody asked to cancel."""
-        ...
-
-    async def purge(self, organization_id: UUID, agent_id: UUID) -> int:
-        """Erase an agent's receipts, and the files and output of its calls; how many receipts there were."""
-        ...
-
-    async def beat(self, owner_id: UUID) -> None:
-        """Renew the owner's lease, or begin it."""
-        ...
-
-    async def retire(self, owner_id: UUID) -> None:
-        """End the owner's lease, and remove leases long forgotten."""
+        Raises FailedPrecondition (REQUIREMENTS_FAILED), and SandboxUnavailable where nothing can be made.
+        """
         ...

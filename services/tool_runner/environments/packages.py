@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from services.tool_runner.core.model import Tool, ToolType
+from services.tool_runner.core.ports import Layers
 from services.tool_runner.environments.rules.configs import Effective
-from services.tool_runner.executions.sandbox_runner import Layers
 
 
 class Packages:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from services.common.errors import AlreadyExists, NotFound
+from services.common.errors import AlreadyExists
 from services.common.ids import uuid7
 from services.tool_runner.environments.model import MASK, Change, Draft, Owner, SandboxConfig, Variable, Written
 from services.tool_runner.environments.packages import Packages
 from services.tool_runner.environments.ports import EnvironmentStore
 from services.tool_runner.environments.rules import configs, variables
 from services.tool_runner.environments.vault import Vault
+from services.tool_runner.errors import no_such_config, no_such_variable
 
 
 class EnvironmentAdmin:
@@ -137,13 +138,3 @@ class EnvironmentAdmin:
         return Written(
             variable_id, draft.key, self._vault.seal(draft.value, organization_id, variable_id), draft.description
         )
-
-
-def no_such_config(config_id: UUID) -> NotFound:
-    """For an id that names no settings of the tenant."""
-    return NotFound(f"Sandbox config sandbox-{config_id} not found", reason="SANDBOX_CONFIG_NOT_FOUND")
-
-
-def no_such_variable(variable_id: UUID) -> NotFound:
-    """For an id that names no variable of the tenant's sandbox settings."""
-    return NotFound(f"Environment variable sandbox-env-{variable_id} not found", reason="VARIABLE_NOT_FOUND")

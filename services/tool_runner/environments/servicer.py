@@ -11,7 +11,7 @@ from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.environments import convert
 from services.tool_runner.environments.model import Scope, Variable
 from services.tool_runner.environments.service import EnvironmentAdmin
-from services.tool_runner.refusals import refusals
+from services.tool_runner.errors import refusals
 
 
 class EnvironmentServicer(grpc.EnvironmentServiceServicer):

@@ -13,8 +13,7 @@ from services.tool_runner.database import reached
 from services.tool_runner.environments.model import Owner, Rewrite, SandboxConfig, Scope, Sealed, Variable, Written
 from services.tool_runner.environments.ports import Found
 from services.tool_runner.environments.rules import variables
-from services.tool_runner.environments.service import no_such_config
-from services.tool_runner.tools.store import no_such_tool
+from services.tool_runner.errors import no_such_config, no_such_tool
 
 _VARIABLE = (
     "id, scope, owner_id, key, octet_length(value) AS size, description, created_by_id, last_updated_by_id, created_at,"

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from services.common.errors import Unavailable
 from services.common.ids import uuid7
-from services.tool_runner.core.ports import ReceiptStore
+from services.tool_runner.executions.ports import ReceiptStore
 
 BEAT_SECONDS = 0.5
 

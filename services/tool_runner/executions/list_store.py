@@ -7,12 +7,11 @@ import asyncpg
 
 from services.common.paging import PageOf
 from services.tool_runner.core.model import Receipt, State
-from services.tool_runner.database import Reached
+from services.tool_runner.database import Reached, Where
+from services.tool_runner.executions import rows
 from services.tool_runner.executions.model import ReceiptFilter, place_of, token_of
+from services.tool_runner.executions.rows import LISTED_COLUMNS
 from services.tool_runner.executions.store import LEASE
-from services.tool_runner.tools import rows
-from services.tool_runner.tools.rows import LISTED_COLUMNS
-from services.tool_runner.where import Where
 
 _SWEEP = f"""
 WITH old AS (

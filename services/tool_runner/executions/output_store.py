@@ -8,8 +8,8 @@ import asyncpg
 
 from services.tool_runner.core.job import Output
 from services.tool_runner.core.model import State
-from services.tool_runner.core.ports import CallId
 from services.tool_runner.database import Reached
+from services.tool_runner.executions.ports import CallId
 
 _NUMBERS: dict[Literal["stdout", "stderr"], int] = {"stdout": 1, "stderr": 2}
 _STREAMS = {number: stream for stream, number in _NUMBERS.items()}

@@ -14,12 +14,12 @@ from services.common.errors import FailedPrecondition, LociError, NotFound, Unav
 from services.common.ids import uuid7
 from services.common.telemetry import span
 from services.tool_runner.core import receipts
-from services.tool_runner.core.call_stores import OutputStore
 from services.tool_runner.core.job import Result, SandboxUnavailable
 from services.tool_runner.core.masked_results import masked_result
 from services.tool_runner.core.model import Ending, NewFile, Receipt, State
-from services.tool_runner.core.ports import CallId, Place, ReceiptStore
+from services.tool_runner.core.ports import Place
 from services.tool_runner.executions.output import Printed
+from services.tool_runner.executions.ports import CallId, OutputStore, ReceiptStore
 from services.tool_runner.executions.prepare import Preparation, Prepared
 from services.tool_runner.executions.running_call import Cancelled, Execution, Stopping
 

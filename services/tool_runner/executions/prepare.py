@@ -12,9 +12,10 @@ from services.tool_runner.child_processes.source_parser import Limited
 from services.tool_runner.core.job import Limits
 from services.tool_runner.core.masking import Mask
 from services.tool_runner.core.model import Call, Tool, ToolType
-from services.tool_runner.core.ports import CallEnvironment, Environments, Runner, ToolStore, Work
+from services.tool_runner.core.ports import CallEnvironment, Environments, Runner, Work
 from services.tool_runner.executions.arguments import Refusal, checked_arguments
 from services.tool_runner.executions.files.inputs import Inputs
+from services.tool_runner.tools.ports import ToolStore
 
 # Of values to be masked: making ready for more takes so long that a thread does it.
 _MANY_CHARACTERS = 4_096

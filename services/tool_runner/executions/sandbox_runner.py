@@ -3,12 +3,11 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Protocol
 
 from services.common.errors import FailedPrecondition
 from services.tool_runner.core.job import Job, Language, Layer, Mode, Output, Result, SandboxUnavailable
 from services.tool_runner.core.model import Refused, Tool
-from services.tool_runner.core.ports import Ends, Place, Sandbox, Work
+from services.tool_runner.core.ports import Ends, Layers, Place, Sandboxes, Work
 from services.tool_runner.core.schemas import raw_arguments
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.egress.protocol import placeholders
@@ -18,32 +17,15 @@ _API_KEY = "loci-run"
 _LANGUAGES: Mapping[str, Language] = {"typescript": Language.NODE, "javascript": Language.NODE}
 
 
-class Sandboxes(Protocol):
-    """Which sandbox serves; see `sandboxes.choose.SandboxChoice`."""
-
-    async def get(self) -> Sandbox: ...
-
-    def forget(self, sandbox: Sandbox) -> None: ...
-
-    async def close(self) -> None: ...
-
-
-class Layers(Protocol):
-    """Packages of tools."""
-
-    async def of_tool(self, tool: Tool) -> Layer | None:
-        """What its requirements come to, made where it is not there yet; None for none.
-
-        Raises FailedPrecondition (REQUIREMENTS_FAILED), and SandboxUnavailable where nothing can be made.
-        """
-        ...
-
-
 class NoLayers:
-    """For a runner that installs nothing."""
+    """`ports.Layers` of a runner that installs nothing."""
+
+    async def of(self, wanted: tuple[str, ...], language: Language) -> Layer:
+        """Raises SandboxUnavailable."""
+        raise SandboxUnavailable("packages cannot be installed here")
 
     async def of_tool(self, tool: Tool) -> Layer | None:
-        """Refuses tools with requirements."""
+        """Returns None. Raises SandboxUnavailable for a tool with requirements."""
         if tool.pip_requirements or tool.npm_requirements:
             raise SandboxUnavailable("packages cannot be installed here")
         return None

@@ -12,13 +12,12 @@ from uuid import UUID
 from services.common.context import current, use_context
 from services.common.errors import FailedPrecondition, NotFound, Unavailable
 from services.tool_runner.core import receipts
-from services.tool_runner.core.call_stores import OutputStore
 from services.tool_runner.core.model import Call, Receipt, State, Tool
-from services.tool_runner.core.ports import CallId, ReceiptStore, Reservation
 from services.tool_runner.core.schemas import raw_arguments
 from services.tool_runner.executions.lease import Lease
 from services.tool_runner.executions.output import with_output
 from services.tool_runner.executions.perform import Performer
+from services.tool_runner.executions.ports import CallId, OutputStore, ReceiptStore, Reservation
 from services.tool_runner.executions.prepare import Preparation, Prepared
 from services.tool_runner.executions.running_call import Cancelled, Execution, Stopping
 from services.tool_runner.executions.watch import Event, Watching

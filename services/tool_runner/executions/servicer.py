@@ -8,12 +8,12 @@ from loci.tool.v1 import execution_service_pb2 as execution_pb
 from loci.tool.v1 import execution_service_pb2_grpc as execution_grpc
 from services.common.context import current
 from services.common.errors import InvalidArgument
-from services.tool_runner.core.call_stores import ReceiptLists
+from services.tool_runner.errors import refusals
 from services.tool_runner.executions import convert
 from services.tool_runner.executions.files.service import Files
+from services.tool_runner.executions.ports import ReceiptLists
 from services.tool_runner.executions.service import Executor
 from services.tool_runner.executions.source_tools import Maker, tool_of
-from services.tool_runner.refusals import refusals
 from services.tool_runner.tools.convert import draft
 
 _CHUNK_BYTES = 512 * 1024

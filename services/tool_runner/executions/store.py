@@ -8,10 +8,10 @@ from uuid import UUID
 import asyncpg
 
 from services.tool_runner.core.model import Ending, Receipt, State
-from services.tool_runner.core.ports import CallId, Reservation
 from services.tool_runner.database import Reached
-from services.tool_runner.tools import rows
-from services.tool_runner.tools.rows import FILES_OF_RECEIPT, RECEIPT_COLUMNS
+from services.tool_runner.executions import rows
+from services.tool_runner.executions.ports import CallId, Reservation
+from services.tool_runner.executions.rows import FILES_OF_RECEIPT, RECEIPT_COLUMNS
 
 # By the database's clock; four beats may be late or lost.
 LEASE = "interval '2.5 seconds'"

@@ -5,7 +5,7 @@ import logging
 import random
 from datetime import timedelta
 
-from services.tool_runner.core.call_stores import Retention
+from services.tool_runner.executions.ports import Retention
 
 _BATCH = 500
 _EVERY_SECONDS = 600.0

@@ -5,11 +5,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from uuid import UUID
 
-from services.tool_runner.core.call_stores import OutputStore
 from services.tool_runner.core.job import Output
 from services.tool_runner.core.model import Receipt, State
-from services.tool_runner.core.ports import CallId
 from services.tool_runner.executions.output import replayed
+from services.tool_runner.executions.ports import CallId, OutputStore
 from services.tool_runner.executions.running_call import Execution
 
 _POLL_SECONDS = 0.25

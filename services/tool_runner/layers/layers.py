@@ -3,18 +3,18 @@
 import asyncio
 import time
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from services.common.errors import FailedPrecondition
 from services.tool_runner.core import requirements as needs
 from services.tool_runner.core.job import MIB, Job, Language, Layer, SandboxUnavailable
 from services.tool_runner.core.model import Refused, Tool
-from services.tool_runner.core.ports import Ends, Process, Sandbox
+from services.tool_runner.core.ports import Ends, Process, Sandbox, Sandboxes
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.layers import install_job
 from services.tool_runner.layers.archives import BadArchive, NotWhole
+from services.tool_runner.layers.cache import Store
 from services.tool_runner.layers.install_job import LayerSettings
-from services.tool_runner.layers.store import Store
 
 _REMEMBER_FAILURE_SECONDS = 60.0
 _REMEMBER_PLACE_SECONDS = 300.0
@@ -26,12 +26,6 @@ _PLACES = {
     "def place():\n    return [sys.implementation.cache_tag, sysconfig.get_platform(), platform.libc_ver()[0]]",
     Language.NODE: "function place() { return [process.versions.modules, process.platform, process.arch] }",
 }
-
-
-class Sandboxes(Protocol):
-    """Which sandbox serves; see `sandboxes.choose.SandboxChoice`."""
-
-    async def get(self) -> Sandbox: ...
 
 
 @dataclass

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
 from uuid import UUID
 
 from services.common.errors import FailedPrecondition
 from services.tool_runner.core import requirements
 from services.tool_runner.core.job import Job, Language, Layer, Limits, Mode, SandboxUnavailable
 from services.tool_runner.core.model import Refused
-from services.tool_runner.core.ports import Ends, Process, Sandbox
+from services.tool_runner.core.ports import Ends, Layers, Process, Sandboxes
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.egress.protocol import placeholders
 from services.tool_runner.mcp.protocol.commands import program_of
@@ -19,18 +18,6 @@ from services.tool_runner.mcp_servers.model import Stdio
 
 # Longer than that nobody waits; it goes on, and is there the next time.
 _INSTALL_SECONDS = 25.0
-
-
-class Sandboxes(Protocol):
-    """Which sandbox serves; see `sandboxes.choose.SandboxChoice`."""
-
-    async def get(self) -> Sandbox: ...
-
-
-class Layers(Protocol):
-    """Makes layers of packages; see `layers.layers.Layers`."""
-
-    async def of(self, wanted: tuple[str, ...], language: Language) -> Layer: ...
 
 
 class SandboxPrograms:

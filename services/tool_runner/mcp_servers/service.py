@@ -11,7 +11,6 @@ from services.common.late import imported
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.core.masking import Mask
 from services.tool_runner.core.model import Refused, Tool
-from services.tool_runner.core.ports import ToolStore
 from services.tool_runner.mcp.client import McpClient, Target, stdio_disabled
 from services.tool_runner.mcp.protocol import server_tools
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
@@ -21,6 +20,7 @@ from services.tool_runner.mcp_servers import model
 from services.tool_runner.mcp_servers.model import INVALID, MOST_SERVERS, Http, Server, Status, Stdio, Transport
 from services.tool_runner.mcp_servers.ports import Asked, McpStore
 from services.tool_runner.mcp_servers.tokens import Wallet
+from services.tool_runner.tools.ports import ToolStore
 
 _ATTEMPTS = 5
 _BUILTIN = frozenset(tool.name for tool in BUILTIN_TOOLS)

@@ -12,13 +12,13 @@ from services.common.context import CallContext, current
 from services.common.errors import DeadlineExceeded, FailedPrecondition, Internal, LociError, NotFound, Unavailable
 from services.common.ids import to_public
 from services.tool_runner.core.model import Tool
+from services.tool_runner.errors import refusals
 from services.tool_runner.executions import convert as convert_executions
 from services.tool_runner.executions.service import Executor
 from services.tool_runner.mcp.client import Target
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp_servers import convert
-from services.tool_runner.mcp_servers.wiring import McpRoom
-from services.tool_runner.refusals import refusals
+from services.tool_runner.mcp_servers.wiring import Mcp
 from services.tool_runner.tools.convert import tool_id, tool_message
 from services.tool_runner.tools.service import Catalogue
 
@@ -26,9 +26,9 @@ from services.tool_runner.tools.service import Catalogue
 class McpServicer(mcp_grpc.McpServiceServicer):
     """loci.tool.v1.McpService."""
 
-    def __init__(self, room: McpRoom, executor: Executor, catalogue: Catalogue) -> None:
-        self._registry = room.registry
-        self._connecting = room.connecting
+    def __init__(self, mcp: Mcp, executor: Executor, catalogue: Catalogue) -> None:
+        self._registry = mcp.registry
+        self._connecting = mcp.connecting
         self._executor = executor
         self._catalogue = catalogue
 

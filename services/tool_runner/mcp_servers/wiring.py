@@ -1,8 +1,7 @@
-"""Puts the room of MCP servers together."""
+"""Puts together what serves MCP servers."""
 
 from dataclasses import dataclass, field
 
-from services.tool_runner.core.ports import ToolStore
 from services.tool_runner.mcp.client import McpClient, Times
 from services.tool_runner.mcp.runner import McpRunner
 from services.tool_runner.mcp.schema_check import SchemaCheck
@@ -10,6 +9,7 @@ from services.tool_runner.mcp_servers.connect import Connecting
 from services.tool_runner.mcp_servers.ports import McpStore, Programs, TokenStore
 from services.tool_runner.mcp_servers.service import Parts, Registry
 from services.tool_runner.mcp_servers.tokens import Wallet
+from services.tool_runner.tools.ports import ToolStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class McpSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class McpRoom:
-    """Its parts; close `client` in the end."""
+class Mcp:
+    """The parts of it; whoever made it closes `client`."""
 
     registry: Registry
     connecting: Connecting
@@ -31,9 +31,9 @@ class McpRoom:
     runner: McpRunner
 
 
-def build_room(
+def wire_mcp(
     settings: McpSettings, *, store: McpStore, tokens: TokenStore, tools: ToolStore, programs: Programs
-) -> McpRoom:
+) -> Mcp:
     """`programs` start servers that are programs, where the settings allow that."""
     client = McpClient(
         allow_private=settings.allow_private,
@@ -52,4 +52,4 @@ def build_room(
             stdio=settings.stdio,
         )
     )
-    return McpRoom(registry, Connecting(registry, wallet), client, McpRunner(registry, client))
+    return Mcp(registry, Connecting(registry, wallet), client, McpRunner(registry, client))

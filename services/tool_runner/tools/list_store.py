@@ -8,9 +8,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.paging import Moment, Page, PageOf, cut, moment_token
 from services.tool_runner.core.model import Tool
+from services.tool_runner.errors import no_such_tool
 from services.tool_runner.tools import rows
 from services.tool_runner.tools.model import ToolFilter, moment_of
-from services.tool_runner.tools.store import no_such_tool
 from services.tool_runner.tools.table import tools
 
 # The words are for searches alone.

@@ -20,12 +20,12 @@ from services.tool_runner.core.model import (
     ToolChanges,
     ToolType,
 )
-from services.tool_runner.core.ports import ToolStore
 from services.tool_runner.core.schemas.derive import SCRIPTS
 from services.tool_runner.core.schemas.errors import SchemaError
 from services.tool_runner.core.storable import storable
 from services.tool_runner.tools import rules
 from services.tool_runner.tools.imports import imported
+from services.tool_runner.tools.ports import ToolStore
 
 _ATTEMPTS = 10
 # "json" is what clients of the reference say of Python tools to which they give a schema.

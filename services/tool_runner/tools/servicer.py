@@ -6,9 +6,9 @@ from loci.tool.v1 import tool_service_pb2 as tool_pb
 from loci.tool.v1 import tool_service_pb2_grpc as tool_grpc
 from services.common.context import CallContext, current
 from services.common.ids import uuid7
-from services.tool_runner.core.ports import Lists
-from services.tool_runner.refusals import refusals
+from services.tool_runner.errors import refusals
 from services.tool_runner.tools import convert
+from services.tool_runner.tools.ports import Lists
 from services.tool_runner.tools.search import convert as search_convert
 from services.tool_runner.tools.search.service import ToolSearch
 from services.tool_runner.tools.service import Catalogue

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.errors import AlreadyExists, NotFound
 from services.tool_runner.core.model import Tool
 from services.tool_runner.database import Reached
+from services.tool_runner.errors import name_taken, no_such_tool
 from services.tool_runner.tools import rows
 from services.tool_runner.tools.rows import CHANGING, TOOL_COLUMNS
 
@@ -110,13 +110,3 @@ class PostgresTools:
 
 def _values(tool: Tool) -> list[object]:
     return [getattr(tool, name) for name in CHANGING]
-
-
-def no_such_tool(tool_id: UUID) -> NotFound:
-    """For an id that names no tool of the tenant."""
-    return NotFound(f"Tool tool-{tool_id} not found", reason="TOOL_NOT_FOUND")
-
-
-def name_taken(name: str) -> AlreadyExists:
-    """For a name that another tool of the tenant has."""
-    return AlreadyExists(f"a tool named {name!r} already exists", reason="TOOL_NAME_TAKEN")

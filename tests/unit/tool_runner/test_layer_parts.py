@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from services.tool_runner.core import requirements as needs
 from services.tool_runner.core.model import Refused
 from services.tool_runner.layers.archives import BadArchive, NotWhole, rewrite, unpack
-from services.tool_runner.layers.store import Store, unpacked
+from services.tool_runner.layers.cache import Store, unpacked
 
 MOST = 10_000
 

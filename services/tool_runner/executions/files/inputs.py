@@ -7,11 +7,11 @@ from uuid import UUID
 
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
-from services.tool_runner.core.call_stores import FileStore
 from services.tool_runner.core.job import MIB, File
 from services.tool_runner.core.schemas.constraints import Schema
 from services.tool_runner.executions.files.rules.names import INPUTS, placed
 from services.tool_runner.executions.files.rules.references import named, replaced
+from services.tool_runner.executions.ports import FileStore
 
 MOST_FILES = 64
 MOST_BYTES = 64 * MIB

@@ -6,11 +6,11 @@ from uuid import UUID
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.common.paging import PageOf
-from services.tool_runner.core.call_stores import FileStore
 from services.tool_runner.core.job import MIB
 from services.tool_runner.core.model import KeptFile, NewFile, Refused
 from services.tool_runner.executions.files.rules.names import checked_name
 from services.tool_runner.executions.model import FileFilter
+from services.tool_runner.executions.ports import FileStore
 
 MOST_BYTES = 16 * MIB
 

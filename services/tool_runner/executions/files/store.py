@@ -7,11 +7,10 @@ import asyncpg
 
 from services.common.paging import PageOf
 from services.tool_runner.core.model import KeptFile, NewFile
-from services.tool_runner.database import Reached
+from services.tool_runner.database import Reached, Where
+from services.tool_runner.executions import rows
 from services.tool_runner.executions.model import FileFilter, file_place, token_of
-from services.tool_runner.tools import rows
-from services.tool_runner.tools.rows import FILE_COLUMNS
-from services.tool_runner.where import Where
+from services.tool_runner.executions.rows import FILE_COLUMNS
 
 _ADD = f"""
 INSERT INTO tool_runner.files (organization_id, id, name, size, sha256, content, created_by_id)

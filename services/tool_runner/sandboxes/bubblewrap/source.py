@@ -19,7 +19,7 @@ from pathlib import Path
 
 from services.common.processes import Child
 from services.tool_runner.core.job import Job, Language, Layer, Limits, SandboxUnavailable
-from services.tool_runner.layers.store import unpacked
+from services.tool_runner.layers.cache import unpacked
 from services.tool_runner.sandboxes.bubblewrap.cgroups import Cgroup, Cgroups, find_cgroups
 from services.tool_runner.sandboxes.bubblewrap.node_runtime import NodeRuntime, find_node
 from services.tool_runner.sandboxes.bubblewrap.orphans import end_orphans, mark_of_this_process
