@@ -62,7 +62,7 @@ FROM (
     SELECT m.id, m.content, to_tsvector('english', m.search) || to_tsvector('simple', m.search) AS search,
            (SELECT array_agg(to_tsvector('english', t) || to_tsvector('simple', t))
             FROM jsonb_array_elements_text(m.search_more) t) AS search_more
-    FROM {sql.MESSAGES_GIVEN % 2}
+    FROM {sql.messages_in("$2")}
 ) said
 WHERE s.organization_id = $1 AND s.id = said.id
 """
@@ -94,7 +94,7 @@ WITH head AS (
 )
 {sql.INSERT_MESSAGES}
 SELECT $1, head.log_id, head.first_seq + m.place, m.id, $3, $2, NULL, NULL, NULL, {sql.MESSAGE_VALUES}
-FROM head, {sql.MESSAGES_GIVEN % 4}
+FROM head, {sql.messages_in("$4")}
 """
 # $1 organization, $2 after this one, $3 most
 _CONVERSATIONS = """
