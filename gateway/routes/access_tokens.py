@@ -8,7 +8,7 @@ from starlette.responses import Response
 from gateway.bodies.access import CreateToken
 from gateway.body import JsonRoute
 from gateway.errors import InvalidRequest
-from gateway.params import page_size
+from gateway.paging import page_request
 from gateway.responses import json_response
 from gateway.services import Loci
 from gateway.shown.convert import Rest, moment
@@ -39,7 +39,7 @@ async def list_tokens(
     offset: Annotated[int, Query(ge=0, le=_MOST_OFFSET)] = 0,
 ) -> Response:
     """A page of tokens that are not over, the newest first; each by its id, without its secret."""
-    request = wire.ListClientTokensRequest(page_size=page_size(limit, _PER_PAGE), offset=offset, agent_id=agent_id)
+    request = wire.ListClientTokensRequest(page=page_request(_PER_PAGE, limit=limit), offset=offset, agent_id=agent_id)
     found = await loci.peers.call(loci.peers.access.ListClientTokens, request)
     return json_response({"hasNextPage": found.has_next_page, "tokens": [_rest(token) for token in found.tokens]})
 

@@ -14,11 +14,13 @@ from starlette.responses import Response
 from gateway.bodies import block_versions as bodies
 from gateway.body import JsonRoute
 from gateway.errors import InvalidRequest
-from gateway.params import BlockId, Limit, Order, page_size
+from gateway.paging import FIRST_PAGE, paged
+from gateway.params import BlockId
 from gateway.responses import json_response
 from gateway.routes.blocks import block_key, tagged
 from gateway.services import Loci, Services
 from gateway.shown import convert
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as wire
 from services.common.timestamps import timestamp
@@ -32,20 +34,16 @@ Cursor = Annotated[
 
 
 @router.get("/versions")
+@paged(50, cursor=Cursor)
 async def list_versions(
     block_id: BlockId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """A page of the block's versions, the newest first."""
-    request = wire.ListBlockVersionsRequest(
-        block_id=block_id, page_size=page_size(limit, 50), after=after, before=before, ascending=order == "asc"
-    )
-    page = await loci.peers.call(loci.peers.blocks.ListBlockVersions, request)
-    return json_response([convert.block_version(version) for version in page.versions])
+    request = wire.ListBlockVersionsRequest(block_id=block_id, page=page)
+    response = await loci.peers.call(loci.peers.blocks.ListBlockVersions, request)
+    return json_response([convert.block_version(version) for version in response.versions])
 
 
 @router.get("/versions/{version}")

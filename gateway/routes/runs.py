@@ -10,12 +10,14 @@ from starlette.responses import Response
 
 from gateway.body import JsonRoute
 from gateway.errors import InvalidRequest
-from gateway.params import Cursor, Limit, Names, Order, RunId, page_size, split
+from gateway.paging import FIRST_PAGE, Order, paged, set_order
+from gateway.params import Names, RunId, split
 from gateway.responses import json_response
 from gateway.services import Loci
 from gateway.shown import convert, traces, usage
 from gateway.shown.message_pages import shown_page
 from loci.agent.v1 import agent_pb2, run_pb2, run_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from loci.llm.v1 import usage_service_pb2
 from services.common.errors import LociError
 
@@ -35,6 +37,7 @@ _ORDERS = {
 
 
 @router.get("")
+@paged(100, names="before after limit")
 async def list_runs(
     loci: Loci,
     agent_id: str | None = None,
@@ -43,9 +46,7 @@ async def list_runs(
     background: bool | None = None,
     stop_reason: str | None = None,
     conversation_id: str | None = None,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
+    page: PageRequest = FIRST_PAGE,
     order: Order | None = None,
     order_by: Literal["created_at", "duration"] = "created_at",
     active: bool = False,
@@ -58,11 +59,9 @@ async def list_runs(
         wanted = [name for name in wanted or _ACTIVE if name in _ACTIVE]
         if not wanted:
             return json_response([])
+    set_order(page, ascending=ascending if order is None else order == "asc")
     request = run_service_pb2.ListRunsRequest(
-        page_size=page_size(limit, 100),
-        after=after,
-        before=before,
-        ascending=ascending if order is None else order == "asc",
+        page=page,
         agent_ids=agents,
         statuses=[run_pb2.RunStatus.ValueType(_number("statuses", name, _STATUSES)) for name in wanted],
         conversation_id=conversation_id,
@@ -71,8 +70,8 @@ async def list_runs(
     )
     if stop_reason is not None:
         request.stop_reason = agent_pb2.StopReason.ValueType(_number("stop_reason", stop_reason, _STOP_REASONS))
-    page = await loci.peers.call(loci.peers.runs.ListRuns, request)
-    return json_response([convert.run(run) for run in page.runs])
+    response = await loci.peers.call(loci.peers.runs.ListRuns, request)
+    return json_response([convert.run(run) for run in response.runs])
 
 
 @router.get("/active", deprecated=True)
@@ -98,36 +97,28 @@ async def delete_run(run_id: RunId, loci: Loci) -> Response:
 
 
 @router.get("/{run_id}/messages")
+@paged(100, "asc")
 async def list_run_messages(
     run_id: RunId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "asc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """What was said in a run, the input included, oldest first. `limit` counts stored messages, as everywhere."""
-    request = run_service_pb2.ListRunMessagesRequest(
-        run_id=run_id, page_size=page_size(limit, 100), after=after, before=before, descending=order == "desc"
-    )
+    request = run_service_pb2.ListRunMessagesRequest(run_id=run_id, page=page)
     return json_response(await shown_page(loci.peers, loci.peers.runs.ListRunMessages, request))
 
 
 @router.get("/{run_id}/steps")
+@paged(100)
 async def list_run_steps(
     run_id: RunId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """The model calls of a run, newest first."""
-    request = run_service_pb2.ListRunStepsRequest(
-        run_id=run_id, page_size=page_size(limit, 100), after=after, before=before, descending=order == "desc"
-    )
-    page = await loci.peers.call(loci.peers.runs.ListRunSteps, request)
-    return json_response([convert.step(step) for step in page.steps])
+    request = run_service_pb2.ListRunStepsRequest(run_id=run_id, page=page)
+    response = await loci.peers.call(loci.peers.runs.ListRunSteps, request)
+    return json_response([convert.step(step) for step in response.steps])
 
 
 @router.get("/{run_id}/usage")

@@ -9,11 +9,13 @@ from gateway.bodies import sandbox_configs as bodies
 from gateway.bodies.common import Json, dump
 from gateway.body import JsonRoute
 from gateway.errors import EXAMPLE_UUID
-from gateway.params import Cursor, Limit, checked_id, page_size
+from gateway.paging import FIRST_PAGE, paged
+from gateway.params import checked_id
 from gateway.responses import json_response
 from gateway.services import Loci, Services
 from gateway.shown.convert import Rest, to_rest
 from gateway.shown.environments import sandbox_variable
+from loci.common.v1.page_pb2 import PageRequest
 from loci.tool.v1 import environment_service_pb2 as wire
 from services.common.context import current
 from services.common.errors import AlreadyExists
@@ -69,18 +71,16 @@ async def recreate_local_packages(loci: Loci) -> Response:
 
 
 @router.get("")
+@paged(_DEFAULT_PAGE, names="limit after")
 async def list_configs(
     loci: Loci,
-    limit: Limit = None,
-    after: Cursor = None,
+    page: PageRequest = FIRST_PAGE,
     sandbox_type: Literal["local", "e2b", "modal"] | None = None,
 ) -> Response:
     """A page of settings, oldest first."""
-    request = wire.ListSandboxConfigsRequest(
-        page_size=page_size(limit, _DEFAULT_PAGE), after=after, type=sandbox_type or ""
-    )
-    page = await loci.peers.call(loci.peers.environments.ListSandboxConfigs, request)
-    return json_response([_rest(config) for config in page.sandbox_configs])
+    request = wire.ListSandboxConfigsRequest(page=page, type=sandbox_type or "")
+    response = await loci.peers.call(loci.peers.environments.ListSandboxConfigs, request)
+    return json_response([_rest(config) for config in response.sandbox_configs])
 
 
 @router.patch("/{sandbox_config_id}")
@@ -106,15 +106,12 @@ async def create_variable(sandbox_config_id: ConfigId, body: bodies.CreateVariab
 
 
 @router.get("/{sandbox_config_id}/environment-variable")
-async def list_variables(
-    sandbox_config_id: ConfigId, loci: Loci, limit: Limit = None, after: Cursor = None
-) -> Response:
+@paged(_DEFAULT_PAGE, names="limit after")
+async def list_variables(sandbox_config_id: ConfigId, loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """A page of variables, oldest first; without their values."""
-    request = wire.ListVariablesRequest(
-        sandbox_config_id=sandbox_config_id, page_size=page_size(limit, _DEFAULT_PAGE), after=after
-    )
-    page = await loci.peers.call(loci.peers.environments.ListVariables, request)
-    return json_response([sandbox_variable(variable) for variable in page.variables])
+    request = wire.ListVariablesRequest(sandbox_config_id=sandbox_config_id, page=page)
+    response = await loci.peers.call(loci.peers.environments.ListVariables, request)
+    return json_response([sandbox_variable(variable) for variable in response.variables])
 
 
 @router.patch("/environment-variable/{env_var_id}")

@@ -7,7 +7,8 @@ from starlette.responses import Response
 
 from gateway.bodies.stored_messages import CaptureMessages, UpdateMessage
 from gateway.body import JsonRoute
-from gateway.params import AgentId, Cursor, Limit, MessageId, Order, page_size
+from gateway.paging import FIRST_PAGE, paged
+from gateway.params import AgentId, MessageId
 from gateway.responses import json_response
 from gateway.routes.messages import Types, list_messages
 from gateway.services import Loci, Services
@@ -15,6 +16,7 @@ from gateway.shown.message_pages import filtered_page
 from gateway.shown.messages import message, message_type
 from gateway.turns.spoken import Spoken
 from loci.agent.v1 import message_pb2, message_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from services.common.ids import uuid7
 
 router = APIRouter(route_class=JsonRoute)
@@ -23,12 +25,10 @@ _KINDS = ("user_message", "assistant_message", "system_message")
 
 
 @router.get("/messages", tags=["messages"])
+@paged(100, names="after before limit order")
 async def list_all_messages(
     loci: Loci,
-    after: Cursor = None,
-    before: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     conversation_id: str | None = None,
     include_return_message_types: Types = None,
 ) -> Response:
@@ -38,14 +38,17 @@ async def list_all_messages(
     """
     if conversation_id is not None:
         place = await loci.conversations.place(conversation_id)
-        types = include_return_message_types
         return await list_messages(
-            place.agent_id, loci, after, before, limit, order, place.conversation_id or None, None, types
+            place.agent_id,
+            loci,
+            page=page,
+            conversation_id=place.conversation_id or None,
+            include_return_message_types=include_return_message_types,
         )
-    request = message_service_pb2.ListAllMessagesRequest(after=after, before=before, ascending=order == "asc")
-    wanted = None if include_return_message_types is None else frozenset(include_return_message_types)
-    rpc, most = loci.peers.messages.ListAllMessages, page_size(limit, 100)
-    return json_response(await filtered_page(loci.peers, rpc, request, most=most, types=wanted, spoken=Spoken()))
+    request = message_service_pb2.ListAllMessagesRequest(page=page)
+    types = None if include_return_message_types is None else frozenset(include_return_message_types)
+    rpc = loci.peers.messages.ListAllMessages
+    return json_response(await filtered_page(loci.peers, rpc, request, types=types, spoken=Spoken()))
 
 
 @router.get("/messages/{message_id}", tags=["messages"])

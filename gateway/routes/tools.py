@@ -10,11 +10,13 @@ from starlette.responses import Response
 from gateway.bodies import tools as bodies
 from gateway.body import JsonRoute
 from gateway.errors import InvalidRequest
-from gateway.params import Cursor, Limit, Names, Order, ToolId, page_size, split
+from gateway.paging import FIRST_PAGE, paged
+from gateway.params import Names, ToolId, split
 from gateway.responses import json_response
 from gateway.services import Loci
 from gateway.shown import convert
 from gateway.tool_writing import written_tool
+from loci.common.v1.page_pb2 import PageRequest
 from loci.tool.v1 import environment_service_pb2, tool_pb2, tool_service_pb2
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public, uuid7
@@ -86,23 +88,19 @@ async def upsert_tool(body: bodies.CreateTool, loci: Loci) -> Response:
 
 
 @router.get("")
+@paged(50)
 async def list_tools(
     loci: Loci,
     wanted: Filter,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """A page of tools, newest first."""
     if wanted.request is None:
         return json_response([])
-    request = tool_service_pb2.ListToolsRequest(
-        page_size=page_size(limit, 50), after=after, before=before, ascending=order == "asc"
-    )
+    request = tool_service_pb2.ListToolsRequest(page=page)
     request.MergeFrom(wanted.request)
-    page = await loci.peers.call(loci.peers.tools.ListTools, request)
-    return json_response([convert.catalogued(tool) for tool in page.tools])
+    response = await loci.peers.call(loci.peers.tools.ListTools, request)
+    return json_response([convert.catalogued(tool) for tool in response.tools])
 
 
 @router.get("/count")

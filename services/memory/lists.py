@@ -1,14 +1,11 @@
-"""What a list asks for, and its page tokens. Pure."""
+"""Filters of lists, and the tokens of lists of versions. Pure."""
 
-import base64
-import binascii
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from services.common.paging import MOST, Moment, PageBy, moment_from
+from services.common.paging import PageBy, invalid_token
 from services.memory.archival.passages import PassageFilter
 from services.memory.archival.places import Place
-from services.memory.model import Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +36,6 @@ class BlockList:
         return self.more_agents_than is not None or self.fewer_agents_than is not None or bool(self.agent_counts)
 
 
-@dataclass(frozen=True, slots=True)
-class VersionPage(PageBy[int]):
-    """Which versions of a block, by their numbers."""
-
-    def bounds(self) -> tuple[int | None, int | None]:
-        """Where the scan begins and where it ends, neither included. Raises Refused (PAGE_TOKEN_INVALID)."""
-        start, end = (self.before, None) if self.backwards else (self.after, self.before)
-        return version_of(self.token) if self.token else start, end
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageList:
     """Filters of a list of passages; see loci.memory.v1.ListPassagesRequest."""
@@ -66,24 +53,14 @@ class ArchiveList:
     agent_id: UUID | None = None
 
 
-def checked_size(size: int, default: int) -> int:
-    """The page's size; 0 means the default. Raises Refused (PAGE_SIZE_INVALID)."""
-    if not 0 <= size <= MOST:
-        raise Refused("PAGE_SIZE_INVALID", f"a page has 1 to {MOST} objects, not {size}")
-    return size or default
-
-
-def moment_of(token: str) -> Moment:
-    """The inverse of `moment_token`. Raises Refused (PAGE_TOKEN_INVALID)."""
-    try:
-        microseconds, _, hexadecimal = base64.urlsafe_b64decode(token).decode().partition(".")
-        return moment_from(microseconds, hexadecimal)
-    except (binascii.Error, ValueError, OverflowError):
-        raise Refused("PAGE_TOKEN_INVALID", "the page token is not one of ours; give it back as received") from None
+def version_bounds(page: PageBy[int]) -> tuple[int | None, int | None]:
+    """Returns where a scan of versions begins and ends, neither included. Raises Refused (PAGE_TOKEN_INVALID)."""
+    start, end = (page.before, None) if page.backwards else (page.after, page.before)
+    return version_of(page.token) if page.token else start, end
 
 
 def version_of(token: str) -> int:
-    """The version that a token of a list of versions names. Raises Refused (PAGE_TOKEN_INVALID)."""
-    if not (token.isascii() and token.isdigit() and len(token) < 19):
-        raise Refused("PAGE_TOKEN_INVALID", "the page token is not one of ours; give it back as received")
+    """Returns the version that a token or a cursor names. Raises Refused (PAGE_TOKEN_INVALID)."""
+    if not (token.isascii() and token.isdigit() and int(token) < 2**63):
+        raise invalid_token()
     return int(token)

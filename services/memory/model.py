@@ -7,21 +7,11 @@ from enum import IntEnum
 from typing import Any, TypedDict
 from uuid import UUID
 
+from services.common.refusals import Refused as Refused
+
 JsonObject = dict[str, Any]
 
 DEFAULT_LIMIT = 100_000
-
-
-class Refused(Exception):
-    """What was asked for breaks a rule. `message` is a sentence that says how to do better.
-
-    A tool call passes it to the model; an RPC answers INVALID_ARGUMENT with `reason`.
-    """
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
 
 
 class Operation(IntEnum):

@@ -9,10 +9,10 @@ from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
 
-from services.common.paging import Page, PageOf, TagPage
+from services.common.paging import Page, PageBy, PageOf
 from services.memory.archival.passages import PassageFilter
 from services.memory.archival.search import Part, Ranked, Scope
-from services.memory.lists import BlockList, VersionPage
+from services.memory.lists import BlockList
 from services.memory.model import (
     AgentMemory,
     Block,
@@ -202,8 +202,8 @@ class Lists(Protocol):
     async def count_blocks(self, organization_id: UUID, identity_ids: Sequence[UUID] = ()) -> int:
         """Hidden ones too; those about one of `identity_ids`, all without any."""
 
-    async def block_tags(self, organization_id: UUID, wanted: TagPage) -> Sequence[str]:
+    async def block_tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
         """Each once, in the order of the page."""
 
-    async def versions(self, organization_id: UUID, block_id: UUID, page: VersionPage) -> PageOf[BlockVersion]:
+    async def versions(self, organization_id: UUID, block_id: UUID, page: PageBy[int]) -> PageOf[BlockVersion]:
         """Raises NotFound (BLOCK_NOT_FOUND)."""

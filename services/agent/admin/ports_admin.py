@@ -12,7 +12,7 @@ from uuid import UUID
 
 from services.agent.admin.agents import Agent, AgentSettings
 from services.agent.messages import Message
-from services.common.paging import Page, PageOf, TagPage
+from services.common.paging import Page, PageBy, PageOf
 
 # Agents ----------------------------------------------------------------------------------------------------------
 
@@ -79,8 +79,8 @@ class AgentStore(Protocol):
         """How many the list would have on all its pages."""
         ...
 
-    async def tags(self, organization_id: UUID, wanted: TagPage) -> Sequence[str]:
-        """Tags of the tenant's agents, each once, in the order of the page."""
+    async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
+        """Returns the tags of the tenant's agents that hold a text, each once, in the order of the page."""
         ...
 
     async def update(

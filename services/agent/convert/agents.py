@@ -16,12 +16,12 @@ from services.agent.convert.fields import ids, json_text, optional_id, optional_
 from services.agent.convert.first_messages import first_messages
 from services.agent.convert.groups import group_to_proto
 from services.agent.convert.identities import identity_to_proto
-from services.agent.convert.lists import page
 from services.agent.messages import Call, gated_calls, piece_id, pieces, system_message_id
 from services.agent.rules.rule_json import rules_to_json
 from services.agent.storable import storable
 from services.agent.summaries.compaction_settings import settings_from_json, settings_to_json
 from services.common.ids import from_public, to_public, uuid7
+from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
 
 _AGENTS_PER_PAGE = 50
@@ -142,7 +142,7 @@ def identity_ids(request: agent_service_pb2.UpdateAgentRequest) -> tuple[UUID, .
 def agent_list(request: agent_service_pb2.ListAgentsRequest) -> AgentList:
     """Which agents to list. Raises Refused, InvalidArgument."""
     return AgentList(
-        page=page(request, "agent", _AGENTS_PER_PAGE),
+        page=page_by_id(request.page, "agent", _AGENTS_PER_PAGE),
         order_by=_ORDERS.get(request.order_by, "created_at"),
         name=request.name if request.HasField("name") else None,
         query_text=request.query_text if request.HasField("query_text") else None,

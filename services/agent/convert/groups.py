@@ -5,8 +5,8 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from loci.agent.v1 import group_pb2, group_service_pb2
 from services.agent.admin.groups import Group, GroupDraft, GroupList, manager_settings
 from services.agent.convert.fields import ids, json_text, optional_id, optional_text
-from services.agent.convert.lists import page
 from services.common.ids import from_public, to_public
+from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
 
 _PER_PAGE = 50
@@ -59,7 +59,7 @@ def group_mask(mask: FieldMask) -> tuple[str, ...]:
 def group_list(request: group_service_pb2.ListGroupsRequest) -> GroupList:
     """Which groups to list. Raises Refused, InvalidArgument."""
     return GroupList(
-        page=page(request, "group", _PER_PAGE),
+        page=page_by_id(request.page, "group", _PER_PAGE),
         manager_type=optional_text(request, "manager_type"),
         project_id=optional_text(request, "project_id"),
         deployment_id=optional_text(request, "deployment_id"),

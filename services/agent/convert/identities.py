@@ -5,9 +5,9 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from loci.agent.v1 import identity_pb2, identity_service_pb2
 from services.agent.admin.identities import Identity, IdentityDraft, IdentityList, properties
 from services.agent.convert.fields import ids, json_text, optional_text
-from services.agent.convert.lists import page
 from services.agent.storable import storable
 from services.common.ids import to_public
+from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
 
 _PER_PAGE = 50
@@ -50,7 +50,7 @@ def identity_mask(mask: FieldMask) -> tuple[str, ...]:
 def identity_list(request: identity_service_pb2.ListIdentitiesRequest) -> IdentityList:
     """Which identities to list. Raises Refused, InvalidArgument."""
     return IdentityList(
-        page=page(request, "identity", _PER_PAGE),
+        page=page_by_id(request.page, "identity", _PER_PAGE),
         name=optional_text(request, "name"),
         identity_type=optional_text(request, "identity_type"),
         identifier_keys=tuple(map(storable, request.identifier_keys)),

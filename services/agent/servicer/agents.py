@@ -9,11 +9,14 @@ from services.agent.admin.administration import Administration
 from services.agent.admin.agent_folders import AgentFolders
 from services.agent.admin.tool_runs import ToolRuns
 from services.agent.convert.agents import agent_list, agent_to_proto, draft, identity_ids, mask, new_agent, secrets
-from services.agent.convert.lists import tag_page
 from services.agent.convert.tool_runs import direct_key, executed_to_proto
 from services.agent.servicer.refusals import refusals
+from services.agent.storable import storable
 from services.common.context import current
 from services.common.ids import from_public
+from services.common.page_requests import allow, page_by
+
+_TAGS_PER_PAGE = 50
 
 
 class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
@@ -60,8 +63,10 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     async def ListAgentTags(self, request: wire.ListAgentTagsRequest, context: Any) -> wire.ListAgentTagsResponse:
         """One page of names."""
         with refusals():
-            wanted = tag_page(request)
-        return wire.ListAgentTagsResponse(tags=await self._administration.tags(current().organization_id, wanted))
+            allow(request.page, "page_size", "after", "before", "order")
+            page = page_by(request.page, storable, _TAGS_PER_PAGE, ascending=True)
+        tags = await self._administration.tags(current().organization_id, page, storable(request.query_text))
+        return wire.ListAgentTagsResponse(tags=tags)
 
     async def UpdateAgent(self, request: wire.UpdateAgentRequest, context: Any) -> wire.UpdateAgentResponse:
         """Changes the fields of the mask."""

@@ -5,12 +5,12 @@ from typing import Any
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.admin.ports_admin import CompiledPrompts, Conversation, History
-from services.agent.convert.lists import page
 from services.agent.convert.messages import messages_to_proto, system_message_to_proto
 from services.agent.messages import Message
 from services.agent.servicer.refusals import refusals
 from services.common.context import current
 from services.common.ids import from_public
+from services.common.page_requests import page_by_id
 
 _MESSAGES_PER_PAGE = 100
 
@@ -29,7 +29,7 @@ class MessageLists:
         named = request.conversation_id
         conversation_id = from_public("conv", named) if named else agent_id
         with refusals():
-            wanted = page(request, "message", _MESSAGES_PER_PAGE)
+            wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
             conversation = await self._history.conversation(organization_id, agent_id, conversation_id)
             found = await self._history.messages(organization_id, conversation_id, wanted)
         response = wire.ListMessagesResponse(next_page_token=found.next_token)

@@ -9,7 +9,6 @@ from services.agent.adapters.admin.stored_messages import no_such_message
 from services.agent.admin.message_edits import edited
 from services.agent.admin.ports_admin import CompiledPrompts, History
 from services.agent.admin.ports_messages import StoredMessages
-from services.agent.convert.lists import page
 from services.agent.convert.messages import messages_to_proto, system_message_to_proto
 from services.agent.convert.stored_messages import captured, new_text
 from services.agent.messages import Message, system_message_id
@@ -17,6 +16,7 @@ from services.agent.refusals import Refused
 from services.agent.servicer.refusals import refusals
 from services.common.context import current
 from services.common.ids import from_public
+from services.common.page_requests import page_by_id
 
 _MESSAGES_PER_PAGE = 100
 
@@ -32,7 +32,7 @@ class MessagesStored:
     async def ListAllMessages(self, request: wire.ListAllMessagesRequest, context: Any) -> wire.ListAllMessagesResponse:
         """One page of the tenant's."""
         with refusals():
-            wanted = page(request, "message", _MESSAGES_PER_PAGE)
+            wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
             found = await self._stored.all(current().organization_id, wanted)
         shown = [piece for message in found.items for piece in messages_to_proto(message)]
         return wire.ListAllMessagesResponse(messages=shown, next_page_token=found.next_token)

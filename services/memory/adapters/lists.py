@@ -3,17 +3,21 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, collate, exists, func, select
+from sqlalchemy import ColumnElement, and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common.paging import Page, PageOf, TagPage
+from services.common import keyset
+from services.common.keyset import Keyset
+from services.common.paging import Page, PageBy, PageOf
 from services.memory.adapters import rows
 from services.memory.adapters.block_history import version_of_row
 from services.memory.adapters.blocks import no_such_block
-from services.memory.adapters.pages import page_of, with_values
+from services.memory.adapters.pages import with_values
 from services.memory.adapters.schema import agent_blocks, block_history, block_identities, blocks
-from services.memory.lists import BlockList, VersionPage
+from services.memory.lists import BlockList, version_bounds
 from services.memory.model import Block, BlockVersion
+
+_KEYSET = Keyset(blocks, "block")
 
 
 class SqlLists:
@@ -34,7 +38,10 @@ class SqlLists:
                 ),
             )
         async with self._engine.connect() as connection:
-            found = await page_of(connection, query, blocks, organization_id, page, "BLOCK")
+            query = query.where(*await _KEYSET.bounds(connection, page, organization_id))
+            values = with_values(_KEYSET.ordered(query, page))
+            query = keyset.ordered(select(values), page, values.c.created_at, values.c.id)
+            found = _KEYSET.cut((await connection.execute(query)).all(), page)
         return PageOf(tuple(rows.block(row._asdict()) for row in found.items), found.next_token)
 
     async def count_blocks(self, organization_id: UUID, identity_ids: Sequence[UUID] = ()) -> int:
@@ -44,14 +51,14 @@ class SqlLists:
         async with self._engine.connect() as connection:
             return (await connection.execute(query)).scalar_one()
 
-    async def block_tags(self, organization_id: UUID, wanted: TagPage) -> Sequence[str]:
+    async def block_tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
         tags = select(func.unnest(blocks.c.tags).label("tag")).where(blocks.c.organization_id == organization_id)
         async with self._engine.connect() as connection:
-            return wanted.in_order((await connection.scalars(_tags(tags.subquery(), wanted))).all())
+            return await keyset.values(connection, tags.subquery().c.tag, page, query_text)
 
-    async def versions(self, organization_id: UUID, block_id: UUID, page: VersionPage) -> PageOf[BlockVersion]:
+    async def versions(self, organization_id: UUID, block_id: UUID, page: PageBy[int]) -> PageOf[BlockVersion]:
         number = block_history.c.version
-        start, end = page.bounds()
+        start, end = version_bounds(page)
         query = select(block_history).where(
             block_history.c.organization_id == organization_id, block_history.c.block_id == block_id
         )
@@ -59,10 +66,8 @@ class SqlLists:
             query = query.where(number > start if page.scan_ascending else number < start)
         if end is not None:
             query = query.where(number < end if page.scan_ascending else number > end)
-        query = query.order_by(number if page.scan_ascending else number.desc()).limit(page.size + 1)
-        values = with_values(query)
-        place = values.c.version
-        query = select(values).order_by(place if page.scan_ascending else place.desc())
+        values = with_values(keyset.ordered(query, page, number))
+        query = keyset.ordered(select(values), page, values.c.version)
         async with self._engine.connect() as connection:
             found = (await connection.execute(query)).all()
             if not found and not await _exists(connection, organization_id, block_id):
@@ -70,19 +75,6 @@ class SqlLists:
         items = tuple(version_of_row(row._asdict()) for row in found[: page.size])
         token = str(items[-1].version) if len(found) > page.size else ""
         return PageOf(items[::-1] if page.backwards else items, token)
-
-
-def _tags(every: FromClause, wanted: TagPage) -> Select[str]:
-    """The page in a column `tag`, each tag once, in the order of the scan."""
-    name = collate(every.c.tag, "C")
-    query = select(name.label("tag")).distinct()
-    if wanted.low is not None:
-        query = query.where(name > wanted.low)
-    if wanted.high is not None:
-        query = query.where(name < wanted.high)
-    if wanted.query_text:
-        query = query.where(every.c.tag.icontains(wanted.query_text, autoescape=True))
-    return query.order_by(name if wanted.scan_ascending else name.desc()).limit(wanted.size)
 
 
 def _block_filters(wanted: BlockList) -> list[ColumnElement[bool]]:

@@ -6,12 +6,11 @@ from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_service_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public, uuid7
-from services.common.paging import TagPage
 from services.common.timestamps import timestamp
 from services.memory.convert import fields, ids
 from services.memory.core.blocks import without_nul
 from services.memory.core.history import Which
-from services.memory.lists import BlockList, VersionPage, checked_size
+from services.memory.lists import BlockList
 from services.memory.model import (
     DEFAULT_LIMIT,
     Block,
@@ -20,8 +19,6 @@ from services.memory.model import (
     BlockVersion,
 )
 from services.memory.ports import BlockById, BlockByLabel, BlockKey
-
-_TAGS_PER_PAGE = 50
 
 
 def block_key(key: block_service_pb.BlockKey) -> BlockKey:
@@ -71,17 +68,6 @@ def block_changes(draft: block_service_pb.BlockDraft, mask: Sequence[str]) -> Bl
     return changes
 
 
-def tag_page(request: block_service_pb.ListBlockTagsRequest) -> TagPage:
-    """Raises Refused (PAGE_SIZE_INVALID)."""
-    return TagPage(
-        checked_size(request.page_size, _TAGS_PER_PAGE),
-        after=fields.text(request, "after"),
-        before=fields.text(request, "before"),
-        ascending=not request.descending,
-        query_text=without_nul(request.query_text),
-    )
-
-
 def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
     """The filters of a list of blocks."""
     return BlockList(
@@ -102,17 +88,6 @@ def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
         agent_counts=tuple(request.agent_counts),
         identity_ids=ids.identity_ids(request.identity_ids),
         identity_id=ids.identity_id(request.identity_id) if request.HasField("identity_id") else None,
-    )
-
-
-def version_page(request: block_service_pb.ListBlockVersionsRequest, default: int) -> VersionPage:
-    """Which versions are asked for. Raises Refused (PAGE_SIZE_INVALID)."""
-    return VersionPage(
-        size=checked_size(request.page_size, default),
-        token=request.page_token,
-        after=request.after if request.HasField("after") else None,
-        before=request.before if request.HasField("before") else None,
-        ascending=request.ascending,
     )
 
 

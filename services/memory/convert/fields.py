@@ -1,4 +1,4 @@
-"""Parts of messages that several share: pages, JSON, times."""
+"""Parts of messages that several share: JSON, times."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,25 +6,11 @@ from typing import Any
 import orjson
 
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public
-from services.common.paging import Page
 from services.memory.core.blocks import without_nul
-from services.memory.lists import checked_size
 from services.memory.model import (
     JsonObject,
     Refused,
 )
-
-
-def page(request: Any, prefix: str, default: int) -> Page:
-    """The page that a list request asks for. Raises InvalidArgument (INVALID_ID), Refused."""
-    return Page(
-        size=checked_size(request.page_size, default),
-        token=request.page_token,
-        after=from_public(prefix, request.after) if request.HasField("after") else None,
-        before=from_public(prefix, request.before) if request.HasField("before") else None,
-        ascending=not request.descending,
-    )
 
 
 def json_object(text: str, reason: str) -> JsonObject:

@@ -5,10 +5,11 @@ from typing import Any
 from loci.memory.v1 import archive_service_pb2 as archive_pb
 from services.common.context import current
 from services.common.ids import to_public
+from services.common.page_requests import page_by_id
 from services.memory.archival.archives import checked_changes, checked_draft
 from services.memory.archival.embedding_changes import EmbeddingChanges
 from services.memory.archival.ports import ArchivalLists, ArchiveStore
-from services.memory.convert import archives, fields, ids
+from services.memory.convert import archives, ids
 from services.memory.ports import Embedder
 from services.memory.servicer.embedding_changes import EmbeddingChangeServicer
 from services.memory.servicer.refusals import refusals
@@ -47,7 +48,10 @@ class ArchiveServicer(EmbeddingChangeServicer):
         self, request: archive_pb.ListArchivesRequest, context: Any
     ) -> archive_pb.ListArchivesResponse:
         with refusals():
-            wanted, page = archives.archive_list(request), fields.page(request, "archive", _ARCHIVES_PER_PAGE)
+            wanted, page = (
+                archives.archive_list(request),
+                page_by_id(request.page, "archive", _ARCHIVES_PER_PAGE, ascending=True),
+            )
             found = await self._lists.archives(current().organization_id, wanted, page)
         return archive_pb.ListArchivesResponse(
             archives=[archives.archive_message(archive) for archive in found.items], next_page_token=found.next_token

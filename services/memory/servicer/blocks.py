@@ -7,10 +7,12 @@ from loci.memory.v1 import block_service_pb2_grpc as block_grpc
 from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public
-from services.memory.convert import blocks, fields, ids
-from services.memory.core.blocks import checked_draft
+from services.common.page_requests import allow, page_by, page_by_id
+from services.memory.convert import blocks, ids
+from services.memory.core.blocks import checked_draft, without_nul
 from services.memory.core.edits import Conflicts, update_block
 from services.memory.core.history import BlockHistory
+from services.memory.lists import version_of
 from services.memory.ports import BlockStore, Lists
 from services.memory.ports_identities import IdentityStore
 from services.memory.servicer.refusals import refusals
@@ -42,7 +44,7 @@ class BlockServicer(block_grpc.BlockServiceServicer):
 
     async def ListBlocks(self, request: block_pb.ListBlocksRequest, context: Any) -> block_pb.ListBlocksResponse:
         with refusals():
-            page = fields.page(request, "block", _BLOCKS_PER_PAGE)
+            page = page_by_id(request.page, "block", _BLOCKS_PER_PAGE, ascending=True)
             found = await self._lists.blocks(current().organization_id, blocks.block_list(request), page)
         return block_pb.ListBlocksResponse(
             blocks=[blocks.block_message(block) for block in found.items], next_page_token=found.next_token
@@ -57,8 +59,10 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         self, request: block_pb.ListBlockTagsRequest, context: Any
     ) -> block_pb.ListBlockTagsResponse:
         with refusals():
-            wanted = blocks.tag_page(request)
-        return block_pb.ListBlockTagsResponse(tags=await self._lists.block_tags(current().organization_id, wanted))
+            allow(request.page, "page_size", "after", "before", "order")
+            page = page_by(request.page, without_nul, _BLOCKS_PER_PAGE, ascending=True)
+        tags = await self._lists.block_tags(current().organization_id, page, without_nul(request.query_text))
+        return block_pb.ListBlockTagsResponse(tags=tags)
 
     async def CreateBlock(self, request: block_pb.CreateBlockRequest, context: Any) -> block_pb.CreateBlockResponse:
         caller = current()
@@ -105,7 +109,7 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         self, request: block_pb.ListBlockVersionsRequest, context: Any
     ) -> block_pb.ListBlockVersionsResponse:
         with refusals():
-            page = blocks.version_page(request, _BLOCKS_PER_PAGE)
+            page = page_by(request.page, version_of, _BLOCKS_PER_PAGE)
             found = await self._lists.versions(current().organization_id, ids.block_id(request.block_id), page)
         return block_pb.ListBlockVersionsResponse(
             versions=[blocks.version_message(version) for version in found.items],

@@ -10,6 +10,7 @@ from loci.memory.v1 import folder_service_pb2 as folder_pb
 from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public
+from services.common.page_requests import page_by_id
 from services.common.paging import Moment, PageOf, moment_token
 from services.memory.convert import fields, folders
 from services.memory.convert.agent_files import folder_message
@@ -65,7 +66,7 @@ class FolderServicer(AgentFileServicer):
 
     async def ListFolders(self, request: folder_pb.ListFoldersRequest, context: Any) -> folder_pb.ListFoldersResponse:
         with refusals():
-            page = fields.page(request, "source", _PER_PAGE)
+            page = page_by_id(request.page, "source", _PER_PAGE, ascending=True)
             found = await self._parts.folders.list(current().organization_id, fields.text(request, "name"), page)
         return folder_pb.ListFoldersResponse(
             folders=[folder_message(folder) for folder in found.items], next_page_token=found.next_token
@@ -128,7 +129,7 @@ class FolderServicer(AgentFileServicer):
     async def ListFiles(self, request: folder_pb.ListFilesRequest, context: Any) -> folder_pb.ListFilesResponse:
         organization_id = current().organization_id
         with refusals():
-            page = fields.page(request, "file", _PER_PAGE)
+            page = page_by_id(request.page, "file", _PER_PAGE, ascending=True)
             folder_id = from_public("source", request.folder_id)
             found = await self._parts.files.list(organization_id, folder_id, page, unfinished=request.unfinished)
         if request.include_content:

@@ -5,9 +5,10 @@ from typing import Any
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from loci.memory.v1 import passage_service_pb2_grpc as passage_grpc
 from services.common.context import current
+from services.common.page_requests import page_by_id
 from services.memory.archival.archive import Archival
 from services.memory.archival.ports import ArchivalLists, PassageStore
-from services.memory.convert import fields, ids, passages
+from services.memory.convert import ids, passages
 from services.memory.core.blocks import without_nul
 from services.memory.servicer.refusals import refusals
 
@@ -26,7 +27,10 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
         self, request: passage_pb.ListPassagesRequest, context: Any
     ) -> passage_pb.ListPassagesResponse:
         with refusals():
-            wanted, page = passages.passage_list(request), fields.page(request, "passage", _PASSAGES_PER_PAGE)
+            wanted, page = (
+                passages.passage_list(request),
+                page_by_id(request.page, "passage", _PASSAGES_PER_PAGE, ascending=True),
+            )
             found = await self._lists.passages(current().organization_id, wanted, page)
         return passage_pb.ListPassagesResponse(
             passages=[passages.passage_message(passage) for passage in found.items],

@@ -6,6 +6,8 @@ from uuid import UUID
 from loci.tool.v1 import execution_service_pb2 as execution_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.page_requests import allow
+from services.common.paging import checked_size
 from services.common.timestamps import timestamp
 from services.tool_runner.calls.listing import FileFilter, ReceiptFilter
 from services.tool_runner.convert.times import moment
@@ -14,7 +16,7 @@ from services.tool_runner.environments import rules
 from services.tool_runner.environments.values import Draft
 from services.tool_runner.files.inputs import MOST_FILES
 from services.tool_runner.job import Output
-from services.tool_runner.lists import checked_size
+from services.tool_runner.lists import DEFAULT_SIZE
 from services.tool_runner.model import Call, KeptFile, Outcome, Receipt, State
 from services.tool_runner.schemas.json_fields import checked_object
 
@@ -78,9 +80,10 @@ def call_key(text: str) -> str:
 
 def receipt_filter(request: execution_pb.ListReceiptsRequest) -> ReceiptFilter:
     """Raises InvalidArgument (INVALID_ID, TIME_INVALID), Refused (PAGE_SIZE_INVALID)."""
+    allow(request.page, "page_size", "page_token")
     return ReceiptFilter(
-        size=checked_size(request.page_size, "receipts"),
-        token=request.page_token,
+        size=checked_size(request.page.page_size, DEFAULT_SIZE),
+        token=request.page.page_token,
         agent_id=_optional("agent", request.agent_id),
         run_id=_optional("run", request.run_id),
         tool_id=_optional("tool", request.tool_id),
@@ -93,9 +96,10 @@ def receipt_filter(request: execution_pb.ListReceiptsRequest) -> ReceiptFilter:
 
 def file_filter(request: execution_pb.ListFilesRequest) -> FileFilter:
     """Raises InvalidArgument (INVALID_ID, CALL_KEY_INVALID), Refused (PAGE_SIZE_INVALID)."""
+    allow(request.page, "page_size", "page_token")
     return FileFilter(
-        size=checked_size(request.page_size, "files"),
-        token=request.page_token,
+        size=checked_size(request.page.page_size, DEFAULT_SIZE),
+        token=request.page.page_token,
         call_key=call_key(request.call_key) if request.call_key else None,
         agent_id=_optional("agent", request.agent_id),
     )

@@ -6,9 +6,11 @@ from loci.tool.v1 import tool_service_pb2 as tool_pb
 from loci.tool.v1 import tool_service_pb2_grpc as tool_grpc
 from services.common.context import CallContext, current
 from services.common.ids import uuid7
+from services.common.page_requests import page_by_id
 from services.tool_runner.catalogue import Catalogue
 from services.tool_runner.convert import tool_search
 from services.tool_runner.convert import tools as convert
+from services.tool_runner.lists import DEFAULT_SIZE
 from services.tool_runner.ports import Lists
 from services.tool_runner.search.searching import ToolSearch
 from services.tool_runner.servicer.refusals import refusals
@@ -30,7 +32,7 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
     async def ListTools(self, request: tool_pb.ListToolsRequest, context: Any) -> tool_pb.ListToolsResponse:
         caller = await self._caller()
         with refusals():
-            wanted, page = convert.tool_filter(request), convert.page(request)
+            wanted, page = convert.tool_filter(request), page_by_id(request.page, "tool", DEFAULT_SIZE)
             found = await self._lists.tools(caller.organization_id, wanted, page)
         return tool_pb.ListToolsResponse(
             tools=[convert.tool_message(tool) for tool in found.items], next_page_token=found.next_token

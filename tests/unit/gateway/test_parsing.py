@@ -15,7 +15,8 @@ from gateway.bodies import agents, blocks, tools
 from gateway.body import MAX_DEPTH, parse
 from gateway.edge import canonical_path
 from gateway.errors import InvalidRequest
-from gateway.params import one_page, page_size, split, unsupported
+from gateway.paging import one_page, page_request, page_size
+from gateway.params import split, unsupported
 from gateway.settings import Settings, settings_from
 from gateway.turns.idempotency import request_hash, retry_keys
 from loci.agent.v1 import agent_pb2, message_pb2
@@ -91,7 +92,7 @@ def test_paths(path: str, canonical: str) -> None:
     ],
 )
 def test_pages_of_a_list(cursors: dict[str, str], expected: str) -> None:
-    page = one_page("abcde", key=str, limit=2, **({"after": None, "before": None} | cursors))
+    page = one_page("abcde", page_request(2, **cursors), key=str)
     assert "".join(page) == expected
 
 

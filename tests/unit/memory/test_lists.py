@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.paging import Moment, Page, moment_token
-from services.memory.lists import checked_size, moment_of, version_of
+from services.common.paging import Moment, Page, checked_size, moment_of, moment_token
+from services.memory.lists import version_of
 from services.memory.model import Refused
 
 

@@ -18,10 +18,9 @@ from services.agent.access.rules import (
     new_token,
 )
 from services.agent.adapters.admin.agents import no_such_agent
-from services.agent.admin.lists import moment_of
 from services.common.errors import NotFound
 from services.common.ids import from_public, to_public, uuid7
-from services.common.paging import Moment, Page, PageOf, cut, moment_token
+from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 
 _KEY = "k.id, k.user_id, k.name, k.hint, k.role, k.agent_ids, k.requests_per_minute, k.created_at, k.expires_at, \
 k.last_used_at"

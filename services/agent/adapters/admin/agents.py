@@ -15,7 +15,7 @@ from services.agent.adapters.admin.agent_counts import AgentCounts
 from services.agent.adapters.admin.agent_statements import WAITING, given, present
 from services.agent.adapters.admin.erasing import stop_runs
 from services.agent.adapters.admin.identity_rows import group_from_json, identity_from_json
-from services.agent.adapters.admin.paging import bounded, page_of, reading
+from services.agent.adapters.admin.paging import reading
 from services.agent.adapters.admin.tables import MESSAGE_COLUMNS, agents, outbox
 from services.agent.adapters.rows import message_from_row, message_to_row
 from services.agent.admin.agents import SETTABLE, Agent, AgentSettings, LastRun, Waiting
@@ -24,6 +24,7 @@ from services.agent.messages import Message
 from services.agent.rules.rule_json import rules_from_json, rules_to_json
 from services.common.errors import Aborted, NotFound
 from services.common.ids import uuid7
+from services.common.keyset import Keyset
 from services.common.paging import PageOf
 
 # What a deleted agent leaves to do, and when: who still reads one of its runs sees it end.
@@ -91,11 +92,10 @@ class PostgresAgents(AgentCounts):
         return agent_from_row(row._asdict())
 
     async def list(self, organization_id: UUID, wanted: AgentList) -> PageOf[Agent]:
-        time, page = reads.ordered_by(wanted), wanted.page
+        keyset = Keyset(agents, "agent", time=reads.ordered_by(wanted))
+        query = present(organization_id, agents.c.id, keyset.times).where(*reads.filters(wanted))
         async with self._reading.connect() as connection:
-            found = present(organization_id, agents.c.id, time).where(*reads.filters(wanted))
-            found = await bounded(connection, found, agents, time, page, organization_id)
-            chosen = page_of((await connection.execute(found)).all(), time.name, page)
+            chosen = await keyset.page(connection, query, wanted.page, organization_id)
             # In a statement of its own, which never varies: to build it for each page costs more than to run both.
             values = given(organization_id=organization_id, ids=[row.id for row in chosen.items])
             rows = {row.id: row for row in await connection.execute(reads.MANY, values)}

@@ -28,12 +28,12 @@ from services.agent.admin.checkpoints import (
 )
 from services.agent.admin.conversation_administration import no_such_conversation
 from services.agent.admin.conversations import Conversation
-from services.agent.admin.lists import Place, moment_of, place_of, place_token
+from services.agent.admin.lists import Place, place_of, place_token
 from services.agent.admin.ports_checkpoints import AgentFork, Inherited, NewRewind, Point, Rewind, RewoundBlock
 from services.agent.admin.ports_conversations import NewConversation
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.common.ids import to_public, uuid7
-from services.common.paging import Moment, Page, PageOf, cut, moment_token
+from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 
 _PREFIXES = {CheckpointKind.INPUT: "message", CheckpointKind.STEP: "step", CheckpointKind.RUN: "run"}
 _END = Place(2**31 - 1, 0)

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.agent.adapters.admin import conversation_sql as sql
 from services.agent.adapters.admin.agent_statements import window_of
 from services.agent.adapters.admin.conversation_erasing import stop_runs
-from services.agent.adapters.admin.paging import bounded, page_of, reading
+from services.agent.adapters.admin.paging import reading
 from services.agent.adapters.admin.tables import agents, conversation_heads, conversations, runs
 from services.agent.admin.conversation_administration import no_such_conversation
 from services.agent.admin.conversations import Conversation, ConversationSettings
@@ -21,6 +21,7 @@ from services.agent.admin.ports_conversations import ConversationList, Conversat
 from services.agent.messages import system_message_id
 from services.common.errors import NotFound
 from services.common.ids import uuid7
+from services.common.keyset import Keyset
 from services.common.paging import PageOf
 
 # What a deleted conversation leaves to do, and when: who still reads one of its runs sees it end.
@@ -99,9 +100,8 @@ class PostgresConversations:
         listed = _listed(organization_id, wanted.order)
         query = _present(listed).where(*_filters(wanted, listed))
         async with self._reading.connect() as connection:
-            query = await bounded(connection, query, listed, listed.c.time, wanted.page, organization_id)
-            rows = (await connection.execute(query)).all()
-        page = page_of(rows, "time", wanted.page)
+            keyset = Keyset(listed, "conversation", prefix="conv", time=listed.c.time)
+            page = await keyset.page(connection, query, wanted.page, organization_id)
         return PageOf(tuple(conversation_from_row(row._asdict()) for row in page.items), page.next_token)
 
     async def update(

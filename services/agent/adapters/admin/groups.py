@@ -10,11 +10,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.adapters.admin.identity_rows import group_from_row, members_of
 from services.agent.adapters.admin.members import lock_agents
-from services.agent.adapters.admin.paging import bounded, page_of, reading
+from services.agent.adapters.admin.paging import reading
 from services.agent.adapters.admin.tables import group_agents, groups
 from services.agent.admin.groups import SETTABLE, Group, GroupDraft, GroupList
 from services.common.errors import NotFound
+from services.common.keyset import Keyset
 from services.common.paging import PageOf
+
+_KEYSET = Keyset(groups, "group")
 
 
 class PostgresGroups:
@@ -29,13 +32,10 @@ class PostgresGroups:
             return await _get(connection, organization_id, group_id)
 
     async def list(self, organization_id: UUID, wanted: GroupList) -> PageOf[Group]:
-        time, page = groups.c.created_at, wanted.page
+        query = _whole().where(groups.c.organization_id == organization_id, *_filters(wanted))
         async with self._reading.connect() as connection:
-            query = _whole().where(groups.c.organization_id == organization_id, *_filters(wanted))
-            query = await bounded(connection, query, groups, time, page, organization_id)
-            rows = (await connection.execute(query)).all()
-        one = page_of(rows, time.name, page)
-        return PageOf(tuple(group_from_row(row._asdict()) for row in one.items), one.next_token)
+            page = await _KEYSET.page(connection, query, wanted.page, organization_id)
+        return PageOf(tuple(group_from_row(row._asdict()) for row in page.items), page.next_token)
 
     async def count(self, organization_id: UUID) -> int:
         query = select(func.count()).where(groups.c.organization_id == organization_id)

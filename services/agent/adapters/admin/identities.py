@@ -11,11 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.adapters.admin.identity_rows import agents_of, identity_from_row
 from services.agent.adapters.admin.members import lock_agents
-from services.agent.adapters.admin.paging import bounded, page_of, reading
+from services.agent.adapters.admin.paging import reading
 from services.agent.adapters.admin.tables import agent_identities, identities, outbox
 from services.agent.admin.identities import COLUMNS, Identity, IdentityDraft, IdentityList, Property, merged
 from services.common.errors import AlreadyExists, NotFound
 from services.common.ids import uuid7
+from services.common.keyset import Keyset
 from services.common.paging import PageOf
 
 # In the order of the lists, after those that are there.
@@ -31,6 +32,8 @@ ON CONFLICT (organization_id, agent_id, identity_id) DO NOTHING
     bindparam("agent_ids", type_=postgresql.ARRAY(Uuid)),
     bindparam("identity_ids", type_=postgresql.ARRAY(Uuid)),
 )
+
+_KEYSET = Keyset(identities, "identity")
 
 
 class PostgresIdentities:
@@ -54,13 +57,10 @@ class PostgresIdentities:
             return (await connection.execute(query)).scalar_one_or_none()
 
     async def list(self, organization_id: UUID, wanted: IdentityList) -> PageOf[Identity]:
-        time, page = identities.c.created_at, wanted.page
+        query = _whole().where(identities.c.organization_id == organization_id, *_filters(wanted))
         async with self._reading.connect() as connection:
-            query = _whole().where(identities.c.organization_id == organization_id, *_filters(wanted))
-            query = await bounded(connection, query, identities, time, page, organization_id)
-            rows = (await connection.execute(query)).all()
-        one = page_of(rows, time.name, page)
-        return PageOf(tuple(identity_from_row(row._asdict()) for row in one.items), one.next_token)
+            page = await _KEYSET.page(connection, query, wanted.page, organization_id)
+        return PageOf(tuple(identity_from_row(row._asdict()) for row in page.items), page.next_token)
 
     async def count(self, organization_id: UUID) -> int:
         query = select(func.count()).where(identities.c.organization_id == organization_id)

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.adapters.admin.paging import bounded, page_of, reading
+from services.agent.adapters.admin.paging import reading
 from services.agent.adapters.admin.steps import message_page, present_steps, step_page, step_view
 from services.agent.adapters.admin.tables import MESSAGE_COLUMNS, agents, messages, runs, steps
 from services.agent.adapters.rows import message_from_row, run_view, usage_from_column
@@ -18,6 +18,7 @@ from services.agent.events import RunView
 from services.agent.fact_log import failure_from_json
 from services.agent.messages import Message, calls_of
 from services.common.errors import FailedPrecondition, NotFound
+from services.common.keyset import Keyset
 from services.common.paging import Page, PageOf
 
 # A duration as a moment, so that lists by either page alike.
@@ -35,12 +36,10 @@ class PostgresRuns:
             return _stored(await _row(connection, organization_id, run_id))
 
     async def list(self, organization_id: UUID, wanted: RunList) -> PageOf[StoredRun]:
-        place = _TOOK if wanted.by_duration else runs.c.created_at
-        query = _present(organization_id).add_columns(place.label("place")).where(*_filters(wanted))
+        place = (_TOOK if wanted.by_duration else runs.c.created_at).label("place")
+        query = _present(organization_id).add_columns(place).where(*_filters(wanted))
         async with self._reading.connect() as connection:
-            query = await bounded(connection, query, runs, place, wanted.page, organization_id)
-            rows = (await connection.execute(query)).all()
-        page = page_of(rows, "place", wanted.page)
+            page = await Keyset(runs, "run", time=place).page(connection, query, wanted.page, organization_id)
         return PageOf(tuple(map(_stored, page.items)), page.next_token)
 
     async def messages(self, organization_id: UUID, run_id: UUID, page: Page) -> PageOf[Message]:

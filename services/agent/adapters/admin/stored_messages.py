@@ -14,12 +14,11 @@ import asyncpg
 from services.agent.adapters import sql
 from services.agent.adapters.admin.agents import no_such_agent
 from services.agent.adapters.rows import message_from_row, message_to_row
-from services.agent.admin.lists import moment_of
 from services.agent.messages import Message, system_message_id
 from services.agent.recall.revised import KIND
 from services.common.errors import NotFound
 from services.common.ids import uuid7
-from services.common.paging import Moment, Page, PageOf, cut, moment_token
+from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 
 _COLUMNS = ", ".join(f"m.{name}" for name in sql.MESSAGE_COLUMNS.split(", "))
 _IS_PRESENT = "EXISTS (SELECT FROM agent.agents a WHERE a.organization_id = $1 AND a.id = %s AND a.deleted_at IS NULL)"

@@ -7,10 +7,10 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, FromClause, Select, and_, func, literal_column, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common.keyset import Keyset, ordered
 from services.common.paging import Page, PageOf
 from services.memory.adapters import rows
 from services.memory.adapters.archival.places import refuse_missing
-from services.memory.adapters.pages import bounds, cut_rows, ordered, page_of
 from services.memory.adapters.rows import PASSAGE_TEXT
 from services.memory.adapters.schema_archives import (
     agent_archives,
@@ -30,6 +30,9 @@ _FEW = 5_000
 # Bytes of a vector in Postgres, and of each of its values.
 _HALFVEC_HEAD, _HALFVEC_VALUE = 8, 2
 
+_ARCHIVES = Keyset(archives, "archive")
+_PASSAGES = Keyset(passages, "passage")
+
 
 class SqlArchivalLists:
     """`ports.ArchivalLists`."""
@@ -40,10 +43,10 @@ class SqlArchivalLists:
     async def passages(self, organization_id: UUID, wanted: PassageList, page: Page) -> PageOf[Passage]:
         within = passages.c.archive_id.in_(_archive_ids(organization_id, wanted.place))
         async with self._engine.connect() as connection:
-            limits = await bounds(connection, passages, organization_id, page, "PASSAGE", within)
+            limits = await _PASSAGES.bounds(connection, page, organization_id, within)
             few = await _tags_are_few(connection, organization_id, wanted)
             query = _passages(organization_id, wanted, page, limits, few=few)
-            found = cut_rows((await connection.execute(query)).all(), page)
+            found = _PASSAGES.cut((await connection.execute(query)).all(), page)
             if not found.items and not await _exists(connection, organization_id, wanted.place):
                 refuse_missing(wanted.place)
         return PageOf(tuple(rows.passage(row._asdict()) for row in found.items), found.next_token)
@@ -74,7 +77,7 @@ class SqlArchivalLists:
         if wanted.agent_id is not None:
             query = query.where(archives.c.id.in_(_archive_ids(organization_id, OfAgent(wanted.agent_id))))
         async with self._engine.connect() as connection:
-            found = await page_of(connection, query, archives, organization_id, page, "ARCHIVE")
+            found = await _ARCHIVES.page(connection, query, page, organization_id)
         return PageOf(tuple(rows.archive(row._asdict()) for row in found.items), found.next_token)
 
 
@@ -117,14 +120,15 @@ def _passages(
         .where(*_filters(organization_id, of, wanted, few=few))
         .correlate(of)
     )
-    firsts = ordered(first, passages, page).lateral("firsts")
-    p = ordered(select(firsts).select_from(of.join(firsts, true())), firsts, page).subquery("p")
+    firsts = ordered(first, page, passages.c.created_at, passages.c.id).lateral("firsts")
+    joined = select(firsts).select_from(of.join(firsts, true()))
+    p = ordered(joined, page, firsts.c.created_at, firsts.c.id).subquery("p")
     columns = (column for column in p.c if column.name != "text")
     text: ColumnElement[str] = literal_column(PASSAGE_TEXT).label("text")
     query = select(
         *columns, text, embedding_models.c.handle, files.c.name.label("file"), folders.c.name.label("folder")
     )
-    return ordered(_joined(query.select_from(p), p), p, page)
+    return ordered(_joined(query.select_from(p), p), page, p.c.created_at, p.c.id)
 
 
 def _joined(query: Select[Any], p: FromClause) -> Select[Any]:

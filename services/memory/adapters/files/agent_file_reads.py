@@ -8,9 +8,9 @@ import asyncpg
 from sqlalchemy import Row, Select, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.keyset import Keyset
 from services.common.paging import Page, PageOf
 from services.memory.adapters.files.views import CHAR_LIMIT, PAGES, PAGES_AS_JSON, view_of_row
-from services.memory.adapters.pages import page_of
 from services.memory.adapters.schema_files import agent_files, agent_folders, files, folders
 from services.memory.files.finding import KnownFile, bare
 from services.memory.files.model import TextPage
@@ -57,6 +57,8 @@ WITH RECURSIVE opened AS MATERIALIZED (
 SELECT o.*, {PAGES_AS_JSON.format(file="o.id")} AS pages FROM opened o
 """
 
+_KEYSET = Keyset(files, "file")
+
 
 class AgentFileReads:
     """The half of `files.ports_agents.AgentFileStore` that changes nothing."""
@@ -72,7 +74,7 @@ class AgentFileReads:
         if is_open is not None:
             query = query.where(func.coalesce(agent_files.c.is_open, False).is_(is_open))
         async with self._engine.connect() as connection:
-            found = await page_of(connection, query, files, organization_id, page, "FILE")
+            found = await _KEYSET.page(connection, query, page, organization_id)
         opened = [row.id for row in found.items if row.is_open]
         shown = await views(self._pool, organization_id, agent_id, opened) if opened else {}
         return PageOf(tuple(_agent_file(row, shown.get(row.id)) for row in found.items), found.next_token)

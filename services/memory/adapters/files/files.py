@@ -7,6 +7,7 @@ import asyncpg
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.keyset import Keyset
 from services.common.paging import Page, PageOf
 from services.memory.adapters.files.rows import (
     FILE_COLUMNS,
@@ -18,7 +19,6 @@ from services.memory.adapters.files.rows import (
     page,
 )
 from services.memory.adapters.jobs import add_job
-from services.memory.adapters.pages import bounds, cut_rows, ordered
 from services.memory.adapters.schema_files import files, folders
 from services.memory.files.model import File, FileStatus
 from services.memory.files.pages import joined
@@ -60,6 +60,8 @@ SET status = CASE WHEN upload_id IS NULL THEN 3 ELSE 1 END, error = NULL, tries 
 WHERE organization_id = $1 AND folder_id = $2 AND id = $3 AND status = 5 RETURNING id
 """
 
+_KEYSET = Keyset(files, "file")
+
 
 class PostgresFiles:
     """`files.ports.FileStore`."""
@@ -89,12 +91,11 @@ class PostgresFiles:
             folder_name = await connection.scalar(named)
             if folder_name is None:
                 raise no_such_folder(folder_id)
-            within = await bounds(connection, files, organization_id, page, "FILE", *of_folder)
+            within = await _KEYSET.bounds(connection, page, organization_id, *of_folder)
             chosen = select(*files.c).where(*of_folder, *within)
             if unfinished:
                 chosen = chosen.where(files.c.status.in_(_UNFINISHED))
-            query = ordered(chosen, files, page)
-            found = cut_rows((await connection.execute(query)).all(), page)
+            found = _KEYSET.cut((await connection.execute(_KEYSET.ordered(chosen, page))).all(), page)
         items = tuple(file({**row._asdict(), "folder_name": folder_name}) for row in found.items)
         return PageOf(items, found.next_token)
 

@@ -8,11 +8,11 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.errors import AlreadyExists
+from services.common.keyset import Keyset
 from services.common.paging import Page, PageOf
 from services.memory.adapters.archival.archives import erase_archive
 from services.memory.adapters.files.rows import FOLDER_COLUMNS, FOLDER_JOIN, folder, no_such_folder
 from services.memory.adapters.jobs import add_job
-from services.memory.adapters.pages import page_of
 from services.memory.adapters.schema_archives import archives
 from services.memory.adapters.schema_files import files, folders
 from services.memory.files.model import Folder, FolderChanges, FolderDraft
@@ -58,6 +58,8 @@ SELECT (SELECT count(*) FROM memory.folders WHERE organization_id = $1) AS folde
 FROM memory.files f JOIN memory.folders d ON d.organization_id = f.organization_id AND d.id = f.folder_id
 WHERE f.organization_id = $1
 """
+
+_KEYSET = Keyset(folders, "folder")
 
 
 class PostgresFolders:
@@ -127,7 +129,7 @@ class PostgresFolders:
         if name is not None:
             query = query.where(folders.c.name == name)
         async with self._engine.connect() as connection:
-            found = await page_of(connection, query, folders, organization_id, page, "FOLDER")
+            found = await _KEYSET.page(connection, query, page, organization_id)
         return PageOf(tuple(folder(row._asdict()) for row in found.items), found.next_token)
 
 
