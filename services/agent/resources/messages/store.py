@@ -12,7 +12,6 @@ from uuid import UUID
 import asyncpg
 
 from services.agent.core.messages import Message, system_message_id
-from services.agent.core.page_tokens import moment_of
 from services.agent.postgres import sql
 from services.agent.postgres.rows import message_from_row, message_to_row
 from services.agent.resources.agents.store import no_such_agent
@@ -20,7 +19,7 @@ from services.agent.resources.messages.embedding import KIND
 from services.agent.resources.messages.service import no_such_message
 from services.common.errors import NotFound
 from services.common.ids import uuid7
-from services.common.paging import Moment, Page, PageOf, cut, moment_token
+from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 
 _COLUMNS = ", ".join(f"m.{name}" for name in sql.MESSAGE_COLUMNS.split(", "))
 _IS_PRESENT = "EXISTS (SELECT FROM agent.agents a WHERE a.organization_id = $1 AND a.id = %s AND a.deleted_at IS NULL)"
