@@ -11,9 +11,9 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from services.llm_gateway import errors
-from services.llm_gateway.calling.coalesce import joined
-from services.llm_gateway.chat import (
+from services.llm_gateway.calls.coalesce import joined
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.chat import (
     FinishReason,
     Image,
     Message,
@@ -25,7 +25,7 @@ from services.llm_gateway.chat import (
     ToolCall,
     ToolCallDelta,
 )
-from services.llm_gateway.provider_types import TYPES
+from services.llm_gateway.core.provider_types import TYPES
 from tests.live.conftest import Live
 from tests.unit.llm_gateway.builders import results, system, tool, user
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx2
 
-from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.recordings.recording import (
     DESCRIBED,
     LEFT,

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import httpx2
 
-from services.llm_gateway.errors import LlmReplayMissing
-from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.core.errors import LlmReplayMissing
+from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.recordings.differences import differing, nearest
 from services.llm_gateway.recordings.recording import (
     LEFT,

@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.calling.batches import embedded
-from services.llm_gateway.chat import Reasoning, ToolCall, ToolMode
-from services.llm_gateway.errors import LlmBadRequest, LlmServerError, LlmStreamIncomplete
-from services.llm_gateway.provider import EmbeddingModel, ModelKind
-from services.llm_gateway.providers.ollama.client import OllamaProvider
-from services.llm_gateway.providers.openai.client import OpenAIProvider
+from services.llm_gateway.core.chat import Reasoning, ToolCall, ToolMode
+from services.llm_gateway.core.errors import LlmBadRequest, LlmServerError, LlmStreamIncomplete
+from services.llm_gateway.core.models import EmbeddingModel, ModelKind
+from services.llm_gateway.models.embeddings import embedded
+from services.llm_gateway.vendors.ollama.client import OllamaProvider
+from services.llm_gateway.vendors.openai.client import OpenAIProvider
 from tests.contract.llm_gateway.conftest import WORLDS, World
 from tests.fakes import script
 from tests.fakes.ollama_server import OllamaServer

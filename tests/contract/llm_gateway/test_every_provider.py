@@ -6,18 +6,11 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from services.llm_gateway.calling.coalesce import joined
-from services.llm_gateway.chat import (
-    Completed,
-    FinishReason,
-    Text,
-    TextDelta,
-    ToolCall,
-    ToolCallDelta,
-)
-from services.llm_gateway.errors import LlmBadRequest
-from services.llm_gateway.provider import EmbeddingModel
-from services.llm_gateway.providers.trace import Rendered
+from services.llm_gateway.calls.coalesce import joined
+from services.llm_gateway.core.chat import Completed, FinishReason, Text, TextDelta, ToolCall, ToolCallDelta
+from services.llm_gateway.core.errors import LlmBadRequest
+from services.llm_gateway.core.models import EmbeddingModel
+from services.llm_gateway.core.trace import Rendered
 from tests.contract.llm_gateway.conftest import World, calling
 from tests.fakes import script
 from tests.fakes.script import Reply

@@ -5,12 +5,12 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.chat import ChatRequest, Reasoning, RedactedReasoning, ResponseFormat, Text, ToolMode
-from services.llm_gateway.providers.anthropic.claude import Claude, claude_named
-from services.llm_gateway.providers.anthropic.replies import Reader
-from services.llm_gateway.providers.anthropic.schema import closed
-from services.llm_gateway.providers.anthropic.translate import body_of, replies_by_call
-from services.llm_gateway.providers.assembly import Assembly
+from services.llm_gateway.core.chat import ChatRequest, Reasoning, RedactedReasoning, ResponseFormat, Text, ToolMode
+from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.vendors.anthropic.claude import Claude, claude_named
+from services.llm_gateway.vendors.anthropic.replies import Reader
+from services.llm_gateway.vendors.anthropic.schema import closed
+from services.llm_gateway.vendors.anthropic.translate import body_of, replies_by_call
 from tests.fakes.anthropic_rules import complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     ChatRequest,
     Delta,
     FinishReason,
@@ -24,9 +24,9 @@ from services.llm_gateway.chat import (
     ToolResult,
     Usage,
 )
-from services.llm_gateway.providers.anthropic.replies import Reader
-from services.llm_gateway.providers.anthropic.translate import REPLY_TOOL, body_of
-from services.llm_gateway.providers.assembly import Assembly
+from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.vendors.anthropic.replies import Reader
+from services.llm_gateway.vendors.anthropic.translate import REPLY_TOOL, body_of
 from tests.fakes.anthropic_rules import complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 

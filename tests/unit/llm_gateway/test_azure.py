@@ -10,19 +10,19 @@ import pytest
 
 from services.common.sealing import Sealer
 from services.common.settings import Env
-from services.llm_gateway.catalogue import Catalogue
-from services.llm_gateway.chat import Completed, FinishReason
-from services.llm_gateway.configuration.configured import Maker, Patience
-from services.llm_gateway.configuration.credentials import Vault
-from services.llm_gateway.configuration.environment import read_providers
-from services.llm_gateway.configuration.tenants import TenantProviders
-from services.llm_gateway.errors import LlmAuthentication, LlmBadRequest, ModelNotFound
-from services.llm_gateway.models.overrides import OperatorOverrides
-from services.llm_gateway.provider import ListedModel, ModelKind
-from services.llm_gateway.providers.azure.addresses import DEFAULT_VERSION, Addresses
-from services.llm_gateway.providers.azure.client import AzureProvider
-from services.llm_gateway.providers.azure.replies import models, read_refusal, vendors_name
-from services.llm_gateway.registry import Providers
+from services.llm_gateway.core.chat import Completed, FinishReason
+from services.llm_gateway.core.errors import LlmAuthentication, LlmBadRequest, ModelNotFound
+from services.llm_gateway.core.models import ListedModel, ModelKind
+from services.llm_gateway.core.overrides import OperatorOverrides
+from services.llm_gateway.models.service import Catalogue
+from services.llm_gateway.providers.credentials import Vault
+from services.llm_gateway.providers.entries import Maker, Patience
+from services.llm_gateway.providers.environment import read_providers
+from services.llm_gateway.providers.registry import Providers
+from services.llm_gateway.providers.tenant_cache import TenantProviders
+from services.llm_gateway.vendors.azure.addresses import DEFAULT_VERSION, Addresses
+from services.llm_gateway.vendors.azure.client import AzureProvider
+from services.llm_gateway.vendors.azure.replies import models, read_refusal, vendors_name
 from tests.fakes.azure_server import AzureServer
 from tests.fakes.script import Reply, Rule
 from tests.unit.llm_gateway.builders import config, model, request, user

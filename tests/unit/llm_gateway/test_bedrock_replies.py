@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.llm_gateway.calling.coalesce import joined
-from services.llm_gateway.chat import (
+from services.llm_gateway.calls.coalesce import joined
+from services.llm_gateway.core.chat import (
     Delta,
     FinishReason,
     Generation,
@@ -23,13 +23,13 @@ from services.llm_gateway.chat import (
     ToolResult,
     Usage,
 )
-from services.llm_gateway.providers.anthropic.replies import Reader as AnthropicReader
-from services.llm_gateway.providers.anthropic.translate import body_of as anthropic_body
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.bedrock.framing import EventStreamParser, Frame
-from services.llm_gateway.providers.bedrock.replies import Reader, read_refusal, status_of
-from services.llm_gateway.providers.bedrock.translate import body_of
-from services.llm_gateway.sse import SseParser
+from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.sse import SseParser
+from services.llm_gateway.vendors.anthropic.replies import Reader as AnthropicReader
+from services.llm_gateway.vendors.anthropic.translate import body_of as anthropic_body
+from services.llm_gateway.vendors.bedrock.framing import EventStreamParser, Frame
+from services.llm_gateway.vendors.bedrock.replies import Reader, read_refusal, status_of
+from services.llm_gateway.vendors.bedrock.translate import body_of
 from tests.fakes import anthropic_wire, bedrock_wire, script
 from tests.fakes.script import Reply, Seen
 from tests.unit.llm_gateway.builders import model, request, user

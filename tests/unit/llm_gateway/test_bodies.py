@@ -9,13 +9,13 @@ from itertools import repeat
 import httpx2
 import pytest
 
-from services.llm_gateway import ndjson, sse
-from services.llm_gateway.ndjson import NdjsonParser
-from services.llm_gateway.providers.assembly import MOST_CHARACTERS, Assembly
-from services.llm_gateway.providers.bedrock.framing import EventStreamParser
-from services.llm_gateway.providers.bodies import MOST_OF_ERROR, beginning_of, content_of
-from services.llm_gateway.providers.tokens import ReplyTokens
-from services.llm_gateway.sse import SseParser
+from services.llm_gateway.core import ndjson, sse
+from services.llm_gateway.core.logprobs import ReplyTokens
+from services.llm_gateway.core.ndjson import NdjsonParser
+from services.llm_gateway.core.reply_builder import MOST_CHARACTERS, Assembly
+from services.llm_gateway.core.sse import SseParser
+from services.llm_gateway.http.bodies import MOST_OF_ERROR, beginning_of, content_of
+from services.llm_gateway.vendors.bedrock.framing import EventStreamParser
 
 _MIB = 1024 * 1024
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from services.common.settings import Env, SettingsError
-from services.llm_gateway.calling.budgets import Budget, Period, Spent, checked, refuse_beyond
-from services.llm_gateway.calling.limits import Limits
-from services.llm_gateway.errors import BudgetInvalid, LlmBudgetExhausted
+from services.llm_gateway.budgets.model import Budget, Period, Spent, checked, refuse_beyond
+from services.llm_gateway.calls.settings import Limits
+from services.llm_gateway.core.errors import BudgetInvalid, LlmBudgetExhausted
 
 NOW = datetime(2026, 12, 31, 23, 59, 42, 7, tzinfo=UTC)
 

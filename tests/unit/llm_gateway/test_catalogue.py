@@ -10,19 +10,19 @@ from uuid import UUID
 import pytest
 
 from services.common.sealing import Sealer
-from services.llm_gateway.catalogue import Catalogue
-from services.llm_gateway.chat import Embeddings
-from services.llm_gateway.configuration.configured import Maker, Patience
-from services.llm_gateway.configuration.credentials import Vault
-from services.llm_gateway.configuration.tenants import TenantProviders
-from services.llm_gateway.errors import LlmConnection, ModelNotFound, ModelWindowUnknown
-from services.llm_gateway.known_models import known
-from services.llm_gateway.models import listings as module
-from services.llm_gateway.models.overrides import OperatorOverrides, Override
-from services.llm_gateway.provider import EmbeddingModel, ListedModel, ModelKind, Price, ValueSource
-from services.llm_gateway.provider_types import base_url
-from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.registry import Providers
+from services.llm_gateway.core.chat import Embeddings
+from services.llm_gateway.core.errors import LlmConnection, ModelNotFound, ModelWindowUnknown
+from services.llm_gateway.core.known_models import known
+from services.llm_gateway.core.models import EmbeddingModel, ListedModel, ModelKind, Price, ValueSource
+from services.llm_gateway.core.overrides import OperatorOverrides, Override
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.core.provider_types import base_url
+from services.llm_gateway.models.service import Catalogue
+from services.llm_gateway.providers import listings as module
+from services.llm_gateway.providers.credentials import Vault
+from services.llm_gateway.providers.entries import Maker, Patience
+from services.llm_gateway.providers.registry import Providers
+from services.llm_gateway.providers.tenant_cache import TenantProviders
 from tests.unit.llm_gateway.builders import config
 from tests.unit.llm_gateway.provider_memory import ProviderMemory
 

@@ -7,8 +7,8 @@ from contextlib import aclosing
 
 import pytest
 
-from services.llm_gateway.calling.coalesce import MOST_WAITING, coalesced, joined
-from services.llm_gateway.chat import (
+from services.llm_gateway.calls.coalesce import MOST_WAITING, coalesced, joined
+from services.llm_gateway.core.chat import (
     Completed,
     Event,
     FinishReason,
@@ -20,7 +20,7 @@ from services.llm_gateway.chat import (
     ToolCallDelta,
     Usage,
 )
-from services.llm_gateway.errors import LlmServerError
+from services.llm_gateway.core.errors import LlmServerError
 
 END = Completed(Generation(Message(Role.ASSISTANT, []), FinishReason.STOP, Usage(1, 1)))
 

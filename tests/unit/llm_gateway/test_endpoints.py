@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from services.llm_gateway.calling.endpoints import Endpoint, Endpoints, Errand
-from services.llm_gateway.calling.retry import Clock
-from services.llm_gateway.chat import Event, TextDelta
-from services.llm_gateway.errors import (
+from services.llm_gateway.calls.endpoints import Endpoint, Endpoints, Errand
+from services.llm_gateway.calls.retry import Clock
+from services.llm_gateway.core.chat import Event, TextDelta
+from services.llm_gateway.core.errors import (
     LlmAuthentication,
     LlmCircuitOpen,
     LlmConnection,

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from services.llm_gateway import errors
-from services.llm_gateway.calling.fallbacks import Route
-from services.llm_gateway.errors import LlmContextOverflow, LlmError, LlmServerError, ModelNotFound
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.errors import LlmContextOverflow, LlmError, LlmServerError, ModelNotFound
+from services.llm_gateway.core.fallbacks import Route
 from tests.unit.llm_gateway.builders import model, request, user
 
 FIRST, SECOND, THIRD = "openai/gpt-4", "openai/gpt-4o", "openai/gpt-4.1"

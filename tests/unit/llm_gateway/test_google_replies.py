@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     Delta,
     FinishReason,
     Generation,
@@ -22,11 +22,11 @@ from services.llm_gateway.chat import (
     ToolCallDelta,
     Usage,
 )
-from services.llm_gateway.errors import LlmBadRequest, LlmEmptyResponse
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.google.contents import contents_of
-from services.llm_gateway.providers.google.replies import Reader, read_refusal, status_of, usage_of
-from services.llm_gateway.sse import SseParser
+from services.llm_gateway.core.errors import LlmBadRequest, LlmEmptyResponse
+from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.sse import SseParser
+from services.llm_gateway.vendors.google.contents import contents_of
+from services.llm_gateway.vendors.google.replies import Reader, read_refusal, status_of, usage_of
 from tests.unit.llm_gateway.builders import assistant, model, request, results, user
 
 

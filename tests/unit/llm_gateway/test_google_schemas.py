@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.providers.google.schemas import cleaned, cleaned_json
+from services.llm_gateway.vendors.google.schemas import cleaned, cleaned_json
 from tests.fakes.google_server import SCHEMA, keywords
 
 TEXT = {"type": "string"}

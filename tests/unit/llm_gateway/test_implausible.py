@@ -5,15 +5,15 @@ from typing import Any
 import asyncpg
 import pytest
 
-from services.llm_gateway.adapters.postgres import failures_told
-from services.llm_gateway.calling.batches import embedded
-from services.llm_gateway.calling.costs import MOST_OF_CALL, cost_of
-from services.llm_gateway.chat import Embeddings, FinishReason, Text, Usage
-from services.llm_gateway.errors import LlmStreamMalformed
-from services.llm_gateway.models.listings import asked
-from services.llm_gateway.ports import StoreRefused
-from services.llm_gateway.provider import EmbeddingModel, ListedModel, Price
-from services.llm_gateway.providers.assembly import Assembly
+from services.llm_gateway.core.chat import Embeddings, FinishReason, Text, Usage
+from services.llm_gateway.core.costs import MOST_OF_CALL, cost_of
+from services.llm_gateway.core.errors import LlmStreamMalformed
+from services.llm_gateway.core.models import EmbeddingModel, ListedModel, Price
+from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.models.embeddings import embedded
+from services.llm_gateway.providers.listings import asked
+from services.llm_gateway.usage.model import StoreRefused
+from services.llm_gateway.usage.store import failures_told
 from tests.unit.llm_gateway.builders import config, request
 
 

@@ -8,12 +8,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.llm_gateway.calling import ledger as module
-from services.llm_gateway.calling.budgets import Budget, Period, Spent
-from services.llm_gateway.calling.ledger import Ledger
-from services.llm_gateway.errors import BudgetNotFound, LlmBudgetExhausted
-from services.llm_gateway.ports import StoreUnavailable, UsageRow
-from services.llm_gateway.usage import UsageLog
+from services.llm_gateway.budgets import service as module
+from services.llm_gateway.budgets.model import Budget, Period, Spent
+from services.llm_gateway.budgets.service import Ledger
+from services.llm_gateway.core.errors import BudgetNotFound, LlmBudgetExhausted
+from services.llm_gateway.usage.log import UsageLog
+from services.llm_gateway.usage.model import StoreUnavailable, UsageRow
 
 ANN, BOB = UUID(int=1), UUID(int=2)
 HOUR, MINUTE = Period.HOUR, Period.MINUTE

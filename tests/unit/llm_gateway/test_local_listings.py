@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway.provider import ListedModel, ModelKind
-from services.llm_gateway.providers.lmstudio.listing import of_v0, of_v1
-from services.llm_gateway.providers.ollama.listing import listed_of
-from services.llm_gateway.providers.vllm.replies import listed_of as vllm_listed
+from services.llm_gateway.core.models import ListedModel, ModelKind
+from services.llm_gateway.vendors.lmstudio.listing import of_v0, of_v1
+from services.llm_gateway.vendors.ollama.listing import listed_of
+from services.llm_gateway.vendors.vllm.replies import listed_of as vllm_listed
 from tests.fakes.lmstudio_server import V0, V1
 
 CHAT, EMBEDDING, OTHER, UNKNOWN = ModelKind.CHAT, ModelKind.EMBEDDING, ModelKind.OTHER, ModelKind.UNKNOWN

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     FinishReason,
     Image,
     Message,
@@ -19,10 +19,10 @@ from services.llm_gateway.chat import (
     ToolResult,
     Usage,
 )
-from services.llm_gateway.errors import LlmBadRequest
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.ollama.replies import take
-from services.llm_gateway.providers.ollama.translate import body_of
+from services.llm_gateway.core.errors import LlmBadRequest
+from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.vendors.ollama.replies import take
+from services.llm_gateway.vendors.ollama.translate import body_of
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
 HANDLE = "ollama/qwen3:8b"

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway.provider import ListedModel, ModelKind, Price, ValueSource
-from services.llm_gateway.providers.openai.listing import models_in
-from services.llm_gateway.providers.openai.vendors import vendor_of
+from services.llm_gateway.core.models import ListedModel, ModelKind, Price, ValueSource
+from services.llm_gateway.vendors.openai.listing import models_in
+from services.llm_gateway.vendors.openai.profiles import vendor_of
 from tests.fakes.openai_vendors import FLAVOURS
 
 ENDPOINT = ValueSource.ENDPOINT

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     Image,
     Message,
     Part,
@@ -21,11 +21,11 @@ from services.llm_gateway.chat import (
     ToolCall,
     ToolResult,
 )
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.openai.details import settled
-from services.llm_gateway.providers.openai.replies import take_chunk, take_whole
-from services.llm_gateway.providers.openai.translate import body_of
-from services.llm_gateway.sse import SseParser
+from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.sse import SseParser
+from services.llm_gateway.vendors.openai.details import settled
+from services.llm_gateway.vendors.openai.replies import take_chunk, take_whole
+from services.llm_gateway.vendors.openai.translate import body_of
 from tests.fakes.openai_compatible import CompatibleServer
 from tests.fakes.openai_server import look
 from tests.fakes.openai_vendors import FLAVOURS

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     ChatRequest,
     Delta,
     FinishReason,
@@ -20,10 +20,10 @@ from services.llm_gateway.chat import (
     ToolResult,
     Usage,
 )
-from services.llm_gateway.errors import LlmBadRequest, LlmEmptyResponse
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.openai.replies import read_refusal, take_chunk, take_whole
-from services.llm_gateway.providers.openai.translate import body_of
+from services.llm_gateway.core.errors import LlmBadRequest, LlmEmptyResponse
+from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.vendors.openai.replies import read_refusal, take_chunk, take_whole
+from services.llm_gateway.vendors.openai.translate import body_of
 from tests.fakes.openai_server import complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     ChatRequest,
     FinishReason,
     Generation,
@@ -22,11 +22,11 @@ from services.llm_gateway.chat import (
     ToolResult,
     Usage,
 )
-from services.llm_gateway.errors import LlmSchemaRefused
-from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.provider_types import TYPES
-from services.llm_gateway.providers.openai.translate import body_of, finished
-from services.llm_gateway.providers.openai.vendors import PLAIN, vendor_of
+from services.llm_gateway.core.errors import LlmSchemaRefused
+from services.llm_gateway.core.models import ChatModel
+from services.llm_gateway.core.provider_types import TYPES
+from services.llm_gateway.vendors.openai.profiles import PLAIN, vendor_of
+from services.llm_gateway.vendors.openai.translate import body_of, finished
 from tests.fakes.openai_compatible import complain_as
 from tests.fakes.openai_vendors import FLAVOURS
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user

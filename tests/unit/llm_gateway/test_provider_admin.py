@@ -11,15 +11,7 @@ import pytest
 
 from services.common.errors import Unavailable
 from services.common.sealing import Sealer
-from services.llm_gateway.catalogue import Catalogue
-from services.llm_gateway.configuration import tenants as tenants_module
-from services.llm_gateway.configuration.admin import Change, ProviderAdmin
-from services.llm_gateway.configuration.configured import Maker, Patience
-from services.llm_gateway.configuration.credentials import Vault
-from services.llm_gateway.configuration.ports import StoredProvider
-from services.llm_gateway.configuration.rules import Draft
-from services.llm_gateway.configuration.tenants import TenantProviders
-from services.llm_gateway.errors import (
+from services.llm_gateway.core.errors import (
     CredentialsUnreadable,
     LlmAuthentication,
     ModelNotFound,
@@ -30,10 +22,18 @@ from services.llm_gateway.errors import (
     ProviderNotFound,
     ProviderReadOnly,
 )
-from services.llm_gateway.models.overrides import OperatorOverrides
-from services.llm_gateway.provider import ListedModel
-from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.registry import Providers
+from services.llm_gateway.core.models import ListedModel
+from services.llm_gateway.core.overrides import OperatorOverrides
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.models.service import Catalogue
+from services.llm_gateway.providers import tenant_cache as tenants_module
+from services.llm_gateway.providers.credentials import Vault
+from services.llm_gateway.providers.entries import Maker, Patience
+from services.llm_gateway.providers.model import StoredProvider
+from services.llm_gateway.providers.registry import Providers
+from services.llm_gateway.providers.service import Change, ProviderAdmin
+from services.llm_gateway.providers.tenant_cache import TenantProviders
+from services.llm_gateway.providers.validation import Draft
 from tests.unit.llm_gateway.builders import config
 from tests.unit.llm_gateway.provider_memory import ProviderMemory
 

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.configuration.rules import Draft, checked
-from services.llm_gateway.errors import ProviderInvalid
+from services.llm_gateway.core.errors import ProviderInvalid
+from services.llm_gateway.providers.validation import Draft, checked
 
 ACCOUNT = {"type": "service_account", "client_email": "a@b", "private_key": "k", "project_id": "p"}
 

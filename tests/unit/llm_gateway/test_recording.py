@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.common.settings import Env, SettingsError
-from services.llm_gateway.configuration.environment import read_providers
-from services.llm_gateway.errors import LlmReplayMissing
+from services.llm_gateway.core.errors import LlmReplayMissing
+from services.llm_gateway.providers.environment import read_providers
 from services.llm_gateway.recordings.differences import nearest
 from services.llm_gateway.recordings.recorder import RecordingTransport
 from services.llm_gateway.recordings.recording import (

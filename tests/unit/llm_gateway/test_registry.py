@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from services.llm_gateway import registry
-from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.registry import MOST_RETIRED, Providers
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.providers import registry
+from services.llm_gateway.providers.registry import MOST_RETIRED, Providers
 from tests.unit.llm_gateway.builders import config
 
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.chat import ChatRequest, Image, ToolCall, ToolMode
-from services.llm_gateway.errors import LlmImagesUnsupported
-from services.llm_gateway.providers.text.rendering import FORMATS, begun, messages_of, opening_of, rendered
-from services.llm_gateway.providers.text.tool_text import Called, ToolText
+from services.llm_gateway.core.chat import ChatRequest, Image, ToolCall, ToolMode
+from services.llm_gateway.core.errors import LlmImagesUnsupported
+from services.llm_gateway.vendors.text.rendering import FORMATS, begun, messages_of, opening_of, rendered
+from services.llm_gateway.vendors.text.tool_text import Called, ToolText
 from tests.unit.llm_gateway.builders import assistant, call, request, results, system, tool, user
 
 CHAT = request(system("Be kind."), user("hello"), assistant("Hi."), user("again"))

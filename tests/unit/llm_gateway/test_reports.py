@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway.calling.reports import Group, checked_query
-from services.llm_gateway.errors import UsageQueryInvalid
+from services.llm_gateway.core.errors import UsageQueryInvalid
+from services.llm_gateway.usage.model import Group, checked_query
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 

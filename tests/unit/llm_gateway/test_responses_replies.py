@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.calling.coalesce import joined
-from services.llm_gateway.chat import (
+from services.llm_gateway.calls.coalesce import joined
+from services.llm_gateway.core.chat import (
     Delta,
     FinishReason,
     Generation,
@@ -21,9 +21,9 @@ from services.llm_gateway.chat import (
     ToolCallDelta,
     Usage,
 )
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.responses.replies import Reader, read_refusal, status_of
-from services.llm_gateway.sse import SseParser
+from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.sse import SseParser
+from services.llm_gateway.vendors.responses.replies import Reader, read_refusal, status_of
 from tests.fakes import responses_wire as wire
 from tests.fakes import script
 from tests.fakes.script import Reply, Seen

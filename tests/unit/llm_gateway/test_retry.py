@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway.calling.retry import Clock, RetryPolicy, retried, retried_events
-from services.llm_gateway.chat import Event, TextDelta
-from services.llm_gateway.errors import LlmAuthentication, LlmError, LlmRateLimit, LlmServerError
+from services.llm_gateway.calls.retry import Clock, RetryPolicy, retried, retried_events
+from services.llm_gateway.core.chat import Event, TextDelta
+from services.llm_gateway.core.errors import LlmAuthentication, LlmError, LlmRateLimit, LlmServerError
 
 QUICK = RetryPolicy(retries=2, first=0.001, longest=0.002)
 

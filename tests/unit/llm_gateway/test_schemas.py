@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.providers.fitting import schemas, strict_values
+from services.llm_gateway.vendors.shared import schemas, strict_values
 
 STRING = {"type": "string"}
 

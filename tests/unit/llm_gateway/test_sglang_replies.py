@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.chat import FinishReason, ResponseFormat, Usage
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.sglang.parsers import Held
-from services.llm_gateway.providers.sglang.replies import Generated
-from services.llm_gateway.providers.sglang.translate import generate_body_of
-from services.llm_gateway.providers.text.rendering import FORMATS, rendered
+from services.llm_gateway.core.chat import FinishReason, ResponseFormat, Usage
+from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.vendors.sglang.parsers import Held
+from services.llm_gateway.vendors.sglang.replies import Generated
+from services.llm_gateway.vendors.sglang.translate import generate_body_of
+from services.llm_gateway.vendors.text.rendering import FORMATS, rendered
 from tests.unit.llm_gateway.builders import request, tool, user
 
 PIECES = st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=8)

@@ -7,8 +7,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from services.llm_gateway.errors import LlmBadRequest, ProviderInvalid
-from services.llm_gateway.providers.text.templates import BuiltIn, TemplateChild, Unrendered, formatter_of
+from services.llm_gateway.core.errors import LlmBadRequest, ProviderInvalid
+from services.llm_gateway.vendors.text.templates import BuiltIn, TemplateChild, Unrendered, formatter_of
 from tests.unit.llm_gateway.builders import assistant, call, request, results, system, tool, user
 
 PLAIN = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"

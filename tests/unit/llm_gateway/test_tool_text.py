@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.providers.text.tool_text import Called, Piece, Said, Thought, ToolText
+from services.llm_gateway.vendors.text.tool_text import Called, Piece, Said, Thought, ToolText
 
 CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 2}}\n</tool_call>'
 ADD = Called("add", '{"a":2}')

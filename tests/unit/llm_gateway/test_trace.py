@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.errors import LlmServerError
-from services.llm_gateway.providers.trace import METADATA_KEY, Trace, bounded, traced
+from services.llm_gateway.core.errors import LlmServerError
+from services.llm_gateway.core.trace import METADATA_KEY, Trace, bounded, traced
 from tests.unit.llm_gateway.builders import request
 
 

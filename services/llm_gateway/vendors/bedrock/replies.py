@@ -1,0 +1,168 @@
+"""Replies of Bedrock's Converse API, whole or as events, as the neutral chat; and its refusals. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from services.llm_gateway.core.chat import Delta, FinishReason, Usage
+from services.llm_gateway.core.refusals import Refusal
+from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.vendors.shared.origins import ANTHROPIC, BEDROCK, sealed_by
+
+_FINISH = {
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "tool_use": FinishReason.TOOL_CALLS,
+    "max_tokens": FinishReason.LENGTH,
+    "model_context_window_exceeded": FinishReason.LENGTH,
+    "content_filtered": FinishReason.CONTENT_FILTER,
+    "guardrail_intervened": FinishReason.CONTENT_FILTER,
+}
+# The statuses of the exceptions that come inside a stream.
+_STATUSES = {
+    "validationexception": 400,
+    "accessdeniedexception": 403,
+    "resourcenotfoundexception": 404,
+    "modeltimeoutexception": 408,
+    "modelstreamerrorexception": 424,
+    "throttlingexception": 429,
+    "modelnotreadyexception": 429,
+    "internalserverexception": 500,
+    "serviceunavailableexception": 503,
+}
+_TOO_LONG = re.compile(r"input is too long|input tokens? exceed|number of input tokens exceeds", re.IGNORECASE)
+_NO_MODEL = re.compile(r"model identifier is invalid|could not resolve the foundation model", re.IGNORECASE)
+_SPENT = re.compile(r"tokens per day", re.IGNORECASE)
+
+
+class Reader:
+    """Reads one reply into an assembly. The input of a call of `reply_tool` is text to it; without `may_call` other
+    calls are left out. `signed_by`: whose its signatures are.
+    """
+
+    def __init__(
+        self, assembly: Assembly, signed_by: str = ANTHROPIC, reply_tool: str = "", *, may_call: bool = True
+    ) -> None:
+        self._assembly = assembly
+        self._signed_by = signed_by
+        self._reply_tool = reply_tool
+        self._may_call = may_call
+        # The blocks that are calls of it, and those that are left out.
+        self._replies: set[int] = set()
+        self._left_out: set[int] = set()
+        self._signed: set[int] = set()
+        # The model has finished; the usage, which comes last, is there too.
+        self.stopped = False
+        self.ended = False
+
+    def take_whole(self, body: Mapping[str, Any]) -> Iterator[Delta]:
+        """Read a blocking reply; yields what a stream of it would."""
+        message = (body.get("output") or {}).get("message") or {}
+        for index, block in enumerate(message.get("content") or ()):
+            yield from self._take_block(index, block)
+        self._take_stop(body.get("stopReason"))
+        self._take_usage(body.get("usage"))
+
+    def take_event(self, event: Mapping[str, Any]) -> Iterator[Delta]:
+        """Read one event of a stream, {its name: what it says}; yields what it adds. Unknown ones are passed over."""
+        for name, said in event.items():
+            match name:
+                case "contentBlockDelta":
+                    yield from self._take_delta(said["contentBlockIndex"], said["delta"])
+                case "contentBlockStart":
+                    if call := said["start"].get("toolUse"):
+                        yield from self._begin_call(said["contentBlockIndex"], call)
+                case "messageStop":
+                    self._take_stop(said.get("stopReason"))
+                    self.stopped = True
+                case "metadata":
+                    self._take_usage(said.get("usage"))
+                    self.ended = True
+
+    def _take_block(self, index: int, block: Mapping[str, Any]) -> Iterator[Delta]:
+        if call := block.get("toolUse"):
+            yield from self._begin_call(index, call)
+            if call.get("input") or index in self._replies:
+                yield from self._take_input(index, orjson.dumps(call.get("input") or {}).decode())
+        elif thoughts := block.get("reasoningContent"):
+            yield from self._take_thoughts(index, {**thoughts, **(thoughts.get("reasoningText") or {})})
+        elif text := block.get("text"):
+            yield self._assembly.add_text(index, text)
+        for cited in (block.get("citationsContent") or {}).get("content") or ():
+            if text := cited.get("text"):
+                yield self._assembly.add_text(index, text)
+
+    def _take_delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Delta]:
+        if text := delta.get("text"):
+            yield self._assembly.add_text(index, text)
+        if piece := (delta.get("toolUse") or {}).get("input"):
+            yield from self._take_input(index, piece)
+        if thoughts := delta.get("reasoningContent"):
+            yield from self._take_thoughts(index, thoughts)
+
+    def _take_thoughts(self, index: int, thoughts: Mapping[str, Any]) -> Iterator[Delta]:
+        if text := thoughts.get("text"):
+            yield self._assembly.add_reasoning(index, text)
+        if signature := thoughts.get("signature"):
+            self._assembly.sign(index, signature if index in self._signed else sealed_by(self._signed_by, signature))
+            self._signed.add(index)
+        if data := thoughts.get("redactedContent"):
+            self._assembly.add_redacted(index, data if self._assembly.has_pieces(index) else sealed_by(BEDROCK, data))
+
+    def _begin_call(self, index: int, call: Mapping[str, Any]) -> Iterator[Delta]:
+        if self._reply_tool and call["name"] == self._reply_tool:
+            self._replies.add(index)
+        elif self._may_call:
+            yield self._assembly.begin_call(index, call["toolUseId"], call["name"])
+        else:
+            self._left_out.add(index)
+
+    def _take_input(self, index: int, piece: str) -> Iterator[Delta]:
+        if index in self._replies:
+            yield self._assembly.add_text(index, piece)
+        elif index not in self._left_out:
+            yield self._assembly.add_arguments(index, piece)
+
+    def _take_stop(self, reason: str | None) -> None:
+        made_up = reason == "tool_use" and bool(self._replies or self._left_out)
+        # The assembly itself sees whether there are calls.
+        self._assembly.finish = FinishReason.STOP if made_up else _FINISH.get(reason or "", FinishReason.UNKNOWN)
+
+    def _take_usage(self, usage: Mapping[str, Any] | None) -> None:
+        if usage:
+            self._assembly.usage = usage_of(usage)
+
+
+def usage_of(usage: Mapping[str, Any]) -> Usage:
+    """Usage in the neutral form: this wire counts cached input apart, ours includes it."""
+    cached, written = usage.get("cacheReadInputTokens"), usage.get("cacheWriteInputTokens")
+    return Usage(
+        prompt_tokens=usage.get("inputTokens", 0) + (cached or 0) + (written or 0),
+        completion_tokens=usage.get("outputTokens", 0),
+        cached_input_tokens=cached,
+        cache_write_tokens=written,
+    )
+
+
+def read_refusal(status: int, body: Any) -> Refusal:
+    """What an error body says; its kind is in it only inside a stream, from others the status tells it."""
+    if not isinstance(body, dict):
+        return Refusal(status, str(body or ""))
+    kind = str(body.get("__type") or "").rpartition("#")[2]
+    message = str(body.get("message") or body.get("Message") or "")
+    if _TOO_LONG.search(message):
+        code = "context_length_exceeded"
+    elif _NO_MODEL.search(message):
+        code = "model_not_found"
+    elif _SPENT.search(message) or "ServiceQuotaExceeded" in kind or "service quota" in message.lower():
+        code = "insufficient_quota"
+    else:
+        code = ""
+    return Refusal(status, message, kind, code)
+
+
+def status_of(exception: str) -> int:
+    """The HTTP status that an exception inside a stream would have had."""
+    return _STATUSES.get(exception.lower(), 500)

@@ -1,0 +1,175 @@
+"""SGLang: OpenAI's dialect, and its own /generate where the ids of tokens are asked for.
+
+/generate takes a prompt, so the model's chat template must be known: by the option `chat_template`, else the server
+tells it where it was started with the name of one that is built in here. Parsers of calls and thoughts are those of
+`model_settings`, of the options, or the ones the server was started with, in this order; without any, tool_text.py
+reads the text.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from services.llm_gateway.core.chat import ChatRequest, Embeddings, Event
+from services.llm_gateway.core.errors import LlmAuthentication, LlmBadRequest, LlmNotAnApi, ModelNotFound
+from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel, ModelKind
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.core.refusals import Caller, Refusal
+from services.llm_gateway.http.client import http_client
+from services.llm_gateway.http.routes import BearerRoutes
+from services.llm_gateway.http.transport import Transport
+from services.llm_gateway.vendors.openai.client import OpenAIProvider
+from services.llm_gateway.vendors.openai.replies import read_refusal
+from services.llm_gateway.vendors.sglang.reading import ParsedReader, Parsers, TextReader
+from services.llm_gateway.vendors.sglang.replies import aborted
+from services.llm_gateway.vendors.sglang.translate import generate_body_of
+from services.llm_gateway.vendors.shared.model_settings import SGLANG, checked
+from services.llm_gateway.vendors.text.rendering import FORMATS, Prompt
+from services.llm_gateway.vendors.text.templates import Formatter, formatter_of
+from services.llm_gateway.vendors.text.text_route import text_events
+
+_SETTING = "chat_template (SGLANG_CHAT_TEMPLATE)"
+# The newer name of each first.
+_SERVER_INFO = ("/server_info", "/get_server_info")
+_MODEL_INFO = ("/model_info", "/get_model_info")
+_INFO_SECONDS = 10.0
+
+
+class SglangProvider:
+    """One endpoint. `config.base_url` is without the version: /generate is beside it."""
+
+    def __init__(self, config: ProviderConfig) -> None:
+        self.name, self.type, self.endpoint = config.name, config.type, config.base_url
+        self._config = config
+        self._openai = OpenAIProvider(replace(config, base_url=f"{config.base_url}/v1"))
+        self._server: Mapping[str, Any] | None = None
+        self._formatters: dict[tuple[str, bool], Formatter] = {}
+
+    @cached_property
+    def _transport(self) -> Transport:
+        config = self._config
+        caller = Caller.of(config)
+        return Transport(http_client(config), BearerRoutes.of(config), caller, _refusal_in)
+
+    def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
+        """See Provider.generate."""
+        if request.token_ids or self._config.options.get("native"):
+            return self._natively(request, model, stream=stream)
+        return self._openai.generate(request, model, stream=stream)
+
+    async def _natively(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
+        settings = checked(request.settings, SGLANG, request.handle)
+        parsers = await self._parsers(settings)
+        formatter = await self._formatter(request, reads_calls=bool(parsers.calls))
+        prompt = await formatter.prompt(request)
+        reader = self._reader(request, prompt, model, parsers)
+        body = generate_body_of(request, prompt, stream=stream)
+        events = text_events(self._transport, self._config, "/generate", body, request, reader, stream=stream)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    def _reader(
+        self, request: ChatRequest, prompt: Prompt, model: ChatModel, parsers: Parsers
+    ) -> TextReader | ParsedReader:
+        if not parsers.calls and not parsers.reasoning:
+            return TextReader(request, prompt, model.name)
+
+        async def ask(path: str, body: bytes) -> Mapping[str, Any]:
+            patience = request.stall_timeout or self._config.stall_seconds
+            return await self._transport.post(path, body, handle=request.handle, patience=patience)
+
+        return ParsedReader(request, prompt, model.name, parsers, ask)
+
+    async def _parsers(self, settings: Mapping[str, Any]) -> Parsers:
+        found = {}
+        for name in ("tool_call_parser", "reasoning_parser"):
+            found[name] = settings.get(name) or self._config.options.get(name) or (await self._told()).get(name) or ""
+        return Parsers(found["tool_call_parser"], found["reasoning_parser"])
+
+    async def _formatter(self, request: ChatRequest, *, reads_calls: bool) -> Formatter:
+        given = self._config.options.get("chat_template")
+        told = "" if given else (await self._told()).get("chat_template")
+        value = given or (told if told in FORMATS else "")
+        if not value:
+            known = ", ".join(sorted(FORMATS))
+            raise LlmBadRequest(
+                f"{self.name} gives token ids for prompts alone, and does not tell the chat template of "
+                f"{request.handle}. Set SGLANG_CHAT_TEMPLATE to one of {known}, or to the model's own: the text of its "
+                "tokenizer_config.json.",
+                provider=self.name,
+                handle=request.handle,
+            )
+        made = self._formatters.get((value, reads_calls))
+        if made is None:
+            may_read = self._config.organization_id is None
+            made = formatter_of(value, _SETTING, may_read=may_read, reads_calls=reads_calls)
+            self._formatters[value, reads_calls] = made
+        return made
+
+    async def _told(self) -> Mapping[str, Any]:
+        """What the server tells of how it was started; nothing where that is for its administrator alone."""
+        if self._server is None:
+            try:
+                self._server = await self._first(_SERVER_INFO, _INFO_SECONDS)
+            except LlmAuthentication:
+                self._server = {}
+        return self._server
+
+    async def _first(self, paths: Sequence[str], timeout: float) -> Mapping[str, Any]:
+        """The object behind the first of the paths that there is, {} without any."""
+        for path in paths:
+            try:
+                reply = await self._transport.get(path, {}, timeout=timeout)
+            except (ModelNotFound, LlmNotAnApi):
+                continue
+            if isinstance(reply, dict):
+                return reply
+        return {}
+
+    async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
+        """See Provider.count_tokens. Exact, where the chat template is known by the option."""
+        if not self._config.options.get("chat_template"):
+            return None
+        parsers = await self._parsers(checked(request.settings, SGLANG, request.handle))
+        prompt = await (await self._formatter(request, reads_calls=bool(parsers.calls))).prompt(request)
+        body = orjson.dumps({"model": model.name, "prompt": prompt.text, "add_special_tokens": True})
+        patience = request.stall_timeout or self._config.stall_seconds
+        try:
+            reply = await self._transport.post("/tokenize", body, handle=request.handle, patience=patience)
+        except ModelNotFound:  # versions before 0.5.3
+            return None
+        count = reply.get("count")
+        return count if isinstance(count, int) else None
+
+    async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
+        """See Provider.embed."""
+        return await self._openai.embed(model, texts)
+
+    async def list_models(self, timeout: float) -> Sequence[ListedModel]:
+        """See Provider.list_models. One server serves one model, adapters aside."""
+        models = await self._openai.list_models(timeout)
+        info = await self._first(_MODEL_INFO, timeout)
+        if "is_generation" not in info:
+            return models
+        kind = ModelKind.CHAT if info["is_generation"] else ModelKind.EMBEDDING
+        said = {"vision": bool(info["has_image_understanding"])} if "has_image_understanding" in info else {}
+        return [replace(model, kind=kind, capabilities={**model.capabilities, **said}) for model in models]
+
+    async def close(self) -> None:
+        """See Provider.close."""
+        await self._openai.close()
+        if "_transport" in vars(self):
+            await self._transport.close()
+        for formatter in self._formatters.values():
+            await formatter.close()
+
+
+def _refusal_in(status: int, body: Any) -> Refusal:
+    """An error, or a reply that was given up."""
+    given_up = aborted(body) if isinstance(body, Mapping) else None
+    return read_refusal(status, body) if given_up is None else Refusal(status, str(given_up.get("message") or ""))
