@@ -1,8 +1,8 @@
 """The table of provider types: where each is, how it is configured, which module speaks its dialect. Pure.
 
 A vendor that speaks OpenAI's or Anthropic's dialect is one row here (and, where it has habits of its own, one in
-`providers/openai/vendors.py`). A row is not enough where requests or replies differ: that is a folder
-`providers/<name>/{client,translate}.py` and a row that names it.
+`vendors/openai/profiles.py`). A row is not enough where requests or replies differ: that is a folder
+`vendors/<name>/{client,translate}.py` and a row that names it.
 """
 
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ class ProviderType:
         )
 
 
-# What every type takes: calls at once, and what is known of its models (models.py says the fields).
+# What every type takes: calls at once, and what is known of its models (overrides.py says the fields).
 COMMON_OPTIONS = (Option("max_concurrency", "integer"), Option("models", "object"))
 _VENDORS = "services.llm_gateway.vendors"
 _WEBSOCKET = Option("websocket", "flag", "OPENAI_WEBSOCKET")

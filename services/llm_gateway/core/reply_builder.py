@@ -56,7 +56,7 @@ class _Draft:
         return RedactedReasoning(text) if self.kind is RedactedReasoning else Text(text, self.signature)
 
 
-class Assembly:
+class ReplyBuilder:
     """One reply. Set `finish`, `usage`, `response_id` and `model` as they become known."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from services.llm_gateway.core.chat import ChatRequest, Reasoning, RedactedReasoning, ResponseFormat, Text, ToolMode
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.vendors.anthropic.claude import Claude, claude_named
 from services.llm_gateway.vendors.anthropic.replies import Reader
 from services.llm_gateway.vendors.anthropic.schema import closed
@@ -131,8 +131,8 @@ def test_thoughts_go_to_whom_they_belong() -> None:
 
 
 def test_a_minimax_thought_is_its_own() -> None:
-    assembly = Assembly()
-    reader = Reader(assembly, origin="minimax")
+    builder = ReplyBuilder()
+    reader = Reader(builder, origin="minimax")
     for event in (
         {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}},
@@ -141,7 +141,7 @@ def test_a_minimax_thought_is_its_own() -> None:
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
     ):
         assert not [delta for delta in reader.take_event(event) if not hasattr(delta, "text")]
-    assert list(assembly.generation(request(), "minimax", 1).message.parts) == [Reasoning("hm", "minimax:abcd")]
+    assert list(builder.generation(request(), "minimax", 1).message.parts) == [Reasoning("hm", "minimax:abcd")]
 
 
 def test_minimax_habits() -> None:
@@ -213,11 +213,11 @@ def test_schemas_without_a_form(schema: dict[str, Any]) -> None:
 
 
 def test_why_it_declined_is_the_text_where_nothing_else_came() -> None:
-    assembly = Assembly()
+    builder = ReplyBuilder()
     details = {"type": "refusal", "category": "cyber", "explanation": "It would harm."}
     reply = {"id": "m", "model": "c", "content": [], "stop_reason": "refusal", "stop_details": details, "usage": {}}
-    Reader(assembly).take_whole(reply)
-    made = assembly.generation(request(), "anthropic", 1)
+    Reader(builder).take_whole(reply)
+    made = builder.generation(request(), "anthropic", 1)
     assert list(made.message.parts) == [Text("It would harm.")]
     assert made.finish_reason.name == "CONTENT_FILTER"
 

@@ -9,7 +9,7 @@ from services.llm_gateway.core.chat import Embeddings, FinishReason, Text, Usage
 from services.llm_gateway.core.costs import MOST_OF_CALL, cost_of
 from services.llm_gateway.core.errors import LlmStreamMalformed
 from services.llm_gateway.core.models import EmbeddingModel, ListedModel, Price
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.models.embeddings import embedded
 from services.llm_gateway.providers.listings import asked
 from services.llm_gateway.usage.model import StoreRefused
@@ -82,19 +82,19 @@ async def test_vectors_whose_tokens_are_not_counted(tokens: Any) -> None:
 
 @pytest.mark.parametrize("usage", [Usage(-1, 5), Usage(5, 2**70), Usage("12", 5), Usage(1.5, 5), Usage(None, 5)])  # type: ignore[arg-type]
 def test_usage_that_is_none_is_estimated(usage: Usage) -> None:
-    assembly = Assembly()
-    assembly.add_text("text", "hello")
-    assembly.usage, assembly.finish = usage, FinishReason.STOP
-    made = assembly.generation(request(), "p", 100).usage
+    builder = ReplyBuilder()
+    builder.add_text("text", "hello")
+    builder.usage, builder.finish = usage, FinishReason.STOP
+    made = builder.generation(request(), "p", 100).usage
     assert made.estimated
     assert made.prompt_tokens > 0
 
 
 def test_details_of_usage_that_are_none_are_left_out() -> None:
-    assembly = Assembly()
-    assembly.add_text("text", "a\0b")
-    assembly.usage, assembly.finish = Usage(10, 5, -3, 2**70, 2), FinishReason.STOP
-    made = assembly.generation(request(), "p", 100)
+    builder = ReplyBuilder()
+    builder.add_text("text", "a\0b")
+    builder.usage, builder.finish = Usage(10, 5, -3, 2**70, 2), FinishReason.STOP
+    made = builder.generation(request(), "p", 100)
     assert made.usage == Usage(10, 5, None, None, 2)
     assert made.message.parts == [Text("ab")]
 

@@ -21,7 +21,7 @@ from services.llm_gateway.core.chat import (
     ToolCallDelta,
     Usage,
 )
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.sse import SseParser
 from services.llm_gateway.vendors.responses.replies import Reader, read_refusal, status_of
 from tests.fakes import responses_wire as wire
@@ -55,12 +55,12 @@ def events_of(reply: Reply) -> list[dict[str, Any]]:
 
 
 def read(events: Sequence[Mapping[str, Any]]) -> tuple[Reader, list[Delta]]:
-    reader = Reader(Assembly(), "openai")
+    reader = Reader(ReplyBuilder(), "openai")
     return reader, [delta for event in events for delta in reader.take_event(event)]
 
 
 def generation(reader: Reader) -> Generation:
-    return reader.assembly.generation(request(user("hi"), logprobs=True), "openai", 10)
+    return reader.builder.generation(request(user("hi"), logprobs=True), "openai", 10)
 
 
 def test_a_stream_and_a_whole_reply_say_the_same() -> None:
@@ -83,7 +83,7 @@ def test_a_stream_and_a_whole_reply_say_the_same() -> None:
     ]
     tokens = [token["token"] for token in orjson.loads(made.logprobs_json)["content"]]
     assert tokens == ["one ", "two"]
-    whole = Reader(Assembly(), "openai")
+    whole = Reader(ReplyBuilder(), "openai")
     whole.take_whole(wire.Made(FULL, seen(stream=False), 1).whole())
     assert generation(whole) == made
 
@@ -93,7 +93,7 @@ def test_any_cut_of_the_stream_gives_the_same_message(data: st.DataObject) -> No
     planned = wire.response(FULL, seen(stream=True), 1)
     stream = b"".join(planned.frames or ())
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
-    parser, reader = SseParser(), Reader(Assembly(), "openai")
+    parser, reader = SseParser(), Reader(ReplyBuilder(), "openai")
     for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         for event in parser.feed(stream[start:stop]):
             for _ in reader.take_event(orjson.loads(event.data)):

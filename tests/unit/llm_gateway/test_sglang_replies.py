@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.llm_gateway.core.chat import FinishReason, ResponseFormat, Usage
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.vendors.sglang.parsers import Held
 from services.llm_gateway.vendors.sglang.replies import Generated
 from services.llm_gateway.vendors.sglang.translate import generate_body_of
@@ -32,8 +32,8 @@ def event(pieces: list[str], first: int, last: int, *, finish: str | None = None
 
 @given(PIECES, st.sampled_from(["repeated", "incremental", "older incremental"]), st.integers(1, 3))
 def test_whatever_the_stream_repeats_each_token_is_taken_once(pieces: list[str], kind: str, step: int) -> None:
-    assembly = Assembly()
-    reader, text, size = Generated(assembly), "", len(pieces)
+    builder = ReplyBuilder()
+    reader, text, size = Generated(builder), "", len(pieces)
     for first in range(0, size, step):
         last = min(size, first + step)
         begin = 0 if kind == "repeated" else first
@@ -41,10 +41,10 @@ def test_whatever_the_stream_repeats_each_token_is_taken_once(pieces: list[str],
     begin = 0 if kind == "repeated" else size
     text += reader.more(event(pieces, begin, size, finish="stop", rows_from=0 if kind.startswith("older") else None))
     assert text == "".join(pieces)
-    assert assembly.tokens.ids == list(range(size))
+    assert builder.tokens.ids == list(range(size))
     rows = [[-0.5, number, piece] for number, piece in enumerate(pieces)]
-    assert orjson.loads(assembly.tokens.token_logprobs_json()) == rows
-    assert (assembly.finish, assembly.usage) == (FinishReason.STOP, Usage(3, size))
+    assert orjson.loads(builder.tokens.token_logprobs_json()) == rows
+    assert (builder.finish, builder.usage) == (FinishReason.STOP, Usage(3, size))
 
 
 @given(st.lists(st.sampled_from(["one ", "<tool_call>", "<tool", "<", "{", "\n"]), max_size=8), st.data())
@@ -95,7 +95,7 @@ def test_the_request() -> None:
 
 @pytest.mark.parametrize("kind", ["stop", "length", "odd"])
 def test_why_it_ended(kind: str) -> None:
-    assembly = Assembly()
-    Generated(assembly).more(event(["a"], 0, 1, finish=kind))
+    builder = ReplyBuilder()
+    Generated(builder).more(event(["a"], 0, 1, finish=kind))
     ends = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH, "odd": FinishReason.UNKNOWN}
-    assert assembly.finish is ends[kind]
+    assert builder.finish is ends[kind]

@@ -11,7 +11,7 @@ from services.llm_gateway.core.errors import LlmBadRequest, ModelNotFound
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel, ModelKind
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.core.refusals import Caller
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_guard import understood
 from services.llm_gateway.core.trace import traced
 from services.llm_gateway.http.client import http_client
@@ -60,18 +60,18 @@ class AnthropicProvider:
     async def _whole(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
         body = body_of(request, model, stream=False)
         patience = request.stall_timeout or self._config.reply_seconds
-        assembly = Assembly()
+        builder = ReplyBuilder()
         with traced(request, body) as trace, understood(self.name, request.handle):
             reply = await self._transport.post(_PATH, body, handle=request.handle, patience=patience, trace=trace)
-            _reader(assembly, request, model).take_whole(reply)
-            generation = assembly.generation(request, self.name, len(body), trace)
+            _reader(builder, request, model).take_whole(reply)
+            generation = builder.generation(request, self.name, len(body), trace)
         yield Completed(generation)
 
     async def _stream(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
         body = body_of(request, model, stream=True)
         patience = request.stall_timeout or self._config.stall_seconds
-        assembly, handle, transport = Assembly(), request.handle, self._transport
-        reader = _reader(assembly, request, model)
+        builder, handle, transport = ReplyBuilder(), request.handle, self._transport
+        reader = _reader(builder, request, model)
         with traced(request, body) as trace, understood(self.name, request.handle):
             events = transport.stream(_PATH, body, handle=handle, patience=patience, trace=trace)
             try:
@@ -88,7 +88,7 @@ class AnthropicProvider:
                 await transport.leave(events, ended=reader.stopped)
             if not reader.stopped:
                 raise transport.incomplete("ended the stream before the model had finished", handle)
-            generation = assembly.generation(request, self.name, len(body), trace)
+            generation = builder.generation(request, self.name, len(body), trace)
         yield Completed(generation)
 
     async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
@@ -126,9 +126,9 @@ class AnthropicProvider:
             await self._transport.close()
 
 
-def _reader(assembly: Assembly, request: ChatRequest, model: ChatModel) -> Reader:
+def _reader(builder: ReplyBuilder, request: ChatRequest, model: ChatModel) -> Reader:
     reply_tool = REPLY_TOOL if replies_by_call(request, model) else ""
-    return Reader(assembly, reply_tool, dialect_of(model.provider_type).origin)
+    return Reader(builder, reply_tool, dialect_of(model.provider_type).origin)
 
 
 def _is_served(item: Mapping[str, Any]) -> bool:

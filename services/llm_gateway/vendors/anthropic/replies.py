@@ -7,7 +7,7 @@ import orjson
 
 from services.llm_gateway.core.chat import Delta, FinishReason, Usage
 from services.llm_gateway.core.refusals import Refusal
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.vendors.shared.origins import ANTHROPIC, sealed_by
 
 _FINISH = {
@@ -35,12 +35,12 @@ STATUSES = {
 
 
 class Reader:
-    """Reads one reply into an assembly. The input of a call of `reply_tool` is text to it; `origin`: whose its thoughts
+    """Reads one reply into an builder. The input of a call of `reply_tool` is text to it; `origin`: whose its thoughts
     are.
     """
 
-    def __init__(self, assembly: Assembly, reply_tool: str = "", origin: str = ANTHROPIC) -> None:
-        self._assembly = assembly
+    def __init__(self, builder: ReplyBuilder, reply_tool: str = "", origin: str = ANTHROPIC) -> None:
+        self._builder = builder
         self._reply_tool = reply_tool
         self._origin = origin
         self._signed: set[int] = set()
@@ -77,53 +77,53 @@ class Reader:
                 self.stopped = True
 
     def _take_envelope(self, message: Mapping[str, Any]) -> None:
-        self._assembly.response_id, self._assembly.model = message.get("id") or "", message.get("model") or ""
+        self._builder.response_id, self._builder.model = message.get("id") or "", message.get("model") or ""
         self._count(message.get("usage"))
 
     def _take_stop(self, fields: Mapping[str, Any]) -> Iterator[Delta]:
         if reason := fields.get("stop_reason"):
-            # The assembly itself sees whether there are calls.
+            # The builder itself sees whether there are calls.
             done = reason == "tool_use" and bool(self._replies)
-            self._assembly.finish = FinishReason.STOP if done else _FINISH.get(reason, FinishReason.UNKNOWN)
+            self._builder.finish = FinishReason.STOP if done else _FINISH.get(reason, FinishReason.UNKNOWN)
         self._count(fields.get("usage"))
         explanation = (fields.get("stop_details") or {}).get("explanation")
-        if explanation and self._assembly.is_empty:
+        if explanation and self._builder.is_empty:
             # Why it was declined is all that came.
-            yield self._assembly.add_text("explanation", explanation)
+            yield self._builder.add_text("explanation", explanation)
 
     def _count(self, usage: Mapping[str, Any] | None) -> None:
         # Later figures replace earlier ones: they are cumulative.
         self._usage |= {name: value for name, value in (usage or {}).items() if value is not None}
         if self._usage:
-            self._assembly.usage = usage_of(self._usage)
+            self._builder.usage = usage_of(self._usage)
 
     def _take_block(self, index: int, block: Mapping[str, Any]) -> Iterator[Delta]:
         match block.get("type"):
             case "text" if block["text"]:
-                yield self._assembly.add_text(index, block["text"])
+                yield self._builder.add_text(index, block["text"])
             case "thinking":
-                begun = self._assembly.add_reasoning(index, block["thinking"])
+                begun = self._builder.add_reasoning(index, block["thinking"])
                 if begun.text:
                     yield begun
                 if signature := block.get("signature"):
                     self._sign(index, signature)
             case "redacted_thinking":
-                self._assembly.add_redacted(index, sealed_by(self._origin, block["data"]))
+                self._builder.add_redacted(index, sealed_by(self._origin, block["data"]))
             case "tool_use":
                 self._inputs[index] = block.get("input")
                 if self._reply_tool and block["name"] == self._reply_tool:
                     self._replies.add(index)
                     return
-                yield self._assembly.begin_call(index, block["id"], block["name"])
+                yield self._builder.begin_call(index, block["id"], block["name"])
 
     def _take_delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Delta]:
         match delta.get("type"):
             case "text_delta":
-                yield self._assembly.add_text(index, delta["text"])
+                yield self._builder.add_text(index, delta["text"])
             case "input_json_delta" if delta["partial_json"]:
                 yield self._add_input(index, delta["partial_json"])
             case "thinking_delta":
-                yield self._assembly.add_reasoning(index, delta["thinking"])
+                yield self._builder.add_reasoning(index, delta["thinking"])
             case "signature_delta":
                 self._sign(index, delta["signature"])
 
@@ -131,7 +131,7 @@ class Reader:
         """Add to a signature; its first piece takes the origin along."""
         if not piece:
             return
-        self._assembly.sign(index, piece if index in self._signed else sealed_by(self._origin, piece))
+        self._builder.sign(index, piece if index in self._signed else sealed_by(self._origin, piece))
         self._signed.add(index)
 
     def _end_block(self, index: int) -> Iterator[Delta]:
@@ -139,14 +139,14 @@ class Reader:
         deltas.
         """
         value = self._inputs.pop(index, None)
-        if (value or index in self._replies) and not self._assembly.has_pieces(index):
+        if (value or index in self._replies) and not self._builder.has_pieces(index):
             return iter((self._add_input(index, orjson.dumps(value or {}).decode()),))
         return iter(())
 
     def _add_input(self, index: int, piece: str) -> Delta:
         if index in self._replies:
-            return self._assembly.add_text(index, piece)
-        return self._assembly.add_arguments(index, piece)
+            return self._builder.add_text(index, piece)
+        return self._builder.add_arguments(index, piece)
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:

@@ -12,7 +12,7 @@ from services.llm_gateway.core.errors import LlmBadRequest, LlmEmptyResponse
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.core.refusals import Caller
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_guard import understood
 from services.llm_gateway.core.tables.bedrock import foundation_id
 from services.llm_gateway.core.trace import Trace, traced
@@ -55,7 +55,7 @@ class BedrockProvider:
     async def _whole(self, request: ChatRequest, model: ChatModel, *, deltas: bool) -> AsyncGenerator[Event, None]:
         body = body_of(request, model)
         patience = request.stall_timeout or self._config.reply_seconds
-        assembly, headers = _assembly(model), dict[str, str]()
+        builder, headers = _builder(model), dict[str, str]()
         with traced(request, body) as trace, understood(self.name, request.handle):
             reply = await self._transport.post(
                 path_of(model.name, "converse"),
@@ -65,18 +65,18 @@ class BedrockProvider:
                 trace=trace,
                 headers=headers,
             )
-            for delta in _reader(assembly, request, model).take_whole(reply):
+            for delta in _reader(builder, request, model).take_whole(reply):
                 if deltas:
                     yield delta
-            assembly.response_id = headers.get("x-amzn-requestid", "")
-            generation = assembly.generation(request, self.name, len(body), trace)
+            builder.response_id = headers.get("x-amzn-requestid", "")
+            generation = builder.generation(request, self.name, len(body), trace)
         yield Completed(generation)
 
     async def _stream(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
         body = body_of(request, model)
         patience = request.stall_timeout or self._config.stall_seconds
-        assembly, handle, transport, headers = _assembly(model), request.handle, self._transport, dict[str, str]()
-        reader = _reader(assembly, request, model)
+        builder, handle, transport, headers = _builder(model), request.handle, self._transport, dict[str, str]()
+        reader = _reader(builder, request, model)
         with traced(request, body) as trace, understood(self.name, request.handle):
             frames = transport.events(
                 path_of(model.name, "converse-stream"),
@@ -97,8 +97,8 @@ class BedrockProvider:
                 await transport.leave(frames, ended=reader.ended)
             if not reader.stopped:
                 raise transport.incomplete("ended the stream before the model had finished", handle)
-            assembly.response_id = headers.get("x-amzn-requestid", "")
-            generation = assembly.generation(request, self.name, len(body), trace)
+            builder.response_id = headers.get("x-amzn-requestid", "")
+            generation = builder.generation(request, self.name, len(body), trace)
         yield Completed(generation)
 
     def _event(self, frame: Frame, handle: str, trace: Trace | None) -> dict[str, Any]:
@@ -169,14 +169,14 @@ class BedrockProvider:
             await self._transport.close()
 
 
-def _assembly(model: ChatModel) -> Assembly:
+def _builder(model: ChatModel) -> ReplyBuilder:
     """The reply does not name its model: it is what was asked for."""
-    assembly = Assembly()
-    assembly.model = model.name
-    return assembly
+    builder = ReplyBuilder()
+    builder.model = model.name
+    return builder
 
 
-def _reader(assembly: Assembly, request: ChatRequest, model: ChatModel) -> Reader:
+def _reader(builder: ReplyBuilder, request: ChatRequest, model: ChatModel) -> Reader:
     reply_tool = REPLY_TOOL if replies_by_call(request, model) else ""
     may_call = request.tool_choice is not ToolMode.NONE
-    return Reader(assembly, habits_of(model).signed_by, reply_tool, may_call=may_call)
+    return Reader(builder, habits_of(model).signed_by, reply_tool, may_call=may_call)

@@ -8,7 +8,7 @@ import orjson
 
 from services.llm_gateway.core.chat import Delta, FinishReason, Usage
 from services.llm_gateway.core.refusals import Refusal
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.vendors.shared.origins import ANTHROPIC, BEDROCK, sealed_by
 
 _FINISH = {
@@ -38,14 +38,14 @@ _SPENT = re.compile(r"tokens per day", re.IGNORECASE)
 
 
 class Reader:
-    """Reads one reply into an assembly. The input of a call of `reply_tool` is text to it; without `may_call` other
+    """Reads one reply into an builder. The input of a call of `reply_tool` is text to it; without `may_call` other
     calls are left out. `signed_by`: whose its signatures are.
     """
 
     def __init__(
-        self, assembly: Assembly, signed_by: str = ANTHROPIC, reply_tool: str = "", *, may_call: bool = True
+        self, builder: ReplyBuilder, signed_by: str = ANTHROPIC, reply_tool: str = "", *, may_call: bool = True
     ) -> None:
-        self._assembly = assembly
+        self._builder = builder
         self._signed_by = signed_by
         self._reply_tool = reply_tool
         self._may_call = may_call
@@ -89,14 +89,14 @@ class Reader:
         elif thoughts := block.get("reasoningContent"):
             yield from self._take_thoughts(index, {**thoughts, **(thoughts.get("reasoningText") or {})})
         elif text := block.get("text"):
-            yield self._assembly.add_text(index, text)
+            yield self._builder.add_text(index, text)
         for cited in (block.get("citationsContent") or {}).get("content") or ():
             if text := cited.get("text"):
-                yield self._assembly.add_text(index, text)
+                yield self._builder.add_text(index, text)
 
     def _take_delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Delta]:
         if text := delta.get("text"):
-            yield self._assembly.add_text(index, text)
+            yield self._builder.add_text(index, text)
         if piece := (delta.get("toolUse") or {}).get("input"):
             yield from self._take_input(index, piece)
         if thoughts := delta.get("reasoningContent"):
@@ -104,35 +104,35 @@ class Reader:
 
     def _take_thoughts(self, index: int, thoughts: Mapping[str, Any]) -> Iterator[Delta]:
         if text := thoughts.get("text"):
-            yield self._assembly.add_reasoning(index, text)
+            yield self._builder.add_reasoning(index, text)
         if signature := thoughts.get("signature"):
-            self._assembly.sign(index, signature if index in self._signed else sealed_by(self._signed_by, signature))
+            self._builder.sign(index, signature if index in self._signed else sealed_by(self._signed_by, signature))
             self._signed.add(index)
         if data := thoughts.get("redactedContent"):
-            self._assembly.add_redacted(index, data if self._assembly.has_pieces(index) else sealed_by(BEDROCK, data))
+            self._builder.add_redacted(index, data if self._builder.has_pieces(index) else sealed_by(BEDROCK, data))
 
     def _begin_call(self, index: int, call: Mapping[str, Any]) -> Iterator[Delta]:
         if self._reply_tool and call["name"] == self._reply_tool:
             self._replies.add(index)
         elif self._may_call:
-            yield self._assembly.begin_call(index, call["toolUseId"], call["name"])
+            yield self._builder.begin_call(index, call["toolUseId"], call["name"])
         else:
             self._left_out.add(index)
 
     def _take_input(self, index: int, piece: str) -> Iterator[Delta]:
         if index in self._replies:
-            yield self._assembly.add_text(index, piece)
+            yield self._builder.add_text(index, piece)
         elif index not in self._left_out:
-            yield self._assembly.add_arguments(index, piece)
+            yield self._builder.add_arguments(index, piece)
 
     def _take_stop(self, reason: str | None) -> None:
         made_up = reason == "tool_use" and bool(self._replies or self._left_out)
-        # The assembly itself sees whether there are calls.
-        self._assembly.finish = FinishReason.STOP if made_up else _FINISH.get(reason or "", FinishReason.UNKNOWN)
+        # The builder itself sees whether there are calls.
+        self._builder.finish = FinishReason.STOP if made_up else _FINISH.get(reason or "", FinishReason.UNKNOWN)
 
     def _take_usage(self, usage: Mapping[str, Any] | None) -> None:
         if usage:
-            self._assembly.usage = usage_of(usage)
+            self._builder.usage = usage_of(usage)
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:

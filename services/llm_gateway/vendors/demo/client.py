@@ -21,7 +21,7 @@ from services.llm_gateway.core.chat import (
 from services.llm_gateway.core.errors import LlmContextOverflow
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.token_estimates import estimate
 from services.llm_gateway.core.trace import Rendered, Trace
 from services.llm_gateway.vendors.demo.hashing import embed
@@ -46,17 +46,17 @@ class DemoProvider:
         self._check_window(size, model, request.handle)
         if request.preview:
             raise Rendered(_read(request, model))
-        assembly = Assembly()
-        assembly.response_id = f"demo-{hashlib.sha256(repr(request.messages).encode()).hexdigest()[:16]}"
-        assembly.model, assembly.finish = model.name, FinishReason.STOP
+        builder = ReplyBuilder()
+        builder.response_id = f"demo-{hashlib.sha256(repr(request.messages).encode()).hexdigest()[:16]}"
+        builder.model, builder.finish = model.name, FinishReason.STOP
         parts = next_parts(request)
-        for index, part in enumerate(_cut(parts, request, assembly)):
-            for delta in _deltas(assembly, index, part):
+        for index, part in enumerate(_cut(parts, request, builder)):
+            for delta in _deltas(builder, index, part):
                 if stream:
                     yield delta
                     await asyncio.sleep(WORD_SECONDS)
         trace = _trace(request, model, parts) if request.trace else None
-        yield Completed(assembly.generation(request, self.name, size, trace))
+        yield Completed(builder.generation(request, self.name, size, trace))
 
     async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
         """None: it has no tokens of its own."""
@@ -108,18 +108,18 @@ def _trace(request: ChatRequest, model: ChatModel, parts: Sequence[Part]) -> Tra
     return trace
 
 
-def _cut(parts: Sequence[Part], request: ChatRequest, assembly: Assembly) -> Sequence[Part]:
+def _cut(parts: Sequence[Part], request: ChatRequest, builder: ReplyBuilder) -> Sequence[Part]:
     """The parts within max_output_tokens."""
     limit = request.max_output_tokens
     if limit is None or not isinstance(parts[0], Text) or estimate(len(parts[0].text)) <= limit:
         return parts
-    assembly.finish = FinishReason.LENGTH
+    builder.finish = FinishReason.LENGTH
     return [Text(parts[0].text[: limit * 4])]
 
 
-def _deltas(assembly: Assembly, index: int, part: Part) -> Sequence[Delta]:
+def _deltas(builder: ReplyBuilder, index: int, part: Part) -> Sequence[Delta]:
     if isinstance(part, ToolCall):
-        begun = assembly.begin_call(index, part.id, part.name)
-        return [begun, assembly.add_arguments(index, part.arguments_json)]
+        begun = builder.begin_call(index, part.id, part.name)
+        return [begun, builder.add_arguments(index, part.arguments_json)]
     assert isinstance(part, Text)
-    return [assembly.add_text(index, piece) for piece in _PIECES.findall(part.text) if piece]
+    return [builder.add_text(index, piece) for piece in _PIECES.findall(part.text) if piece]

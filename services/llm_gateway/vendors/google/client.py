@@ -15,7 +15,7 @@ from services.llm_gateway.core.chat import ChatRequest, Completed, Embeddings, E
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.core.refusals import Caller, wrong_count
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_guard import understood
 from services.llm_gateway.core.trace import Trace, traced
 from services.llm_gateway.http.client import http_client
@@ -69,8 +69,8 @@ class GoogleProvider:
         body = body_of(request, model)
         data, path = orjson.dumps(body), await self._path(model.name, "generateContent")
         patience = request.stall_timeout or self._config.reply_seconds
-        assembly, handle, transport = Assembly(), request.handle, self._transport
-        reader = Reader(assembly, self.name, handle)
+        builder, handle, transport = ReplyBuilder(), request.handle, self._transport
+        reader = Reader(builder, self.name, handle)
         with traced(request, data) as trace, understood(self.name, request.handle):
             asked = data
             while asked:
@@ -81,14 +81,14 @@ class GoogleProvider:
                     pass
                 asked = _next_request(body, reader)
             reader.check()
-            generation = assembly.generation(request, self.name, len(data), trace)
+            generation = builder.generation(request, self.name, len(data), trace)
         yield Completed(generation)
 
     async def _stream(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
         body = body_of(request, model)
         data, path = orjson.dumps(body), await self._path(model.name, "streamGenerateContent?alt=sse")
-        assembly = Assembly()
-        reader = Reader(assembly, self.name, request.handle)
+        builder = ReplyBuilder()
+        reader = Reader(builder, self.name, request.handle)
         with traced(request, data) as trace, understood(self.name, request.handle):
             asked = data
             while asked:
@@ -100,7 +100,7 @@ class GoogleProvider:
                     await deltas.aclose()
                 asked = _next_request(body, reader)
             reader.check()
-            generation = assembly.generation(request, self.name, len(data), trace)
+            generation = builder.generation(request, self.name, len(data), trace)
         yield Completed(generation)
 
     async def _hop(

@@ -15,7 +15,7 @@ import orjson
 from services.llm_gateway.core.chat import Delta, FinishReason, Usage
 from services.llm_gateway.core.errors import LlmBadRequest, LlmEmptyResponse
 from services.llm_gateway.core.refusals import Refusal
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.vendors.google.contents import GOOGLE
 from services.llm_gateway.vendors.shared.origins import sealed_by
 
@@ -34,10 +34,10 @@ _TYPES = "type.googleapis.com/google.rpc."
 
 
 class Reader:
-    """Reads one reply into an assembly, over all requests that it takes."""
+    """Reads one reply into an builder, over all requests that it takes."""
 
-    def __init__(self, assembly: Assembly, provider: str, handle: str) -> None:
-        self._assembly = assembly
+    def __init__(self, builder: ReplyBuilder, provider: str, handle: str) -> None:
+        self._builder = builder
         self._provider = provider
         self._handle = handle
         self._parts = 0
@@ -57,7 +57,7 @@ class Reader:
 
     def begin_next(self) -> None:
         """Another request goes on with the reply."""
-        self._before, self._usage = self._assembly.usage, None
+        self._before, self._usage = self._builder.usage, None
         self.finish = self.continuation = ""
 
     def take(self, chunk: Mapping[str, Any]) -> Iterator[Delta]:
@@ -86,19 +86,19 @@ class Reader:
             )
 
     def _take_envelope(self, chunk: Mapping[str, Any]) -> None:
-        assembly = self._assembly
-        if not assembly.response_id:
-            assembly.response_id, assembly.model = chunk.get("responseId") or "", chunk.get("modelVersion") or ""
+        builder = self._builder
+        if not builder.response_id:
+            builder.response_id, builder.model = chunk.get("responseId") or "", chunk.get("modelVersion") or ""
         if metadata := chunk.get("usageMetadata"):
             self._usage = usage_of(metadata)
-            assembly.usage = self._usage if self._before is None else _sum(self._before, self._usage)
+            builder.usage = self._usage if self._before is None else _sum(self._before, self._usage)
 
     def _take_finish(self, reason: str, candidate: Mapping[str, Any]) -> None:
         self.finish, self.finish_message = reason, candidate.get("finishMessage") or ""
-        self._assembly.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
+        self._builder.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
         if reason == _CONTINUES:
             self.continuation = candidate.get("continuationToken") or ""
-            self._assembly.finish = FinishReason.LENGTH
+            self._builder.finish = FinishReason.LENGTH
 
     def _take_part(self, part: Mapping[str, Any]) -> Iterator[Delta]:
         signature = part.get("thoughtSignature") or ""
@@ -108,8 +108,8 @@ class Reader:
             key = self._next("call")
             self._end_run()
             self._answered = True
-            yield self._assembly.begin_call(key, call.get("id") or self._made_id(key), call.get("name") or "")
-            yield self._assembly.add_arguments(key, orjson.dumps(call.get("args") or {}).decode())
+            yield self._builder.begin_call(key, call.get("id") or self._made_id(key), call.get("name") or "")
+            yield self._builder.add_arguments(key, orjson.dumps(call.get("args") or {}).decode())
         elif isinstance(text := part.get("text"), str) and (text or signature):
             yield from self._take_thought(text, signature) if part.get("thought") else self._take_text(text, signature)
 
@@ -120,32 +120,32 @@ class Reader:
         key = self._in_run("text")
         if text:
             self._answered = True
-            yield self._assembly.add_text(key, text)
+            yield self._builder.add_text(key, text)
         if signature:
-            self._assembly.sign(key, sealed_by(GOOGLE, signature))
+            self._builder.sign(key, sealed_by(GOOGLE, signature))
             self._end_run()
 
     def _take_thought(self, text: str, signature: str) -> Iterator[Delta]:
         is_new = self._run[0] != "thought"
         key = self._in_run("thought")
-        delta = self._assembly.add_reasoning(key, text)
+        delta = self._builder.add_reasoning(key, text)
         if text:
             yield delta
         if is_new:
-            self._assembly.sign(key, sealed_by(GOOGLE, ""))
+            self._builder.sign(key, sealed_by(GOOGLE, ""))
         if signature:
-            self._assembly.sign(key, signature)
+            self._builder.sign(key, signature)
             self._end_run()
 
     def _made_id(self, key: tuple[str, int]) -> str:
         """An id for a call that has none: the same whenever the same reply is read. Gemini 2.5 gives none."""
-        response_id = self._assembly.response_id
+        response_id = self._builder.response_id
         digest = hashlib.sha256(f"{response_id}:{key[1]}".encode()).hexdigest()
         return f"call_{digest[:24]}" if response_id else ""
 
     def _stand_alone(self, signature: str) -> None:
         self._end_run()
-        self._assembly.add_redacted(self._next("signature"), sealed_by(GOOGLE, signature))
+        self._builder.add_redacted(self._next("signature"), sealed_by(GOOGLE, signature))
 
     def _in_run(self, kind: str) -> tuple[str, int]:
         if self._run[0] != kind:
@@ -164,8 +164,8 @@ class Reader:
         content = [_token(one) for one in chosen]
         for token, top in zip(content, others, strict=False):
             token["top_logprobs"] = [_token(one) for one in top.get("candidates") or ()]
-        self._assembly.tokens.add_logprobs({"content": content})
-        self._assembly.tokens.ids += [one["tokenId"] for one in chosen if "tokenId" in one]
+        self._builder.tokens.add_logprobs({"content": content})
+        self._builder.tokens.ids += [one["tokenId"] for one in chosen if "tokenId" in one]
 
     def _blocked(self, reason: str, message: str) -> LlmBadRequest:
         said = f"{reason}: {message}" if message else reason

@@ -20,7 +20,7 @@ from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedMo
 from services.llm_gateway.core.ndjson import NdjsonParser
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.core.refusals import Caller, wrong_count
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_guard import understood
 from services.llm_gateway.core.trace import traced
 from services.llm_gateway.http.client import http_client
@@ -61,34 +61,34 @@ class OllamaProvider:
     async def _whole(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
         body = body_of(request, model, stream=False, keep_alive=self._keep_alive)
         patience = request.stall_timeout or self._config.reply_seconds
-        assembly = Assembly()
+        builder = ReplyBuilder()
         with _advised(model), traced(request, body) as trace, understood(self.name, request.handle):
             reply = await self._transport.post(_CHAT, body, handle=request.handle, patience=patience, trace=trace)
             self._check(reply, request.handle)
-            for _ in take(assembly, reply, len(body)):
+            for _ in take(builder, reply, len(body)):
                 pass
-            generation = assembly.generation(request, self.name, len(body), trace)
+            generation = builder.generation(request, self.name, len(body), trace)
         yield Completed(generation)
 
     async def _stream(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
         body = body_of(request, model, stream=True, keep_alive=self._keep_alive)
         patience = request.stall_timeout or self._config.stall_seconds
-        assembly, handle, transport = Assembly(), request.handle, self._transport
+        builder, handle, transport = ReplyBuilder(), request.handle, self._transport
         with _advised(model), traced(request, body) as trace, understood(self.name, request.handle):
             lines = transport.events(_CHAT, body, NdjsonParser(), handle=handle, patience=patience, trace=trace)
             try:
                 async for line in lines:
                     said = transport.parse(line, handle, trace)
                     self._check(said, handle)
-                    for delta in take(assembly, said, len(body)):
+                    for delta in take(builder, said, len(body)):
                         yield delta
-                    if assembly.finish is not None:
+                    if builder.finish is not None:
                         break
             finally:
-                await transport.leave(lines, ended=assembly.finish is not None)
-            if assembly.finish is None:
+                await transport.leave(lines, ended=builder.finish is not None)
+            if builder.finish is None:
                 raise transport.incomplete("ended the stream before the model had finished", handle)
-            generation = assembly.generation(request, self.name, len(body), trace)
+            generation = builder.generation(request, self.name, len(body), trace)
         yield Completed(generation)
 
     def _check(self, reply: Mapping[str, Any], handle: str) -> None:

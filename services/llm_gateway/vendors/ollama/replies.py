@@ -7,33 +7,33 @@ import orjson
 
 from services.llm_gateway.core.chat import Delta, FinishReason, Usage
 from services.llm_gateway.core.refusals import Refusal
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.token_estimates import estimate
 
 # "load" and "unload" answer an empty chat; versions before 0.1.45 give no reason.
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
 
-def take(assembly: Assembly, body: Mapping[str, Any], prompt_size: int) -> Iterator[Delta]:
+def take(builder: ReplyBuilder, body: Mapping[str, Any], prompt_size: int) -> Iterator[Delta]:
     """Read a whole reply or one line of a stream: they have the same fields. `prompt_size` is the request's length in
     bytes, for the estimate where the server took the whole prompt from its cache and counts none.
     """
     message = body.get("message") or {}
     if thoughts := message.get("thinking"):
-        yield assembly.add_reasoning("thinking", thoughts)
+        yield builder.add_reasoning("thinking", thoughts)
     if text := message.get("content"):
-        yield assembly.add_text("text", text)
+        yield builder.add_text("text", text)
     for call in message.get("tool_calls") or ():
         function = call.get("function") or {}
         key = object()  # every call comes whole
-        yield assembly.begin_call(key, call.get("id") or "", function.get("name") or "")
-        yield assembly.add_arguments(key, _arguments(function.get("arguments")))
+        yield builder.begin_call(key, call.get("id") or "", function.get("name") or "")
+        yield builder.add_arguments(key, _arguments(function.get("arguments")))
     if logprobs := body.get("logprobs"):
-        assembly.tokens.add_logprobs({"content": logprobs})
-    assembly.model = body.get("model") or assembly.model
+        builder.tokens.add_logprobs({"content": logprobs})
+    builder.model = body.get("model") or builder.model
     if body.get("done"):
-        assembly.finish = _FINISH.get(body.get("done_reason") or "stop", FinishReason.UNKNOWN)
-        assembly.usage = _usage(body, prompt_size)
+        builder.finish = _FINISH.get(body.get("done_reason") or "stop", FinishReason.UNKNOWN)
+        builder.usage = _usage(body, prompt_size)
 
 
 def _arguments(arguments: Any) -> str:

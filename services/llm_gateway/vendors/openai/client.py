@@ -12,7 +12,7 @@ from services.llm_gateway.core.errors import LlmBadRequest, LlmError
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.core.refusals import Caller, status_in, wrong_count
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_guard import understood
 from services.llm_gateway.core.trace import traced
 from services.llm_gateway.http.client import http_client
@@ -93,21 +93,21 @@ class OpenAIProvider:
     async def _whole(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
         body = body_of(request, model, stream=False, is_vendor=self._config.is_vendor)
         patience = request.stall_timeout or self._config.reply_seconds
-        assembly, handle, path = Assembly(), request.handle, self._path(_PATH, model.name)
+        builder, handle, path = ReplyBuilder(), request.handle, self._path(_PATH, model.name)
         with traced(request, body) as trace, understood(self.name, request.handle):
             reply = await self._transport.post(path, body, handle=handle, patience=patience, trace=trace)
             if error := error_in(reply):  # some servers send errors as 200
                 raise self._transport.refused(status_in(error), {"error": error}, handle)
-            take_whole(assembly, reply)
-            if assembly.finish is None and reply.get("choices"):
+            take_whole(builder, reply)
+            if builder.finish is None and reply.get("choices"):
                 raise self._broke_off(handle)
-            generation = assembly.generation(request, self.name, len(body), trace)
+            generation = builder.generation(request, self.name, len(body), trace)
         yield Completed(finished(generation, request, self._vendor))
 
     async def _stream(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
         body = body_of(request, model, stream=True, is_vendor=self._config.is_vendor)
         patience = request.stall_timeout or self._config.stall_seconds
-        assembly, handle, transport = Assembly(), request.handle, self._transport
+        builder, handle, transport = ReplyBuilder(), request.handle, self._transport
         path = self._path(_PATH, model.name)
         with traced(request, body) as trace, understood(self.name, request.handle):
             events, ended = transport.stream(path, body, handle=handle, patience=patience, trace=trace), False
@@ -119,13 +119,13 @@ class OpenAIProvider:
                     chunk = transport.parse(event.data, handle, trace)
                     if error := error_in(chunk):
                         raise transport.refused(status_in(error), {"error": error}, handle)
-                    for delta in take_chunk(assembly, chunk):
+                    for delta in take_chunk(builder, chunk):
                         yield delta
             finally:
                 await transport.leave(events, ended=ended)
-            if assembly.finish is None:
+            if builder.finish is None:
                 raise self._broke_off(handle)
-            generation = assembly.generation(request, self.name, len(body), trace)
+            generation = builder.generation(request, self.name, len(body), trace)
         yield Completed(finished(generation, request, self._vendor))
 
     def _broke_off(self, handle: str) -> LlmError:

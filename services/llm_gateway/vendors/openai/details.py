@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from services.llm_gateway.core.chat import Delta, Part, Reasoning, RedactedReasoning
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.vendors.shared.origins import opened_by, sealed_by
 
 ORIGIN = "openrouter"
@@ -23,7 +23,7 @@ _REPEATED = frozenset({"type", "index", "format"})
 _GROWING = ("data", "signature")
 
 
-def take_details(assembly: Assembly, details: Iterable[Any]) -> Iterator[Delta]:
+def take_details(builder: ReplyBuilder, details: Iterable[Any]) -> Iterator[Delta]:
     """Read the blocks of a message, or the pieces in a delta."""
     for position, detail in enumerate(details):
         if not isinstance(detail, Mapping):
@@ -32,21 +32,21 @@ def take_details(assembly: Assembly, details: Iterable[Any]) -> Iterator[Delta]:
         key = ("detail", kind, position if index is None else index)
         name = _TEXTS.get(kind, "")
         rest = {field: value for field, value in detail.items() if field != name and value is not None}
-        begun = assembly.began(key)
+        begun = builder.began(key)
         if begun:
             rest = {field: value for field, value in rest.items() if field not in _REPEATED}
         if not name:
-            _redact(assembly, key, rest)
+            _redact(builder, key, rest)
             continue
-        yield assembly.add_reasoning(key, str(detail.get(name) or ""))
+        yield builder.add_reasoning(key, str(detail.get(name) or ""))
         if rest:
             line = orjson.dumps(rest).decode()
-            assembly.sign(key, f"\n{line}" if begun else sealed_by(ORIGIN, line))
+            builder.sign(key, f"\n{line}" if begun else sealed_by(ORIGIN, line))
 
 
-def _redact(assembly: Assembly, key: tuple[str, str, Any], rest: Mapping[str, Any]) -> None:
+def _redact(builder: ReplyBuilder, key: tuple[str, str, Any], rest: Mapping[str, Any]) -> None:
     line = orjson.dumps(rest).decode()
-    assembly.add_redacted(key, f"\n{line}" if assembly.began(key) else sealed_by(ORIGIN, line))
+    builder.add_redacted(key, f"\n{line}" if builder.began(key) else sealed_by(ORIGIN, line))
 
 
 def settled(part: Part) -> Part:

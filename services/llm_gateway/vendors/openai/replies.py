@@ -10,7 +10,7 @@ import orjson
 
 from services.llm_gateway.core.chat import Delta, FinishReason, Usage
 from services.llm_gateway.core.refusals import Refusal
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.vendors.openai.details import take_details
 
 _FINISH = {
@@ -32,27 +32,27 @@ _BROKEN = frozenset({"error", "insufficient_system_resource", "network_error"})
 _THOUGHTS = ("reasoning_content", "reasoning")
 
 
-def take_whole(assembly: Assembly, body: Mapping[str, Any]) -> None:
-    """Read a blocking reply. `assembly.finish` stays None where the vendor broke off."""
+def take_whole(builder: ReplyBuilder, body: Mapping[str, Any]) -> None:
+    """Read a blocking reply. `builder.finish` stays None where the vendor broke off."""
     for choice in (body.get("choices") or ())[:1]:
-        for _ in _take_message(assembly, choice.get("message") or {}):
+        for _ in _take_message(builder, choice.get("message") or {}):
             pass
-        _take_token_details(assembly, choice)
+        _take_token_details(builder, choice)
         if (reason := choice.get("finish_reason")) not in _BROKEN:
-            assembly.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
-    _take_envelope(assembly, body)
+            builder.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
+    _take_envelope(builder, body)
 
 
-def take_chunk(assembly: Assembly, chunk: Mapping[str, Any]) -> Iterator[Delta]:
+def take_chunk(builder: ReplyBuilder, chunk: Mapping[str, Any]) -> Iterator[Delta]:
     """Read one chunk of a stream; yields what it adds."""
     for choice in (chunk.get("choices") or ())[:1]:
-        yield from _take_message(assembly, choice.get("delta") or {})
-        _take_token_details(assembly, choice)
+        yield from _take_message(builder, choice.get("delta") or {})
+        _take_token_details(builder, choice)
         if (reason := choice.get("finish_reason")) and reason not in _BROKEN:
-            assembly.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
+            builder.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
         if usage := choice.get("usage"):  # Moonshot's
-            assembly.usage = usage_of(usage)
-    _take_envelope(assembly, chunk)
+            builder.usage = usage_of(usage)
+    _take_envelope(builder, chunk)
 
 
 def error_in(body: Mapping[str, Any]) -> Any:
@@ -62,69 +62,69 @@ def error_in(body: Mapping[str, Any]) -> Any:
     return body.get("error") or (choice.get("error") if isinstance(choice, dict) else None)
 
 
-def _take_token_details(assembly: Assembly, choice: Mapping[str, Any]) -> None:
+def _take_token_details(builder: ReplyBuilder, choice: Mapping[str, Any]) -> None:
     if logprobs := choice.get("logprobs"):
-        assembly.tokens.add_logprobs(logprobs)
+        builder.tokens.add_logprobs(logprobs)
     if ids := choice.get("token_ids"):
-        assembly.tokens.ids += ids
+        builder.tokens.ids += ids
 
 
-def _take_envelope(assembly: Assembly, body: Mapping[str, Any]) -> None:
-    if not assembly.response_id:
-        assembly.response_id, assembly.model = body.get("id") or "", body.get("model") or ""
+def _take_envelope(builder: ReplyBuilder, body: Mapping[str, Any]) -> None:
+    if not builder.response_id:
+        builder.response_id, builder.model = body.get("id") or "", body.get("model") or ""
     if usage := body.get("usage"):
-        assembly.usage = usage_of(usage)
+        builder.usage = usage_of(usage)
 
 
-def _take_message(assembly: Assembly, message: Mapping[str, Any]) -> Iterator[Delta]:
+def _take_message(builder: ReplyBuilder, message: Mapping[str, Any]) -> Iterator[Delta]:
     """A whole message or a delta of one: they have the same fields."""
     if details := message.get("reasoning_details"):
         # They say all that `reasoning` says beside them.
-        yield from take_details(assembly, details)
+        yield from take_details(builder, details)
     else:
         for name in _THOUGHTS:
             if isinstance(thoughts := message.get(name), str) and thoughts:
-                yield assembly.add_reasoning("reasoning", thoughts)
+                yield builder.add_reasoning("reasoning", thoughts)
                 break
     content = message.get("content")
     if isinstance(content, list):  # Mistral's
         for part in content:
-            yield from _take_part(assembly, part)
+            yield from _take_part(builder, part)
     elif content:
-        yield assembly.add_text("text", content)
+        yield builder.add_text("text", content)
     if refusal := message.get("refusal"):
         # What the model says to the user, in a field of its own.
-        yield assembly.add_text("text", refusal)
+        yield builder.add_text("text", refusal)
     for position, call in enumerate(message.get("tool_calls") or ()):
-        yield from _take_call(assembly, position, call)
+        yield from _take_call(builder, position, call)
 
 
-def _take_part(assembly: Assembly, part: Any) -> Iterator[Delta]:
+def _take_part(builder: ReplyBuilder, part: Any) -> Iterator[Delta]:
     if isinstance(part, str):
         part = {"type": "text", "text": part}
     if part.get("type") == "thinking":
         thinking = part.get("thinking") or ()
         texts = [thinking] if isinstance(thinking, str) else [item.get("text") or "" for item in thinking]
         if any(texts):
-            yield assembly.add_reasoning("reasoning", "".join(texts))
+            yield builder.add_reasoning("reasoning", "".join(texts))
     elif part.get("text"):
-        yield assembly.add_text("text", part["text"])
+        yield builder.add_text("text", part["text"])
 
 
-def _take_call(assembly: Assembly, position: int, call: Mapping[str, Any]) -> Iterator[Delta]:
+def _take_call(builder: ReplyBuilder, position: int, call: Mapping[str, Any]) -> Iterator[Delta]:
     function = call.get("function") or {}
     id, index = call.get("id") or "", call.get("index")
     key: object = ("call", position if index is None else index)
-    known = assembly.call_id(key)
+    known = builder.call_id(key)
     if known is not None and id and id != known:
         # Some compatible servers number every call 0 and tell them apart by id alone.
         key = ("call", id)
-        known = assembly.call_id(key)
+        known = builder.call_id(key)
     if known is None:
-        yield assembly.begin_call(key, id, function.get("name") or "")
+        yield builder.begin_call(key, id, function.get("name") or "")
     if arguments := function.get("arguments"):
         text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
-        yield assembly.add_arguments(key, text)
+        yield builder.add_arguments(key, text)
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:

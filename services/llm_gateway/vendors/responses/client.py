@@ -14,7 +14,7 @@ from services.llm_gateway.core.errors import LlmBadRequest, LlmError, ModelNotFo
 from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.core.refusals import Caller, retry_after
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_guard import understood
 from services.llm_gateway.core.trace import Trace, traced
 from services.llm_gateway.http.routes import Routes
@@ -108,7 +108,7 @@ class Responses:
     async def _whole(self, request: ChatRequest, body: dict[str, Any]) -> AsyncGenerator[Event, None]:
         data, handle = orjson.dumps(body), request.handle
         patience = request.stall_timeout or self._config.reply_seconds
-        reader = Reader(Assembly(), self._origin)
+        reader = Reader(ReplyBuilder(), self._origin)
         with traced(request, data) as trace, understood(self._config.name, request.handle):
             reply = await self._transport.post(self._path, data, handle=handle, patience=patience, trace=trace)
             reader.take_whole(reply)
@@ -118,7 +118,7 @@ class Responses:
     async def _streamed(self, request: ChatRequest, body: dict[str, Any]) -> AsyncGenerator[Event, None]:
         data, handle, transport = orjson.dumps(body | {"stream": True}), request.handle, self._transport
         patience = request.stall_timeout or self._config.stall_seconds
-        reader = Reader(Assembly(), self._origin)
+        reader = Reader(ReplyBuilder(), self._origin)
         with traced(request, data) as trace, understood(self._config.name, request.handle):
             events = transport.stream(self._path, data, handle=handle, patience=patience, trace=trace)
             try:
@@ -163,8 +163,8 @@ class Responses:
         message, handle = socket.message(body), request.handle
         seconds = self._config.stall_seconds if stream else self._config.reply_seconds
         patience = request.stall_timeout or seconds
-        assembly = Assembly()
-        reader, keep = Reader(assembly, self._origin), False
+        builder = ReplyBuilder()
+        reader, keep = Reader(builder, self._origin), False
         try:
             with traced(request, message) as trace, understood(self._config.name, request.handle):
                 async with aclosing(self._received(socket, message, patience, handle, trace)) as events:
@@ -178,7 +178,7 @@ class Responses:
             keep = True
             if reader.completed:
                 said = message_items(completed.generation.message, request, self._origin)
-                socket.keep(body, assembly.response_id, said)
+                socket.keep(body, builder.response_id, said)
         finally:
             if keep:
                 self._sockets.give_back(request.run_key, socket)
@@ -208,7 +208,7 @@ class Responses:
             raise self._failed(*reader.failure, request.handle)
         if not reader.ended:
             raise self._transport.incomplete("ended the stream before the model had finished", request.handle)
-        generation = reader.assembly.generation(request, self._config.name, size, trace)
+        generation = reader.builder.generation(request, self._config.name, size, trace)
         return Completed(finished(generation, request, DIALECT))
 
     def _failed(self, status: int, body: Mapping[str, Any], handle: str) -> LlmError:

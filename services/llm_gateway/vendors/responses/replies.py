@@ -9,7 +9,7 @@ from typing import Any
 
 from services.llm_gateway.core.chat import Delta, FinishReason, Usage
 from services.llm_gateway.core.refusals import Refusal
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.vendors.openai import replies as chat_completions
 from services.llm_gateway.vendors.shared.origins import sealed_by
 
@@ -39,14 +39,14 @@ def sealed(origin: str, item: Mapping[str, Any]) -> str:
 
 
 class Reader:
-    """Reads one reply into an assembly.
+    """Reads one reply into an builder.
 
     `ended`: the last event came. `completed`: and said that nothing is missing. `failure` is the HTTP status and the
     body of the error that ended it, None without one.
     """
 
-    def __init__(self, assembly: Assembly, origin: str) -> None:
-        self.assembly = assembly
+    def __init__(self, builder: ReplyBuilder, origin: str) -> None:
+        self.builder = builder
         self._origin = origin
         self._summary_at: dict[int, int] = {}
         self._items_done = 0
@@ -95,11 +95,11 @@ class Reader:
 
     def _take_text(self, event: Mapping[str, Any], text: Any, *, whole: bool) -> Iterator[Delta]:
         key = ("text", event.get("output_index", 0), event.get("content_index", 0))
-        if not text or (whole and self.assembly.has_pieces(key)):
+        if not text or (whole and self.builder.has_pieces(key)):
             return
         if logprobs := event.get("logprobs"):
-            self.assembly.tokens.add_logprobs({"content": logprobs, "refusal": None})
-        yield self.assembly.add_text(key, text)
+            self.builder.tokens.add_logprobs({"content": logprobs, "refusal": None})
+        yield self.builder.add_text(key, text)
 
     def _take_summary(self, event: Mapping[str, Any]) -> Iterator[Delta]:
         """Its parts are paragraphs of one text."""
@@ -111,18 +111,18 @@ class Reader:
 
     def _take_thoughts(self, index: int, text: Any) -> Iterator[Delta]:
         if text:
-            yield self.assembly.add_reasoning(("reasoning", index), text)
+            yield self.builder.add_reasoning(("reasoning", index), text)
 
     def _begin_call(self, index: int, item: Mapping[str, Any]) -> Iterator[Delta]:
-        if self.assembly.call_id(("call", index)) is None:
-            yield self.assembly.begin_call(("call", index), item.get("call_id") or "", item.get("name") or "")
+        if self.builder.call_id(("call", index)) is None:
+            yield self.builder.begin_call(("call", index), item.get("call_id") or "", item.get("name") or "")
 
     def _take_arguments(self, event: Mapping[str, Any], text: Any, *, whole: bool) -> Iterator[Delta]:
         key = ("call", event.get("output_index", 0))
-        if self.assembly.call_id(key) is None:  # nobody said whose they are: the whole item will
+        if self.builder.call_id(key) is None:  # nobody said whose they are: the whole item will
             return
-        if text and not (whole and self.assembly.has_pieces(key)):
-            yield self.assembly.add_arguments(key, text)
+        if text and not (whole and self.builder.has_pieces(key)):
+            yield self.builder.add_arguments(key, text)
 
     def _take_item(self, index: int, item: Mapping[str, Any]) -> Iterator[Delta]:
         """A whole item; what of it came as deltas is not taken again."""
@@ -133,8 +133,8 @@ class Reader:
                     text = part.get("text") or part.get("refusal")
                     where = {"output_index": index, "content_index": place, "logprobs": part.get("logprobs")}
                     yield from self._take_text(where, text, whole=True)
-                    if (phase := item.get("phase")) and self.assembly.has_pieces(("text", index, place)):
-                        self.assembly.sign(("text", index, place), sealed_by(self._origin, phase))
+                    if (phase := item.get("phase")) and self.builder.has_pieces(("text", index, place)):
+                        self.builder.sign(("text", index, place), sealed_by(self._origin, phase))
             case "reasoning":
                 yield from self._take_reasoning(index, item)
             case "function_call":
@@ -143,15 +143,15 @@ class Reader:
 
     def _take_reasoning(self, index: int, item: Mapping[str, Any]) -> Iterator[Delta]:
         key, seal = ("reasoning", index), sealed(self._origin, item)
-        if not self.assembly.has_pieces(key):
+        if not self.builder.has_pieces(key):
             parts = item.get("summary") or item.get("content") or ()
             yield from self._take_thoughts(index, _SUMMARIES_APART.join(part.get("text") or "" for part in parts))
         if not seal:
             return
-        if self.assembly.has_pieces(key):
-            self.assembly.sign(key, seal)
+        if self.builder.has_pieces(key):
+            self.builder.sign(key, seal)
         else:
-            self.assembly.add_redacted(key, seal)
+            self.builder.add_redacted(key, seal)
 
     def _take_end(self, response: Mapping[str, Any]) -> Iterator[Delta]:
         self._take_envelope(response)
@@ -159,20 +159,20 @@ class Reader:
             for index, item in enumerate(response.get("output") or ()):
                 yield from self._take_item(index, item)
         if usage := response.get("usage"):
-            self.assembly.usage = usage_of(usage)
+            self.builder.usage = usage_of(usage)
         status = response.get("status")
         if (error := response.get("error")) or status in ("failed", "cancelled"):
             self._fail(error or {"message": f"the response is {status}"}, None)
             return
         reason = (response.get("incomplete_details") or {}).get("reason")
         unfinished = FinishReason.STOP if status == "completed" else FinishReason.UNKNOWN
-        self.assembly.finish = _INCOMPLETE.get(reason or "", unfinished)
+        self.builder.finish = _INCOMPLETE.get(reason or "", unfinished)
         self.ended, self.completed = True, status == "completed"
 
     def _take_envelope(self, response: Mapping[str, Any]) -> None:
-        if not self.assembly.response_id:
-            self.assembly.response_id = response.get("id") or ""
-            self.assembly.model = response.get("model") or ""
+        if not self.builder.response_id:
+            self.builder.response_id = response.get("id") or ""
+            self.builder.model = response.get("model") or ""
 
     def _fail(self, error: Any, status: Any) -> None:
         if not isinstance(error, Mapping):

@@ -6,7 +6,7 @@ from typing import Any
 
 from services.llm_gateway.core.chat import ChatRequest, Delta
 from services.llm_gateway.core.refusals import status_in
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.vendors.sglang.parsers import MARKS, Held
 from services.llm_gateway.vendors.sglang.replies import Generated, aborted
 from services.llm_gateway.vendors.sglang.translate import parse_calls_body_of, separate_body_of
@@ -30,9 +30,9 @@ class _Reader:
     """What both have in common."""
 
     def __init__(self, model_name: str) -> None:
-        self.assembly = Assembly()
-        self.assembly.model = model_name
-        self._generated = Generated(self.assembly)
+        self.builder = ReplyBuilder()
+        self.builder.model = model_name
+        self._generated = Generated(self.builder)
 
     def fault(self, reply: Mapping[str, Any]) -> int | None:
         """See TextReader.fault."""
@@ -47,7 +47,7 @@ class TextReader(_Reader):
 
     def __init__(self, request: ChatRequest, prompt: Prompt, model_name: str) -> None:
         super().__init__(model_name)
-        self._text = TextReply(self.assembly, calls=bool(offered(request)), opening=prompt.opening)
+        self._text = TextReply(self.builder, calls=bool(offered(request)), opening=prompt.opening)
 
     def take(self, reply: Mapping[str, Any]) -> Iterator[Delta]:
         """See TextReader.take of text_route.py."""
@@ -81,9 +81,9 @@ class ParsedReader(_Reader):
     def _shown(self, pieces: Iterable[Piece]) -> Iterator[Delta]:
         for piece in pieces:
             if isinstance(piece, Thought):
-                yield self.assembly.add_reasoning("thoughts", piece.text)
+                yield self.builder.add_reasoning("thoughts", piece.text)
             elif isinstance(piece, Said) and (free := self._held.feed(piece.text)):
-                yield self.assembly.add_text("text", free)
+                yield self.builder.add_text("text", free)
 
     async def end(self) -> Sequence[Delta]:
         """See TextReader.end of text_route.py."""
@@ -93,16 +93,16 @@ class ParsedReader(_Reader):
             said = await self._ask("/separate_reasoning", separate_body_of(text, self._parsers.reasoning))
             text = said.get("text") or ""
             if thoughts := said.get("reasoning_text"):
-                deltas.append(self.assembly.add_reasoning("thoughts", thoughts))
+                deltas.append(self.builder.add_reasoning("thoughts", thoughts))
         calls: Sequence[Mapping[str, Any]] = ()
         if self._finds_calls and text:
             body = parse_calls_body_of(self._request, text, self._parsers.calls)
             said = await self._ask("/parse_function_call", body)
             text, calls = said.get("normal_text") or "", said.get("calls") or ()
         if rest := self._held.rest(text):
-            deltas.append(self.assembly.add_text("text", rest))
+            deltas.append(self.builder.add_text("text", rest))
         for number, call in enumerate(calls):
-            id = call_id(self.assembly.response_id, number)
-            deltas.append(self.assembly.begin_call(("call", number), id, call.get("name") or ""))
-            deltas.append(self.assembly.add_arguments(("call", number), call.get("parameters") or "{}"))
+            id = call_id(self.builder.response_id, number)
+            deltas.append(self.builder.begin_call(("call", number), id, call.get("name") or ""))
+            deltas.append(self.builder.add_arguments(("call", number), call.get("parameters") or "{}"))
         return deltas

@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from services.llm_gateway.core.chat import FinishReason, Usage
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
 
 class Generated:
-    """Reads the events of one reply into its assembly, all but the text, which it gives back."""
+    """Reads the events of one reply into its builder, all but the text, which it gives back."""
 
-    def __init__(self, assembly: Assembly) -> None:
-        self._assembly = assembly
+    def __init__(self, builder: ReplyBuilder) -> None:
+        self._builder = builder
         self._text = ""
         self._ids = self._rows = 0
 
@@ -34,7 +34,7 @@ class Generated:
         return added
 
     def _take_tokens(self, ids: Sequence[int], meta: Mapping[str, Any]) -> None:
-        tokens = self._assembly.tokens
+        tokens = self._builder.tokens
         tokens.ids += ids
         self._ids += len(ids)
         rows, tops = meta.get("output_token_logprobs") or [], meta.get("output_top_logprobs") or []
@@ -47,13 +47,13 @@ class Generated:
             tokens.add_logprobs({"content": content})
 
     def _take_end(self, meta: Mapping[str, Any]) -> None:
-        assembly = self._assembly
-        assembly.response_id = str(meta.get("id") or assembly.response_id)
+        builder = self._builder
+        builder.response_id = str(meta.get("id") or builder.response_id)
         if reason := meta.get("finish_reason"):
-            assembly.finish = _FINISH.get(kind_of(reason), FinishReason.UNKNOWN)
+            builder.finish = _FINISH.get(kind_of(reason), FinishReason.UNKNOWN)
         if meta.get("prompt_tokens") is not None and meta.get("completion_tokens") is not None:
             cached = meta.get("cached_tokens")
-            assembly.usage = Usage(meta["prompt_tokens"], meta["completion_tokens"], cached_input_tokens=cached)
+            builder.usage = Usage(meta["prompt_tokens"], meta["completion_tokens"], cached_input_tokens=cached)
 
 
 def kind_of(reason: Any) -> str:

@@ -1,19 +1,19 @@
-"""A reply that comes as plain text, put into an Assembly: thoughts, text and calls each where they belong. Pure."""
+"""A reply that comes as plain text, put into an ReplyBuilder: thoughts, text and calls each where they belong. Pure."""
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import assert_never
 
 from services.llm_gateway.core.chat import Delta
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.vendors.text.tool_text import Called, Piece, Said, Thought, ToolText
 
 
 class TextReply:
     """Feed it the text in pieces, then `end` it. `calls`: tools were offered; `opening` is Prompt.opening."""
 
-    def __init__(self, assembly: Assembly, *, calls: bool, opening: str = "") -> None:
-        self._assembly = assembly
+    def __init__(self, builder: ReplyBuilder, *, calls: bool, opening: str = "") -> None:
+        self._builder = builder
         self._text = ToolText(calls=calls, opening=opening)
         self._number = 0
 
@@ -26,19 +26,19 @@ class TextReply:
         return self._take(self._text.close())
 
     def _take(self, pieces: Iterable[Piece]) -> Iterator[Delta]:
-        assembly = self._assembly
+        builder = self._builder
         for piece in pieces:
             match piece:
                 case Said():
-                    yield assembly.add_text(("text", self._number), piece.text)
+                    yield builder.add_text(("text", self._number), piece.text)
                 case Thought():
-                    yield assembly.add_reasoning("thoughts", piece.text)
+                    yield builder.add_reasoning("thoughts", piece.text)
                 case Called():
                     # Text after a call is another part than text before it.
                     self._number += 1
                     key = ("call", self._number)
-                    yield assembly.begin_call(key, call_id(assembly.response_id, self._number), piece.name)
-                    yield assembly.add_arguments(key, piece.arguments_json)
+                    yield builder.begin_call(key, call_id(builder.response_id, self._number), piece.name)
+                    yield builder.add_arguments(key, piece.arguments_json)
                 case _:
                     assert_never(piece)
 

@@ -5,16 +5,16 @@ from typing import Any, Protocol
 
 from services.llm_gateway.core.chat import ChatRequest, Completed, Delta, Event
 from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_guard import understood
 from services.llm_gateway.core.trace import traced
 from services.llm_gateway.http.transport import Transport
 
 
 class TextReader(Protocol):
-    """What reads the replies of one route into its assembly."""
+    """What reads the replies of one route into its builder."""
 
-    assembly: Assembly
+    builder: ReplyBuilder
 
     def fault(self, reply: Mapping[str, Any]) -> int | None:
         """The status that an error which came as a reply would have had; None: it is no error."""
@@ -41,7 +41,7 @@ async def text_events(
 ) -> AsyncGenerator[Event, None]:
     """One call; see Provider.generate."""
     patience = request.stall_timeout or (config.stall_seconds if stream else config.reply_seconds)
-    assembly, handle = reader.assembly, request.handle
+    builder, handle = reader.builder, request.handle
     with traced(request, body) as trace, understood(config.name, request.handle):
         if stream:
             events, ended = transport.stream(path, body, handle=handle, patience=patience, trace=trace), False
@@ -56,7 +56,7 @@ async def text_events(
                         yield delta
             finally:
                 await transport.leave(events, ended=ended)
-            if assembly.finish is None:
+            if builder.finish is None:
                 raise transport.incomplete("ended the stream before the model had finished", handle)
         else:
             reply = await transport.post(path, body, handle=handle, patience=patience, trace=trace)
@@ -66,7 +66,7 @@ async def text_events(
         for delta in await reader.end():
             if stream:
                 yield delta
-        generation = assembly.generation(request, config.name, len(body), trace)
+        generation = builder.generation(request, config.name, len(body), trace)
     yield Completed(generation)
 
 

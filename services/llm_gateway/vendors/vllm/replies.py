@@ -6,7 +6,7 @@ from typing import Any
 from services.llm_gateway.core.chat import ChatRequest, Delta, FinishReason
 from services.llm_gateway.core.models import ListedModel
 from services.llm_gateway.core.refusals import status_in
-from services.llm_gateway.core.reply_builder import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.vendors.openai.replies import usage_of
 from services.llm_gateway.vendors.text.rendering import offered
 from services.llm_gateway.vendors.text.text_reply import TextReply
@@ -18,8 +18,8 @@ class CompletionReader:
     """Reads one reply. `opening` is the prompt's."""
 
     def __init__(self, request: ChatRequest, opening: str) -> None:
-        self.assembly = Assembly()
-        self._text = TextReply(self.assembly, calls=bool(offered(request)), opening=opening)
+        self.builder = ReplyBuilder()
+        self._text = TextReply(self.builder, calls=bool(offered(request)), opening=opening)
 
     def fault(self, reply: Mapping[str, Any]) -> int | None:
         """See TextReader.fault."""
@@ -27,19 +27,19 @@ class CompletionReader:
 
     def take(self, reply: Mapping[str, Any]) -> Iterator[Delta]:
         """See TextReader.take."""
-        assembly = self.assembly
-        assembly.response_id = assembly.response_id or reply.get("id") or ""
-        assembly.model = assembly.model or reply.get("model") or ""
+        builder = self.builder
+        builder.response_id = builder.response_id or reply.get("id") or ""
+        builder.model = builder.model or reply.get("model") or ""
         for choice in (reply.get("choices") or ())[:1]:
             if text := choice.get("text"):
                 yield from self._text.add(text)
             if logprobs := choice.get("logprobs"):
-                assembly.tokens.add_logprobs({"content": list(_content(logprobs))})
-            assembly.tokens.ids += choice.get("token_ids") or ()
+                builder.tokens.add_logprobs({"content": list(_content(logprobs))})
+            builder.tokens.ids += choice.get("token_ids") or ()
             if reason := choice.get("finish_reason"):
-                assembly.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
+                builder.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
         if usage := reply.get("usage"):
-            assembly.usage = usage_of(usage)
+            builder.usage = usage_of(usage)
 
     async def end(self) -> Sequence[Delta]:
         """See TextReader.end."""
