@@ -14,6 +14,8 @@ from services.llm_gateway.core.tables.rows import usd
 
 T = TypeVar("T")
 
+# Where the operator says windows, and all else of models.
+WINDOWS_SETTING, MODELS_SETTING = "LOCI_MODEL_WINDOWS", "LOCI_MODELS"
 CAPABILITIES = tuple(one.name for one in fields(Capabilities))
 LARGEST_WINDOW = 100_000_000
 # What pgvector and the memory service keep.

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+# What stands for a key where none is set: vendors' SDKs insist on one.
+NO_KEY = "none"
+
 
 @dataclass(frozen=True, slots=True)
 class ProviderConfig:

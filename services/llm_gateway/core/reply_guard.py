@@ -17,7 +17,7 @@ _STUMBLES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeE
 
 
 @contextmanager
-def understood(provider: str, handle: str) -> Iterator[None]:
+def reply_guard(provider: str, handle: str) -> Iterator[None]:
     """Inside, a reply is read. Raises LlmStreamMalformed where that fails because of its shape."""
     try:
         yield

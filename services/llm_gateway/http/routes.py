@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Protocol
 
 import httpx2
 
-from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.core.provider_config import NO_KEY
 from services.llm_gateway.http.client import header_texts
 
 
@@ -64,10 +64,6 @@ class SdkRoutes:
         return name in _SAID_ANYWHERE or name.startswith("x-stainless-")
 
 
-# What stands for a key where none is set: SDKs insist on one.
-NO_KEY = "none"
-
-
 class BearerRoutes:
     """Paths behind one base URL, which ends without a slash."""
 
@@ -78,11 +74,6 @@ class BearerRoutes:
         )
         if api_key and api_key != NO_KEY:
             self._headers["authorization"] = f"Bearer {api_key}"
-
-    @classmethod
-    def of(cls, config: ProviderConfig) -> "BearerRoutes":
-        """Of the provider's own base URL."""
-        return cls(config.base_url, config.api_key)
 
     async def find(self, method: str, path: str, body: bytes) -> Route:
         """See Routes.find."""

@@ -23,7 +23,6 @@ from services.llm_gateway.core.errors import (
     LlmTimeout,
 )
 from services.llm_gateway.core.refusals import Caller, Refusal, error_of, retry_after
-from services.llm_gateway.core.sse import SseEvent, SseParser
 from services.llm_gateway.core.trace import Trace
 from services.llm_gateway.http.bodies import (
     MOST_LISTED,
@@ -44,6 +43,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 # (HTTP status, decoded body) -> the refusal in it.
 ReadRefusal = Callable[[int, Any], Refusal]
+OnHeaders = Callable[[Mapping[str, str]], None]
 
 
 class Parser(Protocol[T_co]):
@@ -79,12 +79,12 @@ class Transport:
         handle: str,
         patience: float,
         trace: Trace | None = None,
-        headers: dict[str, str] | None = None,
+        on_headers: OnHeaders | None = None,
     ) -> dict[str, Any]:
-        """The JSON object of a whole reply; `patience` is the longest wait for it, in seconds. `headers` is filled with
-        those of the response.
+        """The JSON object of a whole reply; `patience` is the longest wait for it, in seconds. `on_headers` gets the
+        response's.
         """
-        async with self._sent("POST", path, body, handle, patience, trace, headers) as response:
+        async with self._sent("POST", path, body, handle, patience, trace, on_headers) as response:
             reply = self._decode(response, await self._content(response, trace, handle, MOST_OF_REPLY), handle)
         if not isinstance(reply, dict):
             raise self._not_the_api(response, handle)
@@ -101,12 +101,6 @@ class Transport:
                 raise self.malformed(f"sent a list of {len(value):,}, which is more than {MOST_LISTED:,}", "")
         return reply
 
-    def stream(
-        self, path: str, body: bytes, *, handle: str, patience: float, trace: Trace | None = None
-    ) -> AsyncGenerator[SseEvent, None]:
-        """The server-sent events of a streamed reply; see `events`."""
-        return self.events(path, body, SseParser(), handle=handle, patience=patience, trace=trace)
-
     async def events(
         self,
         path: str,
@@ -116,14 +110,14 @@ class Transport:
         handle: str,
         patience: float,
         trace: Trace | None = None,
-        headers: dict[str, str] | None = None,
+        on_headers: OnHeaders | None = None,
     ) -> AsyncGenerator[T, None]:
         """The events of a streamed reply as `parser` reads them; `patience` is the longest wait for the first byte and
-        between chunks. `headers` is filled with those of the response.
+        between chunks. `on_headers` gets the response's.
 
         Closing the generator closes the connection.
         """
-        async with self._sent("POST", path, body, handle, patience, trace, headers) as response:
+        async with self._sent("POST", path, body, handle, patience, trace, on_headers) as response:
             await self._check_is_stream(response, parser.media_type, handle, trace)
             size = 0
             try:
@@ -202,7 +196,7 @@ class Transport:
         handle: str,
         patience: float,
         trace: Trace | None,
-        headers: dict[str, str] | None = None,
+        on_headers: OnHeaders | None = None,
     ) -> AsyncGenerator[httpx2.Response, None]:
         """The response to a request once its head is there, closed at the end. Raises LlmError for a refusal, and for
         whatever HTTP fails while it is read.
@@ -220,8 +214,8 @@ class Transport:
                 if trace is not None:
                     trace.response = content
                 raise self._refusal_in(response, content, handle)
-            if headers is not None:
-                headers.update(response.headers)
+            if on_headers is not None:
+                on_headers(response.headers)
             yield response
         except (httpx2.HTTPError, OSError, BrokenHttp) as error:
             raise self._explain(error, handle, patience) from error

@@ -10,7 +10,7 @@ from services.llm_gateway.core.chat import Embeddings
 from services.llm_gateway.core.errors import LlmBadRequest
 from services.llm_gateway.core.models import EmbeddingModel
 from services.llm_gateway.core.ports import Provider
-from services.llm_gateway.core.reply_guard import understood
+from services.llm_gateway.core.reply_guard import reply_guard
 
 _AT_ONCE = 4
 
@@ -19,7 +19,7 @@ async def embedded(provider: Provider, model: EmbeddingModel, texts: Sequence[st
     """Vectors of numbers for a batch, of the model's length where that is known. Raises LlmError, also where the reply
     is of another shape.
     """
-    with understood(model.provider_name, model.handle):
+    with reply_guard(model.provider_name, model.handle):
         made = await provider.embed(model, texts)
         for vector in made.vectors:
             if not isfinite(sum(array("f", vector))):

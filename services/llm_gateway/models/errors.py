@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from services.llm_gateway.core.errors import ModelNotFound, ModelWindowUnknown
 from services.llm_gateway.core.models import ChatModel
+from services.llm_gateway.core.overrides import MODELS_SETTING, WINDOWS_SETTING
 from services.llm_gateway.providers.entries import Configured
 
-WINDOWS_SETTING, MODELS_SETTING = "LOCI_MODEL_WINDOWS", "LOCI_MODELS"
 _NAMED = 30
 
 

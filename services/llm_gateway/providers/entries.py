@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 from services.common.errors import Unavailable
 from services.llm_gateway.core.errors import CredentialsUnreadable, LlmError
 from services.llm_gateway.core.overrides import OperatorOverrides, ProviderOverrides, Wrong, names
-from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.core.provider_config import NO_KEY, ProviderConfig
 from services.llm_gateway.providers.credentials import Credentials, Vault
 from services.llm_gateway.providers.listings import Listing
 from services.llm_gateway.providers.model import ProviderStore, StoredProvider
@@ -19,8 +19,6 @@ logger = logging.getLogger(__name__)
 
 # Of the ids of the operator's providers, which are made from their names.
 _OPERATORS = UUID("6a0d1c38-52f5-5d0e-9d0b-0c2f8b1f7e55")
-# The SDKs insist on a key, also for servers that want none.
-NO_KEY = "none"
 
 
 @dataclass(frozen=True, slots=True)

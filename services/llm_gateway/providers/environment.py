@@ -8,11 +8,19 @@ import orjson
 
 from services.common.settings import Env, SettingsError
 from services.llm_gateway.core.errors import ProviderInvalid
-from services.llm_gateway.core.overrides import OperatorOverrides, Override, Wrong, handles, model, price, window
-from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.core.overrides import (
+    MODELS_SETTING,
+    WINDOWS_SETTING,
+    OperatorOverrides,
+    Override,
+    Wrong,
+    handles,
+    model,
+    price,
+    window,
+)
+from services.llm_gateway.core.provider_config import NO_KEY, ProviderConfig
 from services.llm_gateway.core.provider_types import TYPES, Option, ProviderType, base_url
-from services.llm_gateway.models.errors import MODELS_SETTING, WINDOWS_SETTING
-from services.llm_gateway.providers.entries import NO_KEY
 from services.llm_gateway.providers.validation import Draft, checked, is_vendors
 from services.llm_gateway.recordings.settings import Recordings
 

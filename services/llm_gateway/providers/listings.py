@@ -16,7 +16,7 @@ from services.llm_gateway.core.models import ListedModel
 from services.llm_gateway.core.overrides import LARGEST_WINDOW, MOST_DIMENSIONS
 from services.llm_gateway.core.ports import Provider
 from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.core.reply_guard import understood
+from services.llm_gateway.core.reply_guard import reply_guard
 from services.llm_gateway.providers.registry import Providers
 
 FRESH_SECONDS = 300.0
@@ -35,7 +35,7 @@ async def asked(provider: Provider, config: ProviderConfig, timeout: float) -> S
     """What the endpoint lists, within `timeout` seconds. Raises LlmError."""
     try:
         async with asyncio.timeout(timeout):
-            with understood(config.name, ""):
+            with reply_guard(config.name, ""):
                 return plausible(await provider.list_models(timeout))
     except TimeoutError:
         where = f" ({config.base_url})" if config.base_url else ""

@@ -13,8 +13,9 @@ from services.common.context import current
 from services.common.ids import from_public, to_public
 from services.common.purging import organization_to_purge
 from services.llm_gateway.core.errors import ProviderInvalid
+from services.llm_gateway.core.provider_config import NO_KEY
 from services.llm_gateway.core.provider_types import TYPES
-from services.llm_gateway.providers.entries import NO_KEY, Configured
+from services.llm_gateway.providers.entries import Configured
 from services.llm_gateway.providers.service import Change, ProviderAdmin
 from services.llm_gateway.providers.validation import Draft
 

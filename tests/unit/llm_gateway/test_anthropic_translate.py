@@ -192,7 +192,7 @@ def read(*events: dict[str, Any]) -> tuple[ReplyBuilder, list[Delta]]:
     seen: list[Delta] = []
     for event in events:
         seen += reader.take_event(event)
-    assert reader.stopped
+    assert reader.ended
     return builder, seen
 
 

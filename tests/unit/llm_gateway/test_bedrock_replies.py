@@ -102,7 +102,7 @@ def test_any_cut_of_anthropics_events_gives_the_same_message(places: list[int], 
         for chunk in chunks:
             for event in parser.feed(chunk):
                 list(reader.take_event(orjson.loads(event.data)))
-        assert reader.stopped
+        assert reader.ended
         return generation(builder)
 
     assert made(cut(data, places)) == made([data])

@@ -43,9 +43,9 @@ def chunk(*parts: dict[str, Any], finish: str = "", **candidate: Any) -> dict[st
 def read(*chunks: dict[str, Any], **options: Any) -> tuple[Generation, list[Delta]]:
     builder = ReplyBuilder()
     reader = Reader(builder, "google_ai", "h")
-    seen = [delta for one in chunks for delta in reader.take(one)]
+    seen = [delta for one in chunks for delta in reader.take_event(one)]
     assert reader.ended
-    reader.check()
+    reader.close()
     return builder.generation(request(handle="h", **options), "google_ai", 1), seen
 
 
@@ -139,7 +139,7 @@ def test_a_call_that_went_wrong_is_tried_again(parts: list[dict[str, Any]]) -> N
 def test_a_prompt_that_is_blocked() -> None:
     reader = Reader(ReplyBuilder(), "google_ai", "h")
     with pytest.raises(LlmBadRequest, match=r"google_ai blocked the prompt \(SAFETY: too blue\)") as caught:
-        list(reader.take({"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": "too blue"}}))
+        list(reader.take_event({"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": "too blue"}}))
     assert caught.value.metadata["handle"] == "h"
     assert not caught.value.retryable
 
@@ -161,11 +161,10 @@ def test_usage() -> None:
 def test_a_reply_over_two_requests_has_the_sum_of_their_usage() -> None:
     builder = ReplyBuilder()
     reader = Reader(builder, "google_ai", "h")
-    deltas = list(reader.take(chunk({"text": "one "}, finish="CONTINUATION", continuationToken="t1")))
-    assert reader.continuation == "t1"
-    reader.begin_next()
+    deltas = list(reader.take_event(chunk({"text": "one "}, finish="CONTINUATION", continuationToken="t1")))
+    assert orjson.loads(reader.next_body())["continuationToken"] == "t1"
     assert not reader.ended
-    deltas += reader.take(chunk({"text": "two"}, finish="STOP"))
+    deltas += reader.take_event(chunk({"text": "two"}, finish="STOP"))
     assert deltas == [TextDelta(0, "one "), TextDelta(0, "two")]
     reply = builder.generation(request(handle="h"), "google_ai", 1)
     assert list(reply.message.parts) == [Text("one two")]

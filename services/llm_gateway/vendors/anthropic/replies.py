@@ -1,6 +1,6 @@
 """Anthropic's replies, whole or as events, as the neutral chat. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -8,6 +8,7 @@ import orjson
 from services.llm_gateway.core.chat import Delta, FinishReason, Usage
 from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.vendors.shared.origins import ANTHROPIC, sealed_by
 
 _FINISH = {
@@ -34,13 +35,13 @@ STATUSES = {
 }
 
 
-class Reader:
-    """Reads one reply into an builder. The input of a call of `reply_tool` is text to it; `origin`: whose its thoughts
+class Reader(ReplyReader):
+    """Reads one reply into a builder. The input of a call of `reply_tool` is text to it; `origin`: whose its thoughts
     are.
     """
 
     def __init__(self, builder: ReplyBuilder, reply_tool: str = "", origin: str = ANTHROPIC) -> None:
-        self._builder = builder
+        super().__init__(builder)
         self._reply_tool = reply_tool
         self._origin = origin
         self._signed: set[int] = set()
@@ -48,20 +49,25 @@ class Reader:
         self._replies: set[int] = set()
         self._usage: dict[str, Any] = {}
         self._inputs: dict[int, Any] = {}
-        self.stopped = False
 
-    def take_whole(self, body: Mapping[str, Any]) -> None:
-        """Read a blocking reply."""
-        self._take_envelope(body)
-        for index, block in enumerate(body.get("content") or ()):
-            for _ in self._take_block(index, block):
-                pass
-            self._end_block(index)
-        for _ in self._take_stop(body):
-            pass
+    @property
+    def is_complete(self) -> bool:
+        """See ReplyReader.is_complete."""
+        return self.ended
+
+    def take_whole(self, reply: Mapping[str, Any]) -> Iterable[Delta]:
+        """See ReplyReader.take_whole."""
+        self._take_envelope(reply)
+        deltas: list[Delta] = []
+        for index, block in enumerate(reply.get("content") or ()):
+            deltas += self._take_block(index, block)
+            deltas += self._end_block(index)
+        deltas += self._take_stop(reply)
+        self.ended = True
+        return deltas
 
     def take_event(self, event: Mapping[str, Any]) -> Iterator[Delta]:
-        """Read one event of a stream; yields what it adds. Types it does not know are passed over."""
+        """See ReplyReader.take_event. Types it does not know are passed over."""
         match event.get("type"):
             case "content_block_delta":
                 yield from self._take_delta(event["index"], event["delta"])
@@ -74,56 +80,58 @@ class Reader:
             case "message_delta":
                 yield from self._take_stop({**event["delta"], "usage": event.get("usage")})
             case "message_stop":
-                self.stopped = True
+                self.ended = True
+            case "error":
+                self.failure = STATUSES.get(read_refusal(500, event).kind, 500), event
 
     def _take_envelope(self, message: Mapping[str, Any]) -> None:
-        self._builder.response_id, self._builder.model = message.get("id") or "", message.get("model") or ""
+        self.builder.response_id, self.builder.model = message.get("id") or "", message.get("model") or ""
         self._count(message.get("usage"))
 
     def _take_stop(self, fields: Mapping[str, Any]) -> Iterator[Delta]:
         if reason := fields.get("stop_reason"):
             # The builder itself sees whether there are calls.
             done = reason == "tool_use" and bool(self._replies)
-            self._builder.finish = FinishReason.STOP if done else _FINISH.get(reason, FinishReason.UNKNOWN)
+            self.builder.finish = FinishReason.STOP if done else _FINISH.get(reason, FinishReason.UNKNOWN)
         self._count(fields.get("usage"))
         explanation = (fields.get("stop_details") or {}).get("explanation")
-        if explanation and self._builder.is_empty:
+        if explanation and self.builder.is_empty:
             # Why it was declined is all that came.
-            yield self._builder.add_text("explanation", explanation)
+            yield self.builder.add_text("explanation", explanation)
 
     def _count(self, usage: Mapping[str, Any] | None) -> None:
         # Later figures replace earlier ones: they are cumulative.
         self._usage |= {name: value for name, value in (usage or {}).items() if value is not None}
         if self._usage:
-            self._builder.usage = usage_of(self._usage)
+            self.builder.usage = usage_of(self._usage)
 
     def _take_block(self, index: int, block: Mapping[str, Any]) -> Iterator[Delta]:
         match block.get("type"):
             case "text" if block["text"]:
-                yield self._builder.add_text(index, block["text"])
+                yield self.builder.add_text(index, block["text"])
             case "thinking":
-                begun = self._builder.add_reasoning(index, block["thinking"])
+                begun = self.builder.add_reasoning(index, block["thinking"])
                 if begun.text:
                     yield begun
                 if signature := block.get("signature"):
                     self._sign(index, signature)
             case "redacted_thinking":
-                self._builder.add_redacted(index, sealed_by(self._origin, block["data"]))
+                self.builder.add_redacted(index, sealed_by(self._origin, block["data"]))
             case "tool_use":
                 self._inputs[index] = block.get("input")
                 if self._reply_tool and block["name"] == self._reply_tool:
                     self._replies.add(index)
                     return
-                yield self._builder.begin_call(index, block["id"], block["name"])
+                yield self.builder.begin_call(index, block["id"], block["name"])
 
     def _take_delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Delta]:
         match delta.get("type"):
             case "text_delta":
-                yield self._builder.add_text(index, delta["text"])
+                yield self.builder.add_text(index, delta["text"])
             case "input_json_delta" if delta["partial_json"]:
                 yield self._add_input(index, delta["partial_json"])
             case "thinking_delta":
-                yield self._builder.add_reasoning(index, delta["thinking"])
+                yield self.builder.add_reasoning(index, delta["thinking"])
             case "signature_delta":
                 self._sign(index, delta["signature"])
 
@@ -131,7 +139,7 @@ class Reader:
         """Add to a signature; its first piece takes the origin along."""
         if not piece:
             return
-        self._builder.sign(index, piece if index in self._signed else sealed_by(self._origin, piece))
+        self.builder.sign(index, piece if index in self._signed else sealed_by(self._origin, piece))
         self._signed.add(index)
 
     def _end_block(self, index: int) -> Iterator[Delta]:
@@ -139,14 +147,14 @@ class Reader:
         deltas.
         """
         value = self._inputs.pop(index, None)
-        if (value or index in self._replies) and not self._builder.has_pieces(index):
+        if (value or index in self._replies) and not self.builder.has_pieces(index):
             return iter((self._add_input(index, orjson.dumps(value or {}).decode()),))
         return iter(())
 
     def _add_input(self, index: int, piece: str) -> Delta:
         if index in self._replies:
-            return self._builder.add_text(index, piece)
-        return self._builder.add_arguments(index, piece)
+            return self.builder.add_text(index, piece)
+        return self.builder.add_arguments(index, piece)
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import openai
 
 from services.llm_gateway.core.errors import LlmAuthentication, LlmConnection, LlmError, LlmRateLimit, LlmTimeout
 from services.llm_gateway.core.models import ChatModel, ListedModel
 from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.http.routes import Routes, SdkRoutes
 from services.llm_gateway.http.transport import Transport
 from services.llm_gateway.vendors.azure.addresses import LISTING_VERSION, Addresses
@@ -33,9 +35,8 @@ class AzureProvider(OpenAIProvider):
     def _routes(self) -> Routes:
         return self._routes_to(self._addresses.base_url)
 
-    @cached_property
-    def _transport(self) -> Transport:
-        return Transport(self._http, self._routes, self._caller, read_refusal)
+    def _read_refusal(self, status: int, body: Any) -> Refusal:
+        return read_refusal(status, body)
 
     @cached_property
     def _listing(self) -> Transport:

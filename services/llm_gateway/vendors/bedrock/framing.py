@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import orjson
 from botocore.eventstream import EventStreamBuffer, ParserError
 
 _LENGTH_BYTES = 4
@@ -18,6 +19,18 @@ class Frame:
     kind: str
     name: str
     payload: bytes
+
+    @property
+    def data(self) -> bytes:
+        """The JSON {name: payload} of an event, {"exception": payload, "__type": name} of an exception, and of an error
+        {"error": {"__type", "message"}}."""
+        if self.kind == "error":
+            message = self.payload.decode("utf-8", "replace")
+            return orjson.dumps({"error": {"__type": self.name, "message": message}})
+        name, payload = orjson.dumps(self.name), self.payload or b"{}"
+        if self.kind == "exception":
+            return b'{"exception":%b,"__type":%b}' % (payload, name)
+        return b"{%b:%b}" % (name, payload)
 
 
 class EventStreamParser:

@@ -1,7 +1,7 @@
 """Replies of Bedrock's Converse API, whole or as events, as the neutral chat; and its refusals. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -9,6 +9,7 @@ import orjson
 from services.llm_gateway.core.chat import Delta, FinishReason, Usage
 from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.vendors.shared.origins import ANTHROPIC, BEDROCK, sealed_by
 
 _FINISH = {
@@ -37,15 +38,15 @@ _NO_MODEL = re.compile(r"model identifier is invalid|could not resolve the found
 _SPENT = re.compile(r"tokens per day", re.IGNORECASE)
 
 
-class Reader:
-    """Reads one reply into an builder. The input of a call of `reply_tool` is text to it; without `may_call` other
+class Reader(ReplyReader):
+    """Reads one reply into a builder. The input of a call of `reply_tool` is text to it; without `may_call` other
     calls are left out. `signed_by`: whose its signatures are.
     """
 
     def __init__(
         self, builder: ReplyBuilder, signed_by: str = ANTHROPIC, reply_tool: str = "", *, may_call: bool = True
     ) -> None:
-        self._builder = builder
+        super().__init__(builder)
         self._signed_by = signed_by
         self._reply_tool = reply_tool
         self._may_call = may_call
@@ -53,20 +54,28 @@ class Reader:
         self._replies: set[int] = set()
         self._left_out: set[int] = set()
         self._signed: set[int] = set()
-        # The model has finished; the usage, which comes last, is there too.
-        self.stopped = False
-        self.ended = False
+        self._has_finished = False
 
-    def take_whole(self, body: Mapping[str, Any]) -> Iterator[Delta]:
-        """Read a blocking reply; yields what a stream of it would."""
-        message = (body.get("output") or {}).get("message") or {}
-        for index, block in enumerate(message.get("content") or ()):
-            yield from self._take_block(index, block)
-        self._take_stop(body.get("stopReason"))
-        self._take_usage(body.get("usage"))
+    @property
+    def is_complete(self) -> bool:
+        """See ReplyReader.is_complete. `ended` says more: the usage, which comes last, has come, too."""
+        return self._has_finished
+
+    def take_headers(self, headers: Mapping[str, str]) -> None:
+        """See ReplyReader.take_headers."""
+        self.builder.response_id = headers.get("x-amzn-requestid", "")
+
+    def take_whole(self, reply: Mapping[str, Any]) -> Iterable[Delta]:
+        """See ReplyReader.take_whole."""
+        message = (reply.get("output") or {}).get("message") or {}
+        blocks = enumerate(message.get("content") or ())
+        deltas = [delta for index, block in blocks for delta in self._take_block(index, block)]
+        self._take_stop(reply.get("stopReason"))
+        self._take_usage(reply.get("usage"))
+        return deltas
 
     def take_event(self, event: Mapping[str, Any]) -> Iterator[Delta]:
-        """Read one event of a stream, {its name: what it says}; yields what it adds. Unknown ones are passed over."""
+        """See ReplyReader.take_event; an event is {its name: what it says}. Unknown ones are passed over."""
         for name, said in event.items():
             match name:
                 case "contentBlockDelta":
@@ -76,10 +85,14 @@ class Reader:
                         yield from self._begin_call(said["contentBlockIndex"], call)
                 case "messageStop":
                     self._take_stop(said.get("stopReason"))
-                    self.stopped = True
                 case "metadata":
                     self._take_usage(said.get("usage"))
                     self.ended = True
+                case "exception":
+                    kind = str(event["__type"])
+                    self.failure = status_of(kind), {"__type": kind, **said}
+                case "error":
+                    self.failure = 500, said
 
     def _take_block(self, index: int, block: Mapping[str, Any]) -> Iterator[Delta]:
         if call := block.get("toolUse"):
@@ -89,14 +102,14 @@ class Reader:
         elif thoughts := block.get("reasoningContent"):
             yield from self._take_thoughts(index, {**thoughts, **(thoughts.get("reasoningText") or {})})
         elif text := block.get("text"):
-            yield self._builder.add_text(index, text)
+            yield self.builder.add_text(index, text)
         for cited in (block.get("citationsContent") or {}).get("content") or ():
             if text := cited.get("text"):
-                yield self._builder.add_text(index, text)
+                yield self.builder.add_text(index, text)
 
     def _take_delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Delta]:
         if text := delta.get("text"):
-            yield self._builder.add_text(index, text)
+            yield self.builder.add_text(index, text)
         if piece := (delta.get("toolUse") or {}).get("input"):
             yield from self._take_input(index, piece)
         if thoughts := delta.get("reasoningContent"):
@@ -104,35 +117,36 @@ class Reader:
 
     def _take_thoughts(self, index: int, thoughts: Mapping[str, Any]) -> Iterator[Delta]:
         if text := thoughts.get("text"):
-            yield self._builder.add_reasoning(index, text)
+            yield self.builder.add_reasoning(index, text)
         if signature := thoughts.get("signature"):
-            self._builder.sign(index, signature if index in self._signed else sealed_by(self._signed_by, signature))
+            self.builder.sign(index, signature if index in self._signed else sealed_by(self._signed_by, signature))
             self._signed.add(index)
         if data := thoughts.get("redactedContent"):
-            self._builder.add_redacted(index, data if self._builder.has_pieces(index) else sealed_by(BEDROCK, data))
+            self.builder.add_redacted(index, data if self.builder.has_pieces(index) else sealed_by(BEDROCK, data))
 
     def _begin_call(self, index: int, call: Mapping[str, Any]) -> Iterator[Delta]:
         if self._reply_tool and call["name"] == self._reply_tool:
             self._replies.add(index)
         elif self._may_call:
-            yield self._builder.begin_call(index, call["toolUseId"], call["name"])
+            yield self.builder.begin_call(index, call["toolUseId"], call["name"])
         else:
             self._left_out.add(index)
 
     def _take_input(self, index: int, piece: str) -> Iterator[Delta]:
         if index in self._replies:
-            yield self._builder.add_text(index, piece)
+            yield self.builder.add_text(index, piece)
         elif index not in self._left_out:
-            yield self._builder.add_arguments(index, piece)
+            yield self.builder.add_arguments(index, piece)
 
     def _take_stop(self, reason: str | None) -> None:
+        self._has_finished = True
         made_up = reason == "tool_use" and bool(self._replies or self._left_out)
         # The builder itself sees whether there are calls.
-        self._builder.finish = FinishReason.STOP if made_up else _FINISH.get(reason or "", FinishReason.UNKNOWN)
+        self.builder.finish = FinishReason.STOP if made_up else _FINISH.get(reason or "", FinishReason.UNKNOWN)
 
     def _take_usage(self, usage: Mapping[str, Any] | None) -> None:
         if usage:
-            self._builder.usage = usage_of(usage)
+            self.builder.usage = usage_of(usage)
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:

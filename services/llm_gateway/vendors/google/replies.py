@@ -6,7 +6,7 @@ Google's, so that it goes back to no one else.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -16,6 +16,7 @@ from services.llm_gateway.core.chat import Delta, FinishReason, Usage
 from services.llm_gateway.core.errors import LlmBadRequest, LlmEmptyResponse
 from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.vendors.google.contents import GOOGLE
 from services.llm_gateway.vendors.shared.origins import sealed_by
 
@@ -33,11 +34,14 @@ _CONTINUES = "CONTINUATION"
 _TYPES = "type.googleapis.com/google.rpc."
 
 
-class Reader:
-    """Reads one reply into an builder, over all requests that it takes."""
+class Reader(ReplyReader):
+    """Reads one reply, over all the requests that it takes; `body` is the first's."""
 
-    def __init__(self, builder: ReplyBuilder, provider: str, handle: str) -> None:
-        self._builder = builder
+    def __init__(
+        self, builder: ReplyBuilder, provider: str, handle: str, body: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(builder)
+        self._body = body or {}
         self._provider = provider
         self._handle = handle
         self._parts = 0
@@ -46,22 +50,35 @@ class Reader:
         self._answered = False
         self._before: Usage | None = None
         self._usage: Usage | None = None
-        self.continuation = ""
-        self.finish = ""
-        self.finish_message = ""
+        self._continuation = ""
+        # Google's word for why this request's reply ended, and its sentence.
+        self._reason = self._explanation = ""
 
     @property
-    def ended(self) -> bool:
-        """Whether nothing more can come of this request."""
-        return bool(self.finish) and self._usage is not None
+    def is_complete(self) -> bool:
+        """See ReplyReader.is_complete; of the last request."""
+        return bool(self._reason)
 
-    def begin_next(self) -> None:
-        """Another request goes on with the reply."""
-        self._before, self._usage = self._builder.usage, None
-        self.finish = self.continuation = ""
+    def next_body(self) -> bytes:
+        """See ReplyReader.next_body."""
+        if not self._continuation:
+            return b""
+        body = orjson.dumps({**self._body, "continuationToken": self._continuation})
+        self._before, self._usage = self.builder.usage, None
+        self._reason, self._continuation, self.ended = "", "", False
+        return body
 
-    def take(self, chunk: Mapping[str, Any]) -> Iterator[Delta]:
-        """Read a chunk, or a whole reply; yields what it adds. Raises LlmBadRequest for a prompt that is blocked."""
+    def take_whole(self, reply: Mapping[str, Any]) -> Iterable[Delta]:
+        """See ReplyReader.take_whole."""
+        deltas = super().take_whole(reply)
+        self._reason = self._reason or "FINISH_REASON_UNSPECIFIED"
+        return deltas
+
+    def take_event(self, chunk: Mapping[str, Any]) -> Iterator[Delta]:
+        """See ReplyReader.take_event. Raises LlmBadRequest for a prompt that is blocked."""
+        if error := chunk.get("error"):
+            self.failure = status_of(error), chunk
+            return
         self._take_envelope(chunk)
         feedback = chunk.get("promptFeedback") or {}
         if reason := feedback.get("blockReason"):
@@ -73,20 +90,22 @@ class Reader:
                 self._take_logprobs(result)
             if reason := candidate.get("finishReason"):
                 self._take_finish(reason, candidate)
+        self.ended = bool(self._reason) and self._usage is not None
 
-    def check(self) -> None:
-        """Raises LlmEmptyResponse where the model failed at writing its reply."""
-        if self.finish in _FAILED and not self._answered:
-            what = f"{self.finish.lower()}{f': {self.finish_message}' if self.finish_message else ''}"
+    def close(self) -> Iterable[Delta]:
+        """See ReplyReader.close. Raises LlmEmptyResponse where the model failed at writing its reply."""
+        if self._reason in _FAILED and not self._answered:
+            what = f"{self._reason.lower()}{f': {self._explanation}' if self._explanation else ''}"
             raise LlmEmptyResponse(
                 f"{self._provider} answered without any content ({what}). Try again.",
                 provider=self._provider,
                 handle=self._handle,
                 retryable=True,
             )
+        return ()
 
     def _take_envelope(self, chunk: Mapping[str, Any]) -> None:
-        builder = self._builder
+        builder = self.builder
         if not builder.response_id:
             builder.response_id, builder.model = chunk.get("responseId") or "", chunk.get("modelVersion") or ""
         if metadata := chunk.get("usageMetadata"):
@@ -94,11 +113,11 @@ class Reader:
             builder.usage = self._usage if self._before is None else _sum(self._before, self._usage)
 
     def _take_finish(self, reason: str, candidate: Mapping[str, Any]) -> None:
-        self.finish, self.finish_message = reason, candidate.get("finishMessage") or ""
-        self._builder.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
+        self._reason, self._explanation = reason, candidate.get("finishMessage") or ""
+        self.builder.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
         if reason == _CONTINUES:
-            self.continuation = candidate.get("continuationToken") or ""
-            self._builder.finish = FinishReason.LENGTH
+            self._continuation = candidate.get("continuationToken") or ""
+            self.builder.finish = FinishReason.LENGTH
 
     def _take_part(self, part: Mapping[str, Any]) -> Iterator[Delta]:
         signature = part.get("thoughtSignature") or ""
@@ -108,8 +127,8 @@ class Reader:
             key = self._next("call")
             self._end_run()
             self._answered = True
-            yield self._builder.begin_call(key, call.get("id") or self._made_id(key), call.get("name") or "")
-            yield self._builder.add_arguments(key, orjson.dumps(call.get("args") or {}).decode())
+            yield self.builder.begin_call(key, call.get("id") or self._made_id(key), call.get("name") or "")
+            yield self.builder.add_arguments(key, orjson.dumps(call.get("args") or {}).decode())
         elif isinstance(text := part.get("text"), str) and (text or signature):
             yield from self._take_thought(text, signature) if part.get("thought") else self._take_text(text, signature)
 
@@ -120,32 +139,32 @@ class Reader:
         key = self._in_run("text")
         if text:
             self._answered = True
-            yield self._builder.add_text(key, text)
+            yield self.builder.add_text(key, text)
         if signature:
-            self._builder.sign(key, sealed_by(GOOGLE, signature))
+            self.builder.sign(key, sealed_by(GOOGLE, signature))
             self._end_run()
 
     def _take_thought(self, text: str, signature: str) -> Iterator[Delta]:
         is_new = self._run[0] != "thought"
         key = self._in_run("thought")
-        delta = self._builder.add_reasoning(key, text)
+        delta = self.builder.add_reasoning(key, text)
         if text:
             yield delta
         if is_new:
-            self._builder.sign(key, sealed_by(GOOGLE, ""))
+            self.builder.sign(key, sealed_by(GOOGLE, ""))
         if signature:
-            self._builder.sign(key, signature)
+            self.builder.sign(key, signature)
             self._end_run()
 
     def _made_id(self, key: tuple[str, int]) -> str:
         """An id for a call that has none: the same whenever the same reply is read. Gemini 2.5 gives none."""
-        response_id = self._builder.response_id
+        response_id = self.builder.response_id
         digest = hashlib.sha256(f"{response_id}:{key[1]}".encode()).hexdigest()
         return f"call_{digest[:24]}" if response_id else ""
 
     def _stand_alone(self, signature: str) -> None:
         self._end_run()
-        self._builder.add_redacted(self._next("signature"), sealed_by(GOOGLE, signature))
+        self.builder.add_redacted(self._next("signature"), sealed_by(GOOGLE, signature))
 
     def _in_run(self, kind: str) -> tuple[str, int]:
         if self._run[0] != kind:
@@ -164,8 +183,8 @@ class Reader:
         content = [_token(one) for one in chosen]
         for token, top in zip(content, others, strict=False):
             token["top_logprobs"] = [_token(one) for one in top.get("candidates") or ()]
-        self._builder.tokens.add_logprobs({"content": content})
-        self._builder.tokens.ids += [one["tokenId"] for one in chosen if "tokenId" in one]
+        self.builder.tokens.add_logprobs({"content": content})
+        self.builder.tokens.ids += [one["tokenId"] for one in chosen if "tokenId" in one]
 
     def _blocked(self, reason: str, message: str) -> LlmBadRequest:
         said = f"{reason}: {message}" if message else reason

@@ -2,113 +2,65 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from functools import cached_property
 from typing import Any
 
 import orjson
 
-from services.llm_gateway.core.chat import ChatRequest, Completed, Embeddings, Event
-from services.llm_gateway.core.errors import (
-    LlmBadRequest,
-    LlmContextOverflow,
-    LlmError,
-    LlmServerError,
-    ModelNotFound,
-)
+from services.llm_gateway.core.chat import ChatRequest, Embeddings, Event
+from services.llm_gateway.core.errors import LlmBadRequest, LlmContextOverflow, LlmError, LlmServerError, ModelNotFound
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.core.ndjson import NdjsonParser
+from services.llm_gateway.core.overrides import WINDOWS_SETTING
 from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.core.refusals import Caller, wrong_count
+from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.core.reply_builder import ReplyBuilder
-from services.llm_gateway.core.reply_guard import understood
-from services.llm_gateway.core.trace import traced
-from services.llm_gateway.http.client import http_client
-from services.llm_gateway.http.routes import BearerRoutes
-from services.llm_gateway.http.transport import Transport
+from services.llm_gateway.http.exchange import Call
+from services.llm_gateway.http.provider import HttpProvider
+from services.llm_gateway.http.routes import BearerRoutes, Routes
 from services.llm_gateway.vendors.ollama.listing import listed_of
-from services.llm_gateway.vendors.ollama.replies import read_refusal, take
+from services.llm_gateway.vendors.ollama.replies import Reader, read_refusal
 from services.llm_gateway.vendors.ollama.translate import body_of, embed_body_of
 
 _CHAT = "/api/chat"
-# Where the operator says windows; see the catalogue.
-_WINDOWS_SETTING = "LOCI_MODEL_WINDOWS"
 # Models that are asked about at once while the list is made.
 _SHOWN_AT_ONCE = 8
 
 
-class OllamaProvider:
+class OllamaProvider(HttpProvider):
     """One endpoint. `config.base_url` is without the version; hosted Ollama's is given with /api at times."""
 
     def __init__(self, config: ProviderConfig) -> None:
-        self.name, self.type, self.endpoint = config.name, config.type, config.base_url
-        self._config = config
+        super().__init__(config)
         self._keep_alive = _seconds_or_duration(config.options.get("keep_alive"))
         # (name, digest) -> what /api/show said: it stays so until the model is pulled again.
         self._shown: dict[tuple[str, str], Mapping[str, Any]] = {}
 
     @cached_property
-    def _transport(self) -> Transport:
-        config = self._config
-        caller = Caller.of(config)
-        routes = BearerRoutes(config.base_url.removesuffix("/api"), config.api_key)
-        return Transport(http_client(config), routes, caller, read_refusal)
+    def _routes(self) -> Routes:
+        return BearerRoutes(self.endpoint.removesuffix("/api"), self._config.api_key)
 
-    def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
+    def _read_refusal(self, status: int, body: Any) -> Refusal:
+        return read_refusal(status, body)
+
+    async def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
         """See Provider.generate."""
-        return self._stream(request, model) if stream else self._whole(request, model)
+        with _advised(model):
+            async with aclosing(super().generate(request, model, stream=stream)) as events:
+                async for event in events:
+                    yield event
 
-    async def _whole(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
-        body = body_of(request, model, stream=False, keep_alive=self._keep_alive)
-        patience = request.stall_timeout or self._config.reply_seconds
-        builder = ReplyBuilder()
-        with _advised(model), traced(request, body) as trace, understood(self.name, request.handle):
-            reply = await self._transport.post(_CHAT, body, handle=request.handle, patience=patience, trace=trace)
-            self._check(reply, request.handle)
-            for _ in take(builder, reply, len(body)):
-                pass
-            generation = builder.generation(request, self.name, len(body), trace)
-        yield Completed(generation)
-
-    async def _stream(self, request: ChatRequest, model: ChatModel) -> AsyncGenerator[Event, None]:
-        body = body_of(request, model, stream=True, keep_alive=self._keep_alive)
-        patience = request.stall_timeout or self._config.stall_seconds
-        builder, handle, transport = ReplyBuilder(), request.handle, self._transport
-        with _advised(model), traced(request, body) as trace, understood(self.name, request.handle):
-            lines = transport.events(_CHAT, body, NdjsonParser(), handle=handle, patience=patience, trace=trace)
-            try:
-                async for line in lines:
-                    said = transport.parse(line, handle, trace)
-                    self._check(said, handle)
-                    for delta in take(builder, said, len(body)):
-                        yield delta
-                    if builder.finish is not None:
-                        break
-            finally:
-                await transport.leave(lines, ended=builder.finish is not None)
-            if builder.finish is None:
-                raise transport.incomplete("ended the stream before the model had finished", handle)
-            generation = builder.generation(request, self.name, len(body), trace)
-        yield Completed(generation)
-
-    def _check(self, reply: Mapping[str, Any], handle: str) -> None:
-        """Raises for an error that came after the head of the reply."""
-        if "error" in reply:
-            raise self._transport.refused(500, reply, handle)
-
-    async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
-        """None: Ollama counts only what it has answered."""
-        return None
+    async def _call(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> Call:
+        body = body_of(request, model, stream=stream, keep_alive=self._keep_alive)
+        return Call(_CHAT, body, Reader(ReplyBuilder(), len(body)), stream, NdjsonParser)
 
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
         """See Provider.embed."""
         body, patience = embed_body_of(model, texts, self._keep_alive), self._config.stall_seconds
         with _advised(model):
             reply = await self._transport.post("/api/embed", body, handle=model.handle, patience=patience)
-        vectors = reply.get("embeddings") or []
-        if len(vectors) != len(texts):
-            raise wrong_count(self.name, model.handle, vectors=len(vectors), texts=len(texts))
-        return Embeddings(vectors, reply.get("prompt_eval_count") or 0)
+        return self._embeddings(model, texts, reply.get("embeddings") or [], reply.get("prompt_eval_count") or 0)
 
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:
         """See Provider.list_models."""
@@ -142,11 +94,6 @@ class OllamaProvider:
             self._shown[key] = shown
         return listed_of(name, tag, shown)
 
-    async def close(self) -> None:
-        """See Provider.close."""
-        if "_transport" in vars(self):
-            await self._transport.close()
-
 
 def _key(tag: Mapping[str, Any]) -> tuple[str, str]:
     return str(tag["name"]), str(tag.get("digest") or "")
@@ -170,7 +117,7 @@ def _advised(model: ChatModel | EmbeddingModel) -> Iterator[None]:
             error.metadata.setdefault("limit", str(model.context_window))
         elif "system memory" in error.message:
             error.retryable = False
-            _advise(error, f"A smaller context window takes less memory: see {_WINDOWS_SETTING}.")
+            _advise(error, f"A smaller context window takes less memory: see {WINDOWS_SETTING}.")
         raise
 
 

@@ -8,10 +8,27 @@ import orjson
 from services.llm_gateway.core.chat import Delta, FinishReason, Usage
 from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.core.token_estimates import estimate
 
 # "load" and "unload" answer an empty chat; versions before 0.1.45 give no reason.
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
+
+
+class Reader(ReplyReader):
+    """Reads one reply. `prompt_size` is the request's length in bytes."""
+
+    def __init__(self, builder: ReplyBuilder, prompt_size: int) -> None:
+        super().__init__(builder)
+        self._prompt_size = prompt_size
+
+    def take_event(self, event: Mapping[str, Any]) -> Iterator[Delta]:
+        """See ReplyReader.take_event."""
+        if "error" in event:
+            self.failure = 500, event
+            return
+        yield from take(self.builder, event, self._prompt_size)
+        self.ended = self.builder.finish is not None
 
 
 def take(builder: ReplyBuilder, body: Mapping[str, Any], prompt_size: int) -> Iterator[Delta]:

@@ -3,15 +3,18 @@
 All vendors' words are read from whoever says them: they do not contradict each other.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
 
-from services.llm_gateway.core.chat import Delta, FinishReason, Usage
-from services.llm_gateway.core.refusals import Refusal
+from services.llm_gateway.core.chat import ChatRequest, Delta, FinishReason, Generation, Usage
+from services.llm_gateway.core.refusals import Refusal, status_in
 from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.vendors.openai.details import take_details
+from services.llm_gateway.vendors.openai.profiles import Vendor
+from services.llm_gateway.vendors.openai.translate import finished
 
 _FINISH = {
     "stop": FinishReason.STOP,
@@ -32,15 +35,47 @@ _BROKEN = frozenset({"error", "insufficient_system_resource", "network_error"})
 _THOUGHTS = ("reasoning_content", "reasoning")
 
 
-def take_whole(builder: ReplyBuilder, body: Mapping[str, Any]) -> None:
-    """Read a blocking reply. `builder.finish` stays None where the vendor broke off."""
+class Reader(ReplyReader):
+    """Reads one reply to `request`."""
+
+    def __init__(self, builder: ReplyBuilder, request: ChatRequest, vendor: Vendor) -> None:
+        super().__init__(builder)
+        self._request = request
+        self._vendor = vendor
+
+    def take_whole(self, reply: Mapping[str, Any]) -> Iterable[Delta]:
+        """See ReplyReader.take_whole. Some servers send errors as 200."""
+        if self._fails(reply):
+            return ()
+        deltas = take_whole(self.builder, reply)
+        if not reply.get("choices"):
+            self.builder.finish = FinishReason.UNKNOWN
+        return deltas
+
+    def take_event(self, event: Mapping[str, Any]) -> Iterable[Delta]:
+        """See ReplyReader.take_event."""
+        return () if self._fails(event) else take_chunk(self.builder, event)
+
+    def _fails(self, body: Mapping[str, Any]) -> bool:
+        if error := error_in(body):
+            self.failure = status_in(error), {"error": error}
+        return bool(error)
+
+    def complete(self, generation: Generation) -> Generation:
+        """See ReplyReader.complete."""
+        return finished(generation, self._request, self._vendor)
+
+
+def take_whole(builder: ReplyBuilder, body: Mapping[str, Any]) -> list[Delta]:
+    """Reads a blocking reply; returns its deltas. `builder.finish` stays None where the vendor broke off."""
+    deltas: list[Delta] = []
     for choice in (body.get("choices") or ())[:1]:
-        for _ in _take_message(builder, choice.get("message") or {}):
-            pass
+        deltas += _take_message(builder, choice.get("message") or {})
         _take_token_details(builder, choice)
         if (reason := choice.get("finish_reason")) not in _BROKEN:
             builder.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
     _take_envelope(builder, body)
+    return deltas
 
 
 def take_chunk(builder: ReplyBuilder, chunk: Mapping[str, Any]) -> Iterator[Delta]:

@@ -4,30 +4,30 @@ import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import httpx2
 import orjson
 
 from services.llm_gateway.core.chat import ChatRequest, Completed, Event
-from services.llm_gateway.core.errors import LlmBadRequest, LlmError, ModelNotFound
+from services.llm_gateway.core.errors import LlmBadRequest
 from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.core.refusals import Caller, retry_after
+from services.llm_gateway.core.refusals import Caller
 from services.llm_gateway.core.reply_builder import ReplyBuilder
-from services.llm_gateway.core.reply_guard import understood
-from services.llm_gateway.core.trace import Trace, traced
+from services.llm_gateway.http.exchange import Call, Exchange
 from services.llm_gateway.http.routes import Routes
 from services.llm_gateway.http.transport import ReadRefusal, Transport
-from services.llm_gateway.vendors.openai.translate import finished
 from services.llm_gateway.vendors.responses.replies import THOUGHTS_REFUSED, Reader, read_refusal
-from services.llm_gateway.vendors.responses.translate import DIALECT, Terms, body_of, count_body_of, message_items
+from services.llm_gateway.vendors.responses.translate import Terms, body_of, count_body_of, message_items
 from services.llm_gateway.vendors.responses.websocket import Socket, SocketLost, Sockets
 
 # Of accounts that have not proven who they are.
 _SUMMARY_REFUSED = re.compile(r"reasoning[ .]summar(y|ies)", re.IGNORECASE)
 # Errors that only say that a connection cannot be gone on with.
-_LOST = frozenset({"previous_response_not_found", "websocket_connection_limit_reached"})
+_LOST_CODES = frozenset({"previous_response_not_found", "websocket_connection_limit_reached"})
+_LOST = re.compile("|".join(_LOST_CODES).encode())
 
 
 class Responses:
@@ -52,6 +52,7 @@ class Responses:
         self._path = path
         self._count_path = count_path
         self._transport = Transport(http, routes, caller, refusal)
+        self._exchange = Exchange(config, self._transport)
         self._sockets = Sockets(config, routes, path)
         self._terms = Terms()
 
@@ -78,16 +79,8 @@ class Responses:
         """See Provider.count_tokens. Compatible servers may not have the route."""
         if not self._count_path:
             return None
-        body = count_body_of(request, model, self._origin)
-        patience = request.stall_timeout or self._config.stall_seconds
-        try:
-            reply = await self._transport.post(self._count_path, body, handle=request.handle, patience=patience)
-        except ModelNotFound:
-            if self._config.is_vendor:
-                raise
-            return None
-        tokens = reply.get("input_tokens")
-        return tokens if isinstance(tokens, int) else None
+        body, may_lack = count_body_of(request, model, self._origin), not self._config.is_vendor
+        return await self._exchange.count(request, self._count_path, body, "input_tokens", may_lack=may_lack)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -103,36 +96,11 @@ class Responses:
         return self._over_http(request, body, stream=stream)
 
     def _over_http(self, request: ChatRequest, body: dict[str, Any], *, stream: bool) -> AsyncGenerator[Event, None]:
-        return self._streamed(request, body) if stream else self._whole(request, body)
+        async def prepare() -> Call:
+            data = orjson.dumps(body | {"stream": True} if stream else body)
+            return Call(self._path, data, Reader(ReplyBuilder(), self._origin, request), stream)
 
-    async def _whole(self, request: ChatRequest, body: dict[str, Any]) -> AsyncGenerator[Event, None]:
-        data, handle = orjson.dumps(body), request.handle
-        patience = request.stall_timeout or self._config.reply_seconds
-        reader = Reader(ReplyBuilder(), self._origin)
-        with traced(request, data) as trace, understood(self._config.name, request.handle):
-            reply = await self._transport.post(self._path, data, handle=handle, patience=patience, trace=trace)
-            reader.take_whole(reply)
-            completed = self._completed(reader, request, len(data), trace)
-        yield completed
-
-    async def _streamed(self, request: ChatRequest, body: dict[str, Any]) -> AsyncGenerator[Event, None]:
-        data, handle, transport = orjson.dumps(body | {"stream": True}), request.handle, self._transport
-        patience = request.stall_timeout or self._config.stall_seconds
-        reader = Reader(ReplyBuilder(), self._origin)
-        with traced(request, data) as trace, understood(self._config.name, request.handle):
-            events = transport.stream(self._path, data, handle=handle, patience=patience, trace=trace)
-            try:
-                async for event in events:
-                    if event.data == b"[DONE]":  # some compatible servers end as Chat Completions does
-                        break
-                    for delta in reader.take_event(transport.parse(event.data, handle, trace)):
-                        yield delta
-                    if reader.ended:
-                        break
-            finally:
-                await transport.leave(events, ended=reader.ended)
-            completed = self._completed(reader, request, len(data), trace)
-        yield completed
+        return self._exchange.generate(request, prepare, deltas=stream)
 
     async def _over_sockets(
         self, request: ChatRequest, body: dict[str, Any], *, stream: bool
@@ -160,63 +128,51 @@ class Responses:
         self, socket: Socket, request: ChatRequest, body: dict[str, Any], *, stream: bool
     ) -> AsyncGenerator[Event, None]:
         """One call on a borrowed connection, which is kept after a whole reply and closed after anything else."""
-        message, handle = socket.message(body), request.handle
         seconds = self._config.stall_seconds if stream else self._config.reply_seconds
         patience = request.stall_timeout or seconds
-        builder = ReplyBuilder()
-        reader, keep = Reader(builder, self._origin), False
+        reader = Reader(ReplyBuilder(), self._origin, request)
+
+        async def prepare() -> Call:
+            connect = partial(self._received, socket, patience, request.handle)
+            return Call(self._path, socket.message(body), reader, True, connect=connect)
+
+        is_kept = False
         try:
-            with traced(request, message) as trace, understood(self._config.name, request.handle):
-                async with aclosing(self._received(socket, message, patience, handle, trace)) as events:
-                    async for event in events:
-                        for delta in reader.take_event(event):
-                            if stream:
-                                yield delta
-                        if reader.ended:
-                            break
-                completed = self._completed(reader, request, len(message), trace)
-            keep = True
-            if reader.completed:
-                said = message_items(completed.generation.message, request, self._origin)
-                socket.keep(body, builder.response_id, said)
+            async with aclosing(self._exchange.generate(request, prepare, deltas=stream)) as events:
+                async for event in events:
+                    if isinstance(event, Completed):
+                        is_kept = True
+                        if reader.completed:
+                            said = message_items(event.generation.message, request, self._origin)
+                            socket.keep(body, reader.builder.response_id, said)
+                        # Before the caller hears of it: the run's next call comes at once.
+                        self._sockets.give_back(request.run_key, socket)
+                    yield event
         finally:
-            if keep:
-                self._sockets.give_back(request.run_key, socket)
-            else:
+            if not is_kept:
                 self._sockets.drop(request.run_key, socket)
-        yield completed
 
     async def _received(
-        self, socket: Socket, message: bytes, patience: float, handle: str, trace: Trace | None
-    ) -> AsyncGenerator[dict[str, Any], None]:
+        self, socket: Socket, patience: float, handle: str, message: bytes
+    ) -> AsyncGenerator[bytes, None]:
         """The events that answer the message. Raises SocketLost, also for an error that another connection would not
         give."""
         try:
             async with aclosing(socket.events(message, patience)) as events:
                 async for data in events:
-                    event = self._transport.parse(data, handle, trace)
-                    error = event.get("error")
-                    if isinstance(error, Mapping) and error.get("code") in _LOST:
-                        raise SocketLost(str(error["code"]))
-                    yield event
+                    if _LOST.search(data) and (code := _error_code(data)) in _LOST_CODES:
+                        raise SocketLost(code)
+                    yield data
         except TimeoutError as error:
             raise self._transport.silent(patience, handle) from error
 
-    def _completed(self, reader: Reader, request: ChatRequest, size: int, trace: Trace | None) -> Completed:
-        """The reply that was read. Raises LlmError for one that failed or broke off."""
-        if reader.failure is not None:
-            raise self._failed(*reader.failure, request.handle)
-        if not reader.ended:
-            raise self._transport.incomplete("ended the stream before the model had finished", request.handle)
-        generation = reader.builder.generation(request, self._config.name, size, trace)
-        return Completed(finished(generation, request, DIALECT))
 
-    def _failed(self, status: int, body: Mapping[str, Any], handle: str) -> LlmError:
-        error = self._transport.refused(status, body, handle)
-        headers = body["error"].get("headers")
-        if isinstance(headers, Mapping):
-            error.retry_after = retry_after({name.lower(): str(value) for name, value in headers.items()})
-        return error
+def _error_code(data: bytes) -> str:
+    try:
+        error = orjson.loads(data).get("error")
+    except (orjson.JSONDecodeError, AttributeError):
+        return ""
+    return str(error.get("code")) if isinstance(error, Mapping) else ""
 
 
 def _conceded(terms: Terms, refusal: str) -> Terms:

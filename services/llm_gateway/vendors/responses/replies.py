@@ -3,14 +3,17 @@
 The events of HTTP's stream and of the WebSocket are the same; only their errors differ in shape.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from services.llm_gateway.core.chat import Delta, FinishReason, Usage
-from services.llm_gateway.core.refusals import Refusal
+from services.llm_gateway.core.chat import ChatRequest, Delta, FinishReason, Generation, Usage
+from services.llm_gateway.core.refusals import Refusal, retry_after
 from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.vendors.openai import replies as chat_completions
+from services.llm_gateway.vendors.openai.translate import finished
+from services.llm_gateway.vendors.responses.translate import DIALECT
 from services.llm_gateway.vendors.shared.origins import sealed_by
 
 _INCOMPLETE = {"max_output_tokens": FinishReason.LENGTH, "content_filter": FinishReason.CONTENT_FILTER}
@@ -38,29 +41,35 @@ def sealed(origin: str, item: Mapping[str, Any]) -> str:
     return sealed_by(origin, f"{item.get('id') or ''}:{encrypted}") if encrypted else ""
 
 
-class Reader:
-    """Reads one reply into an builder.
+class Reader(ReplyReader):
+    """Reads one reply into a builder.
 
-    `ended`: the last event came. `completed`: and said that nothing is missing. `failure` is the HTTP status and the
-    body of the error that ended it, None without one.
+    `completed`: the last event came, and said that nothing is missing.
     """
 
-    def __init__(self, builder: ReplyBuilder, origin: str) -> None:
-        self.builder = builder
+    def __init__(self, builder: ReplyBuilder, origin: str, request: ChatRequest | None = None) -> None:
+        super().__init__(builder)
+        self._request = request
         self._origin = origin
         self._summary_at: dict[int, int] = {}
         self._items_done = 0
-        self.ended = False
         self.completed = False
-        self.failure: tuple[int, Mapping[str, Any]] | None = None
 
-    def take_whole(self, body: Mapping[str, Any]) -> None:
-        """Read a blocking reply."""
-        for _ in self._take_end(body):
-            pass
+    @property
+    def is_complete(self) -> bool:
+        """See ReplyReader.is_complete."""
+        return self.ended
+
+    def take_whole(self, reply: Mapping[str, Any]) -> Iterable[Delta]:
+        """See ReplyReader.take_whole."""
+        return list(self._take_end(reply))
+
+    def complete(self, generation: Generation) -> Generation:
+        """See ReplyReader.complete."""
+        return generation if self._request is None else finished(generation, self._request, DIALECT)
 
     def take_event(self, event: Mapping[str, Any]) -> Iterator[Delta]:
-        """Read one event; yields what it adds. Those of other tools and media add nothing."""
+        """See ReplyReader.take_event. Those of other tools and media add nothing."""
         kind = event.get("type") or ""
         match kind:
             case "response.output_text.delta" | "response.refusal.delta":
@@ -207,5 +216,10 @@ def read_refusal(status: int, body: Any) -> Refusal:
     """What an error body says. A code that the message does not tell of, and by which we act, is put into it."""
     refusal = chat_completions.read_refusal(status, body)
     if refusal.code == THOUGHTS_REFUSED and THOUGHTS_REFUSED not in refusal.message:
-        return replace(refusal, message=f"{refusal.code}: {refusal.message}")
-    return refusal
+        refusal = replace(refusal, message=f"{refusal.code}: {refusal.message}")
+    # On a WebSocket an error brings the headers along.
+    error = body.get("error") if isinstance(body, dict) else None
+    headers = error.get("headers") if isinstance(error, dict) else None
+    if not isinstance(headers, dict):
+        return refusal
+    return replace(refusal, retry_after=retry_after({name.lower(): str(value) for name, value in headers.items()}))

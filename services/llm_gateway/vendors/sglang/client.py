@@ -7,30 +7,24 @@ reads the text.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import orjson
 
-from services.llm_gateway.core.chat import ChatRequest, Embeddings, Event
+from services.llm_gateway.core.chat import ChatRequest, Event
 from services.llm_gateway.core.errors import LlmAuthentication, LlmBadRequest, LlmNotAnApi, ModelNotFound
-from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel, ModelKind
+from services.llm_gateway.core.models import ChatModel, ListedModel, ModelKind
 from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.core.refusals import Caller, Refusal
-from services.llm_gateway.http.client import http_client
-from services.llm_gateway.http.routes import BearerRoutes
-from services.llm_gateway.http.transport import Transport
-from services.llm_gateway.vendors.openai.client import OpenAIProvider
-from services.llm_gateway.vendors.openai.replies import read_refusal
+from services.llm_gateway.core.refusals import Refusal
+from services.llm_gateway.http.exchange import Call
+from services.llm_gateway.vendors.openai.client import LocalProvider
 from services.llm_gateway.vendors.sglang.reading import ParsedReader, Parsers, TextReader
 from services.llm_gateway.vendors.sglang.replies import aborted
 from services.llm_gateway.vendors.sglang.translate import generate_body_of
 from services.llm_gateway.vendors.shared.model_settings import SGLANG, checked
-from services.llm_gateway.vendors.text.rendering import FORMATS, Prompt
+from services.llm_gateway.vendors.text.rendering import FORMATS
 from services.llm_gateway.vendors.text.templates import Formatter, formatter_of
-from services.llm_gateway.vendors.text.text_route import text_events
 
 _SETTING = "chat_template (SGLANG_CHAT_TEMPLATE)"
 # The newer name of each first.
@@ -39,51 +33,41 @@ _MODEL_INFO = ("/model_info", "/get_model_info")
 _INFO_SECONDS = 10.0
 
 
-class SglangProvider:
-    """One endpoint. `config.base_url` is without the version: /generate is beside it."""
+class SglangProvider(LocalProvider):
+    """One endpoint; /generate is beside OpenAI's dialect."""
 
     def __init__(self, config: ProviderConfig) -> None:
-        self.name, self.type, self.endpoint = config.name, config.type, config.base_url
-        self._config = config
-        self._openai = OpenAIProvider(replace(config, base_url=f"{config.base_url}/v1"))
+        super().__init__(config)
         self._server: Mapping[str, Any] | None = None
         self._formatters: dict[tuple[str, bool], Formatter] = {}
 
-    @cached_property
-    def _transport(self) -> Transport:
-        config = self._config
-        caller = Caller.of(config)
-        return Transport(http_client(config), BearerRoutes.of(config), caller, _refusal_in)
+    def _read_refusal(self, status: int, body: Any) -> Refusal:
+        """Returns an error, or a reply that was given up."""
+        given_up = aborted(body) if isinstance(body, Mapping) else None
+        message = None if given_up is None else str(given_up.get("message") or "")
+        return super()._read_refusal(status, body) if message is None else Refusal(status, message)
 
     def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
         """See Provider.generate."""
         if request.token_ids or self._config.options.get("native"):
-            return self._natively(request, model, stream=stream)
+            return super().generate(request, model, stream=stream)
         return self._openai.generate(request, model, stream=stream)
 
-    async def _natively(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
+    async def _call(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> Call:
         settings = checked(request.settings, SGLANG, request.handle)
         parsers = await self._parsers(settings)
         formatter = await self._formatter(request, reads_calls=bool(parsers.calls))
         prompt = await formatter.prompt(request)
-        reader = self._reader(request, prompt, model, parsers)
         body = generate_body_of(request, prompt, stream=stream)
-        events = text_events(self._transport, self._config, "/generate", body, request, reader, stream=stream)
-        async with aclosing(events):
-            async for event in events:
-                yield event
-
-    def _reader(
-        self, request: ChatRequest, prompt: Prompt, model: ChatModel, parsers: Parsers
-    ) -> TextReader | ParsedReader:
         if not parsers.calls and not parsers.reasoning:
-            return TextReader(request, prompt, model.name)
+            return Call("/generate", body, TextReader(request, prompt, model.name), stream)
 
         async def ask(path: str, body: bytes) -> Mapping[str, Any]:
             patience = request.stall_timeout or self._config.stall_seconds
             return await self._transport.post(path, body, handle=request.handle, patience=patience)
 
-        return ParsedReader(request, prompt, model.name, parsers, ask)
+        reader = ParsedReader(request, prompt, model.name, parsers, ask)
+        return Call("/generate", body, reader, stream, last=reader.last)
 
     async def _parsers(self, settings: Mapping[str, Any]) -> Parsers:
         found = {}
@@ -138,17 +122,8 @@ class SglangProvider:
         parsers = await self._parsers(checked(request.settings, SGLANG, request.handle))
         prompt = await (await self._formatter(request, reads_calls=bool(parsers.calls))).prompt(request)
         body = orjson.dumps({"model": model.name, "prompt": prompt.text, "add_special_tokens": True})
-        patience = request.stall_timeout or self._config.stall_seconds
-        try:
-            reply = await self._transport.post("/tokenize", body, handle=request.handle, patience=patience)
-        except ModelNotFound:  # versions before 0.5.3
-            return None
-        count = reply.get("count")
-        return count if isinstance(count, int) else None
-
-    async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
-        """See Provider.embed."""
-        return await self._openai.embed(model, texts)
+        # Versions before 0.5.3 have no such route.
+        return await self._exchange.count(request, "/tokenize", body, "count", may_lack=True)
 
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:
         """See Provider.list_models. One server serves one model, adapters aside."""
@@ -162,14 +137,6 @@ class SglangProvider:
 
     async def close(self) -> None:
         """See Provider.close."""
-        await self._openai.close()
-        if "_transport" in vars(self):
-            await self._transport.close()
+        await super().close()
         for formatter in self._formatters.values():
             await formatter.close()
-
-
-def _refusal_in(status: int, body: Any) -> Refusal:
-    """An error, or a reply that was given up."""
-    given_up = aborted(body) if isinstance(body, Mapping) else None
-    return read_refusal(status, body) if given_up is None else Refusal(status, str(given_up.get("message") or ""))

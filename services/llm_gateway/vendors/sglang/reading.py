@@ -7,6 +7,7 @@ from typing import Any
 from services.llm_gateway.core.chat import ChatRequest, Delta
 from services.llm_gateway.core.refusals import status_in
 from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.vendors.sglang.parsers import MARKS, Held
 from services.llm_gateway.vendors.sglang.replies import Generated, aborted
 from services.llm_gateway.vendors.sglang.translate import parse_calls_body_of, separate_body_of
@@ -26,20 +27,26 @@ class Parsers:
     reasoning: str = ""
 
 
-class _Reader:
+class _Reader(ReplyReader):
     """What both have in common."""
 
     def __init__(self, model_name: str) -> None:
-        self.builder = ReplyBuilder()
+        super().__init__(ReplyBuilder())
         self.builder.model = model_name
         self._generated = Generated(self.builder)
 
-    def fault(self, reply: Mapping[str, Any]) -> int | None:
-        """See TextReader.fault."""
-        if reply.get("error"):
-            return status_in(reply["error"])
-        given_up = aborted(reply)
-        return None if given_up is None else int(given_up.get("status_code") or 500)
+    def take_event(self, reply: Mapping[str, Any]) -> Iterator[Delta]:
+        """See ReplyReader.take_event."""
+        if error := reply.get("error"):
+            self.failure = status_in(error), reply
+        elif (given_up := aborted(reply)) is not None:
+            self.failure = int(given_up.get("status_code") or 500), reply
+        else:
+            yield from self._take_text(self._generated.more(reply))
+
+    def _take_text(self, text: str) -> Iterator[Delta]:
+        """Reads more of the text."""
+        raise NotImplementedError
 
 
 class TextReader(_Reader):
@@ -49,13 +56,12 @@ class TextReader(_Reader):
         super().__init__(model_name)
         self._text = TextReply(self.builder, calls=bool(offered(request)), opening=prompt.opening)
 
-    def take(self, reply: Mapping[str, Any]) -> Iterator[Delta]:
-        """See TextReader.take of text_route.py."""
-        return self._text.add(self._generated.more(reply))
+    def _take_text(self, text: str) -> Iterator[Delta]:
+        return self._text.add(text)
 
-    async def end(self) -> Sequence[Delta]:
-        """See TextReader.end of text_route.py."""
-        return list(self._text.end())
+    def close(self) -> Iterable[Delta]:
+        """See ReplyReader.close."""
+        return self._text.end()
 
 
 class ParsedReader(_Reader):
@@ -73,9 +79,7 @@ class ParsedReader(_Reader):
         # Thoughts are known here, unless the server is to find them.
         self._thoughts = None if parsers.reasoning or prompt.opening else ToolText(calls=False)
 
-    def take(self, reply: Mapping[str, Any]) -> Iterator[Delta]:
-        """See TextReader.take of text_route.py."""
-        text = self._generated.more(reply)
+    def _take_text(self, text: str) -> Iterator[Delta]:
         yield from self._shown([Said(text)] if self._thoughts is None else self._thoughts.feed(text))
 
     def _shown(self, pieces: Iterable[Piece]) -> Iterator[Delta]:
@@ -85,8 +89,8 @@ class ParsedReader(_Reader):
             elif isinstance(piece, Said) and (free := self._held.feed(piece.text)):
                 yield self.builder.add_text("text", free)
 
-    async def end(self) -> Sequence[Delta]:
-        """See TextReader.end of text_route.py."""
+    async def last(self) -> Sequence[Delta]:
+        """Has the server's parsers read the text; returns what they find. Raises LlmError."""
         deltas = list(self._shown(self._thoughts.close() if self._thoughts else ()))
         text = self._opening + self._held.text
         if self._parsers.reasoning and text:

@@ -1,5 +1,5 @@
-"""Gemini on Google Cloud (Vertex AI, now named Gemini Enterprise Agent Platform): the dialect of client.py behind
-addresses by project and location, with bearer tokens.
+"""Gemini on Google Cloud (Vertex AI, now named Gemini Enterprise Agent Platform): the dialect of vendors/google
+behind addresses by project and location, with bearer tokens.
 """
 
 import asyncio
@@ -58,6 +58,7 @@ class VertexProvider(GoogleProvider):
     def _access(self) -> "_Access":
         return _Access(self._config)
 
+    @cached_property
     def _routes(self) -> Routes:
         return TokenRoutes(self.endpoint, self._access)
 
@@ -69,7 +70,7 @@ class VertexProvider(GoogleProvider):
 
     async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
         """See Provider.count_tokens."""
-        return await self._count(request, model, "")
+        return await self._count_as(request, model, "")
 
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
         """See Provider.embed. Models from before Gemini have a route of their own."""
@@ -92,7 +93,7 @@ class VertexProvider(GoogleProvider):
         """See Provider.list_models. Where the list of published models is not offered, the table is it."""
         await self._access.project()
         try:
-            return [published(item) for item in await self._pages(_PUBLISHED, "publisherModels", timeout)]
+            return [published(item) for item in await self._items(_PUBLISHED, "publisherModels", timeout)]
         except ModelNotFound:
             return [named(name) for name in (*google.MODELS, *google.EMBEDDINGS, *google.VERTEX_EMBEDDINGS)]
 

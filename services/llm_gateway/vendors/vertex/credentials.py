@@ -20,8 +20,7 @@ import orjson
 from google.auth import crypt, jwt
 
 from services.llm_gateway.core.errors import LlmAuthentication, LlmConnection, LlmServerError
-from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.http.routes import NO_KEY
+from services.llm_gateway.core.provider_config import NO_KEY, ProviderConfig
 
 logger = logging.getLogger(__name__)
 

@@ -1,12 +1,13 @@
 """Replies of vLLM's /v1/completions as the neutral chat, and its list of models. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from services.llm_gateway.core.chat import ChatRequest, Delta, FinishReason
 from services.llm_gateway.core.models import ListedModel
 from services.llm_gateway.core.refusals import status_in
 from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.vendors.openai.replies import usage_of
 from services.llm_gateway.vendors.text.rendering import offered
 from services.llm_gateway.vendors.text.text_reply import TextReply
@@ -14,19 +15,18 @@ from services.llm_gateway.vendors.text.text_reply import TextReply
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
 
-class CompletionReader:
+class CompletionReader(ReplyReader):
     """Reads one reply. `opening` is the prompt's."""
 
     def __init__(self, request: ChatRequest, opening: str) -> None:
-        self.builder = ReplyBuilder()
+        super().__init__(ReplyBuilder())
         self._text = TextReply(self.builder, calls=bool(offered(request)), opening=opening)
 
-    def fault(self, reply: Mapping[str, Any]) -> int | None:
-        """See TextReader.fault."""
-        return status_in(reply["error"]) if reply.get("error") else None
-
-    def take(self, reply: Mapping[str, Any]) -> Iterator[Delta]:
-        """See TextReader.take."""
+    def take_event(self, reply: Mapping[str, Any]) -> Iterator[Delta]:
+        """See ReplyReader.take_event."""
+        if error := reply.get("error"):
+            self.failure = status_in(error), reply
+            return
         builder = self.builder
         builder.response_id = builder.response_id or reply.get("id") or ""
         builder.model = builder.model or reply.get("model") or ""
@@ -41,9 +41,9 @@ class CompletionReader:
         if usage := reply.get("usage"):
             builder.usage = usage_of(usage)
 
-    async def end(self) -> Sequence[Delta]:
-        """See TextReader.end."""
-        return list(self._text.end())
+    def close(self) -> Iterable[Delta]:
+        """See ReplyReader.close."""
+        return self._text.end()
 
 
 def _content(logprobs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
