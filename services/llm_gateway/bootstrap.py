@@ -30,12 +30,12 @@ from services.llm_gateway.forwards.servicer import ForwardServicer
 from services.llm_gateway.models.service import Catalogue
 from services.llm_gateway.models.servicer import ModelServicer
 from services.llm_gateway.providers.credentials import Vault
-from services.llm_gateway.providers.entries import Maker
+from services.llm_gateway.providers.entries import ProviderEntryFactory
 from services.llm_gateway.providers.model import ProviderStore
-from services.llm_gateway.providers.registry import Providers
-from services.llm_gateway.providers.service import ProviderAdmin
+from services.llm_gateway.providers.registry import ProviderRegistry
+from services.llm_gateway.providers.service import ProviderService
 from services.llm_gateway.providers.servicer import ProviderServicer
-from services.llm_gateway.providers.tenant_cache import TenantProviders
+from services.llm_gateway.providers.tenant_cache import TenantProviderCache
 from services.llm_gateway.settings import CallSettings
 from services.llm_gateway.usage.log import UsageLog
 from services.llm_gateway.usage.model import UsageReports, UsageStore
@@ -51,8 +51,8 @@ class Built:
 
     server: Server
     usage: UsageLog
-    providers: Providers
-    tenants: TenantProviders
+    providers: ProviderRegistry
+    tenants: TenantProviderCache
     ledger: Ledger
     retention: Retention
     forwards: Forwards
@@ -71,12 +71,17 @@ def build(
     settings: CallSettings,
 ) -> Built:
     """Raises SettingsError where `listen` cannot be used."""
-    providers, usage = Providers(settings.recordings), UsageLog(store)
+    providers, usage = ProviderRegistry(settings.recordings), UsageLog(store)
     vault, allow_private = Vault(sealer), settings.allow_private
-    maker = Maker(providers, provider_store, vault, patience=settings.patience, allow_private=allow_private)
-    operators, tenants = maker.operators(configs, settings.overrides), TenantProviders(provider_store, maker, providers)
+    maker = ProviderEntryFactory(
+        providers, provider_store, vault, patience=settings.patience, allow_private=allow_private
+    )
+    operators, tenants = (
+        maker.operators(configs, settings.overrides),
+        TenantProviderCache(provider_store, maker, providers),
+    )
     catalogue = Catalogue(providers, operators, tenants)
-    admin = ProviderAdmin(
+    admin = ProviderService(
         tenants, operators, provider_store, vault, maker, providers, allow_private=settings.allow_private
     )
     limits = settings.limits

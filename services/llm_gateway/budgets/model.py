@@ -49,20 +49,20 @@ class Period(Enum):
 
 
 @dataclass(slots=True)
-class Spent:
+class Spending:
     """Calls, tokens of input and output together, and billionths of a US dollar."""
 
     requests: int = 0
     tokens: int = 0
     cost: int = 0
 
-    def add(self, other: "Spent") -> None:
+    def add(self, other: "Spending") -> None:
         """Count it in."""
         self.requests += other.requests
         self.tokens += other.tokens
         self.cost += other.cost
 
-    def take(self, other: "Spent") -> None:
+    def take(self, other: "Spending") -> None:
         """Count it out."""
         self.requests -= other.requests
         self.tokens -= other.tokens
@@ -85,7 +85,7 @@ class BudgetState:
     """A budget, what is spent of it, and when that begins anew."""
 
     budget: Budget
-    spent: Spent
+    spent: Spending
     resets_at: datetime
 
 
@@ -98,7 +98,7 @@ class BudgetStore(Protocol):
 
     async def spent(
         self, organization_ids: Collection[UUID], starts: Mapping[Period, datetime]
-    ) -> Mapping[UUID, Mapping[Period, Spent]]:
+    ) -> Mapping[UUID, Mapping[Period, Spending]]:
         """What is written of each period since it began; a tenant or period without calls may be left out."""
         ...
 
@@ -111,7 +111,7 @@ class BudgetStore(Protocol):
         ...
 
 
-def checked(budget: Budget) -> Budget:
+def validate(budget: Budget) -> Budget:
     """Raises BudgetInvalid."""
     limits = (budget.requests, budget.tokens, budget.cost)
     if all(limit is None for limit in limits):
@@ -122,7 +122,13 @@ def checked(budget: Budget) -> Budget:
 
 
 def refuse_beyond(
-    budgets: Sequence[Budget], spent: Mapping[Period, Spent], wanted: Spent, *, priced: bool, handle: str, now: datetime
+    budgets: Sequence[Budget],
+    spent: Mapping[Period, Spending],
+    wanted: Spending,
+    *,
+    priced: bool,
+    handle: str,
+    now: datetime,
 ) -> None:
     """Raises LlmBudgetExhausted where `wanted`, beside what is `spent` and under way, is more than a budget allows.
 

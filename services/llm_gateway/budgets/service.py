@@ -15,7 +15,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
-from services.llm_gateway.budgets.model import Budget, BudgetState, BudgetStore, Period, Spent, checked, refuse_beyond
+from services.llm_gateway.budgets.model import (
+    Budget,
+    BudgetState,
+    BudgetStore,
+    Period,
+    Spending,
+    refuse_beyond,
+    validate,
+)
 from services.llm_gateway.core.chat import Usage
 from services.llm_gateway.core.costs import cost_of
 from services.llm_gateway.core.errors import BudgetNotFound
@@ -37,24 +45,24 @@ class _Entry:
     """One tenant. `stored` holds for the periods that began at `starts`; `unread` is by minute."""
 
     budgets: Sequence[Budget] = ()
-    stored: Mapping[Period, Spent] = field(default_factory=dict)
+    stored: Mapping[Period, Spending] = field(default_factory=dict)
     starts: Mapping[Period, datetime] = field(default_factory=dict)
-    unread: dict[datetime, Spent] = field(default_factory=dict)
-    held: Spent = field(default_factory=Spent)
+    unread: dict[datetime, Spending] = field(default_factory=dict)
+    held: Spending = field(default_factory=Spending)
     read_at: float = 0.0
     asked_at: float = 0.0
 
     def add(self, row: UsageRow) -> None:
         if self.budgets:
             minute = Period.MINUTE.start(row.created_at)
-            self.unread.setdefault(minute, Spent()).add(_spent_by(row))
+            self.unread.setdefault(minute, Spending()).add(_spent_by(row))
 
-    def spent(self, now: datetime, *, held: bool) -> dict[Period, Spent]:
+    def spent(self, now: datetime, *, held: bool) -> dict[Period, Spending]:
         """What is spent of the periods that budgets are for; with `held`, what is reserved, too."""
         return {budget.period: self._spent_in(budget.period, now, held) for budget in self.budgets}
 
-    def _spent_in(self, period: Period, now: datetime, held: bool) -> Spent:
-        start, total = period.start(now), Spent()
+    def _spent_in(self, period: Period, now: datetime, held: bool) -> Spending:
+        start, total = period.start(now), Spending()
         if self.starts.get(period) == start and period in self.stored:
             total.add(self.stored[period])
         for minute, spent in self.unread.items():
@@ -68,7 +76,7 @@ class _Entry:
 class Hold:
     """What one call has reserved. Release it when the call is accounted, or was none."""
 
-    def __init__(self, entry: _Entry | None = None, wanted: Spent | None = None) -> None:
+    def __init__(self, entry: _Entry | None = None, wanted: Spending | None = None) -> None:
         self._entry, self._wanted = entry, wanted
         if entry is not None and wanted is not None:
             entry.held.add(wanted)
@@ -117,7 +125,7 @@ class Ledger:
             return Hold()
         # No await from here to the hold: what is free is free for this call alone.
         tokens, moment = estimate(), self._clock()
-        wanted = Spent(1, tokens, cost_of(price, Usage(tokens, 0)) or 0)
+        wanted = Spending(1, tokens, cost_of(price, Usage(tokens, 0)) or 0)
         priced = price is not None
         refuse_beyond(entry.budgets, entry.spent(moment, held=True), wanted, priced=priced, handle=handle, now=moment)
         return Hold(entry, wanted)
@@ -137,7 +145,7 @@ class Ledger:
 
     async def set(self, organization_id: UUID, budget: Budget) -> BudgetState:
         """Set or replace the tenant's budget of a period. Raises BudgetInvalid, StoreUnavailable."""
-        await self._store.set_budget(organization_id, checked(budget))
+        await self._store.set_budget(organization_id, validate(budget))
         states = await self.states(organization_id)
         return next(one for one in states if one.budget.period is budget.period and not one.budget.operators)
 
@@ -200,7 +208,7 @@ class Ledger:
 
     def _forget(self) -> None:
         if len(self._entries) > _MOST_KEPT:
-            old, free = time.monotonic() - _FORGET_SECONDS, Spent()
+            old, free = time.monotonic() - _FORGET_SECONDS, Spending()
             kept = {
                 one: entry
                 for one, entry in self._entries.items()
@@ -209,5 +217,5 @@ class Ledger:
             self._entries = kept
 
 
-def _spent_by(row: UsageRow) -> Spent:
-    return Spent(1, row.prompt_tokens + row.completion_tokens, row.cost_nanos_usd or 0)
+def _spent_by(row: UsageRow) -> Spending:
+    return Spending(1, row.prompt_tokens + row.completion_tokens, row.cost_nanos_usd or 0)

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import asyncpg
 
-from services.llm_gateway.budgets.model import Budget, Period, Spent
-from services.llm_gateway.usage.store import failures_told
+from services.llm_gateway.budgets.model import Budget, Period, Spending
+from services.llm_gateway.usage.store import store_errors
 
 _LIST = """
 SELECT organization_id, period, max_requests, max_tokens, max_cost_nanos_usd
@@ -48,7 +48,7 @@ class PostgresBudgets:
 
     async def budgets(self, organization_ids: Collection[UUID]) -> Mapping[UUID, Sequence[Budget]]:
         """See BudgetStore.budgets."""
-        with failures_told():
+        with store_errors():
             rows = await self._pool.fetch(_LIST, list(organization_ids))
         found: dict[UUID, list[Budget]] = defaultdict(list)
         for organization_id, period, requests, tokens, cost in rows:
@@ -57,24 +57,24 @@ class PostgresBudgets:
 
     async def spent(
         self, organization_ids: Collection[UUID], starts: Mapping[Period, datetime]
-    ) -> Mapping[UUID, Mapping[Period, Spent]]:
+    ) -> Mapping[UUID, Mapping[Period, Spending]]:
         """See BudgetStore.spent."""
         spans = [starts[period] for period in (Period.HOUR, Period.DAY, Period.MONTH)]
         asked = (list(organization_ids), starts[Period.MINUTE], spans, min(spans))
-        with failures_told():
+        with store_errors():
             rows = await self._pool.fetch(_SPENT, *asked)
-        found: dict[UUID, dict[Period, Spent]] = defaultdict(dict)
+        found: dict[UUID, dict[Period, Spending]] = defaultdict(dict)
         for row in rows:
-            found[row["organization_id"]][Period(row["period"])] = Spent(row["requests"], row["tokens"], row["cost"])
+            found[row["organization_id"]][Period(row["period"])] = Spending(row["requests"], row["tokens"], row["cost"])
         return found
 
     async def set_budget(self, organization_id: UUID, budget: Budget) -> None:
         """See BudgetStore.set_budget."""
         limits = (budget.requests, budget.tokens, budget.cost)
-        with failures_told():
+        with store_errors():
             await self._pool.execute(_SET, organization_id, budget.period.value, *limits)
 
     async def delete_budget(self, organization_id: UUID, period: Period) -> bool:
         """See BudgetStore.delete_budget."""
-        with failures_told():
+        with store_errors():
             return await self._pool.fetchval(_DELETE, organization_id, period.value) is not None

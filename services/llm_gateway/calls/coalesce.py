@@ -17,7 +17,7 @@ from services.llm_gateway.core.chat import Completed, Event, ReasoningDelta, Tex
 MOST_WAITING = 4_096
 
 
-async def coalesced(events: AsyncGenerator[Event, None], interval: float) -> AsyncGenerator[Event, None]:
+async def coalesce(events: AsyncGenerator[Event, None], interval: float) -> AsyncGenerator[Event, None]:
     """The same events with neighbouring deltas joined; an error comes after everything that preceded it."""
     inbox = _Inbox()
     pump = asyncio.create_task(_pump(events, inbox))
@@ -80,7 +80,7 @@ class _Inbox:
         taken, self._waiting = self._waiting, []
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
-        return taken if len(taken) < 2 else joined(taken)
+        return taken if len(taken) < 2 else join_deltas(taken)
 
     async def filled(self) -> None:
         """Returns when there is something, or no more will come."""
@@ -122,7 +122,7 @@ async def _pump(events: AsyncGenerator[Event, None], inbox: _Inbox) -> None:
         inbox.end()
 
 
-def joined(events: Iterable[Event]) -> list[Event]:
+def join_deltas(events: Iterable[Event]) -> list[Event]:
     """Neighbouring deltas of one part as one delta."""
     return [_join(list(group)) for _, group in groupby(events, key=_part)]
 

@@ -42,7 +42,7 @@ _MOST_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class EndpointCall:
     """A call on its way: for whom, of which model, within which time. `own_patience`: its caller set the longest wait
     for a byte, so that a time-out says nothing of the endpoint.
     """
@@ -53,7 +53,7 @@ class Errand:
     own_patience: bool = False
 
 
-class Visit:
+class Attempt:
     """One call at the endpoint. Its outcome is told once; a stream that breaks later says nothing more."""
 
     def __init__(self, end: Callable[[Outcome], None]) -> None:
@@ -87,7 +87,7 @@ class Endpoint:
         return not (self.gate.running or self.breaker.is_open or self.breaker.in_a_row or rests)
 
     @asynccontextmanager
-    async def visit(self, errand: Errand) -> AsyncGenerator[Visit, None]:
+    async def visit(self, errand: EndpointCall) -> AsyncGenerator[Attempt, None]:
         """A place among the calls that run. Raises LlmCircuitOpen, LlmRateLimit, LlmQueueFull, LlmTimeout."""
         self._check(errand)
         await self.gate.enter(errand.organization_id, errand.model.handle, errand.clock.remaining())
@@ -95,7 +95,7 @@ class Endpoint:
             # It may have opened while the call waited.
             self._check(errand)
             probe = self.breaker.begin()
-            visit = Visit(lambda outcome: self._ended(outcome, probe))
+            visit = Attempt(lambda outcome: self._ended(outcome, probe))
             try:
                 yield visit
             except LlmError as error:
@@ -107,7 +107,7 @@ class Endpoint:
             self.gate.leave()
 
     def calling(
-        self, errand: Errand, start: Callable[[], AsyncGenerator[Event, None]]
+        self, errand: EndpointCall, start: Callable[[], AsyncGenerator[Event, None]]
     ) -> Callable[[], AsyncGenerator[Event, None]]:
         """Makes one try: the events of `start()` on a visit. Raises what `visit` does, and the provider's LlmError."""
 
@@ -122,7 +122,7 @@ class Endpoint:
 
         return events
 
-    def asking(self, errand: Errand, call: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+    def asking(self, errand: EndpointCall, call: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
         """The same for a call with one result. None: nobody was asked."""
 
         async def result() -> T:
@@ -140,7 +140,7 @@ class Endpoint:
             span.set_attribute("loci.endpoint.failures_in_a_row", self.breaker.in_a_row)
             span.set_attribute("loci.endpoint.times_opened", self.breaker.opened)
 
-    def _check(self, errand: Errand) -> None:
+    def _check(self, errand: EndpointCall) -> None:
         now = self._now()
         if (wait := self.breaker.blocked(now)) is not None:
             error = LlmCircuitOpen(
@@ -161,7 +161,7 @@ class Endpoint:
                 retry_after=rest,
             )
 
-    def _outcome(self, error: LlmError, errand: Errand) -> Outcome:
+    def _outcome(self, error: LlmError, errand: EndpointCall) -> Outcome:
         if isinstance(error, LlmRateLimit) and error.retry_after:
             self._rests[errand.model.name] = self._now() + min(error.retry_after, _LONGEST_REST)
         if not isinstance(error, _FAULTS):

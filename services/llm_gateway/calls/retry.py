@@ -54,7 +54,7 @@ class Clock:
         return None if self._deadline is None else self._deadline - time.monotonic()
 
 
-async def retried_events(
+async def retry_events(
     start: Callable[[], AsyncGenerator[Event, None]], policy: RetryPolicy, clock: Clock
 ) -> AsyncGenerator[Event, None]:
     """The events of `start()`, called again while it fails before its first event and `policy` allows it. Closing it
@@ -77,7 +77,7 @@ async def retried_events(
         await asyncio.sleep(pause)
 
 
-async def retried(call: Callable[[], Awaitable[T]], policy: RetryPolicy, clock: Clock) -> T:
+async def retry(call: Callable[[], Awaitable[T]], policy: RetryPolicy, clock: Clock) -> T:
     """The result of `call()`, with the same rules."""
     tries = 0
     while True:

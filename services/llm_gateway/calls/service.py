@@ -2,7 +2,7 @@
 
 The path of every turn, so it stays short: no catalogue query where memory or the table knows the model, no wait for the
 account to be written, no statement for a tenant whose budgets were read before. A chat goes, from the caller inwards,
-through `coalesced` (deltas put together), `_answer` (fallbacks), `_ask` (account and span), `retried_events`,
+through `coalesce` (deltas put together), `_answer` (fallbacks), `_ask` (account and span), `retry_events`,
 `Endpoint.events` (breaker and gate), the provider.
 """
 
@@ -14,24 +14,22 @@ from opentelemetry.trace import SpanKind
 
 from services.common import telemetry
 from services.llm_gateway.budgets.service import Ledger
-from services.llm_gateway.calls.coalesce import coalesced
-from services.llm_gateway.calls.endpoints import Endpoints, Errand
+from services.llm_gateway.calls.coalesce import coalesce
+from services.llm_gateway.calls.endpoints import EndpointCall, Endpoints
 from services.llm_gateway.calls.metering import Account, Meter, ReplyMeter
-from services.llm_gateway.calls.retry import Clock, RetryPolicy, retried, retried_events
+from services.llm_gateway.calls.retry import Clock, RetryPolicy, retry, retry_events
 from services.llm_gateway.calls.spans import attributes_of, chat_attributes, describe
 from services.llm_gateway.core.chat import ChatRequest, Completed, Embeddings, Event, Generation, Usage
 from services.llm_gateway.core.errors import LlmError
-from services.llm_gateway.core.fallbacks import Route
+from services.llm_gateway.core.fallbacks import FallbackChain
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel
 from services.llm_gateway.core.parallel_calls import FirstCallOnly
 from services.llm_gateway.core.request_check import check
 from services.llm_gateway.core.token_estimates import RELATIVE_ERROR, estimate, estimate_request
-from services.llm_gateway.core.trace import Rendered
-from services.llm_gateway.models.embeddings import Batches, embedded
+from services.llm_gateway.core.trace import RequestPreview
+from services.llm_gateway.models.embeddings import Batches, embed_batch
 from services.llm_gateway.models.service import Catalogue, Target
-from services.llm_gateway.providers.registry import Providers
-
-__all__ = ["Account", "Calls", "Counted", "Policy"]
+from services.llm_gateway.providers.registry import ProviderRegistry
 
 # Where another handle is ready to be asked, nobody waits longer than this for the first.
 _WAIT_BEFORE_FALLBACK = 2.0
@@ -49,7 +47,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class TokenCount:
     """Input tokens; by how much the count may be off, as a share of it: 0 for the provider's own."""
 
     tokens: int
@@ -65,7 +63,7 @@ class Calls:
     """Each call takes the seconds its caller still waits, or None."""
 
     def __init__(
-        self, catalogue: Catalogue, providers: Providers, endpoints: Endpoints, ledger: Ledger, policy: Policy
+        self, catalogue: Catalogue, providers: ProviderRegistry, endpoints: Endpoints, ledger: Ledger, policy: Policy
     ) -> None:
         self._catalogue = catalogue
         self._providers = providers
@@ -84,13 +82,13 @@ class Calls:
     def stream(self, request: ChatRequest, account: Account, remaining: float | None) -> AsyncGenerator[Event, None]:
         """The same with deltas, coalesced. Closing it closes the provider call. Raises LlmError."""
         events = self._answer(request, account, Clock(remaining), stream=True)
-        return coalesced(events, self._policy.flush_seconds)
+        return coalesce(events, self._policy.flush_seconds)
 
     async def _answer(
         self, request: ChatRequest, account: Account, clock: Clock, *, stream: bool
     ) -> AsyncGenerator[Event, None]:
         """The reply of the first handle that begins one. After its first event its errors are the caller's."""
-        route = Route(request, self._policy.fallbacks)
+        route = FallbackChain(request, self._policy.fallbacks)
         model: ChatModel | None = None
         begun = False
         while True:
@@ -112,13 +110,20 @@ class Calls:
                     raise route.failure() from error.__cause__
 
     async def _ask(
-        self, request: ChatRequest, target: Target, account: Account, clock: Clock, route: Route, *, stream: bool
+        self,
+        request: ChatRequest,
+        target: Target,
+        account: Account,
+        clock: Clock,
+        route: FallbackChain,
+        *,
+        stream: bool,
     ) -> AsyncGenerator[Event, None]:
         """The reply of one handle, accounted."""
         model = target.model
         provider = await self._providers.get(target.config)
         endpoint = self._endpoints.of(target.config)
-        errand = Errand(account.organization_id, model, clock, own_patience=request.stall_timeout is not None)
+        errand = EndpointCall(account.organization_id, model, clock, own_patience=request.stall_timeout is not None)
         retries = self._policy.retries
         if not route.is_last:
             retries = replace(retries, longest_wait=min(retries.longest_wait, _WAIT_BEFORE_FALLBACK))
@@ -129,7 +134,7 @@ class Calls:
             with telemetry.span(f"chat {model.name}", kind=SpanKind.CLIENT, **chat_attributes(request, model)) as span:
                 try:
                     once = endpoint.calling(errand, lambda: provider.generate(request, model, stream=stream))
-                    async with aclosing(retried_events(once, retries, clock)) as events:
+                    async with aclosing(retry_events(once, retries, clock)) as events:
                         async for event in events:
                             if isinstance(event, Completed):
                                 generation = meter.completed(event.generation, route.failed)
@@ -148,18 +153,18 @@ class Calls:
         finally:
             meter.close()
 
-    async def count_tokens(self, request: ChatRequest, account: Account, remaining: float | None) -> Counted:
+    async def count_tokens(self, request: ChatRequest, account: Account, remaining: float | None) -> TokenCount:
         """Input tokens of a request. Raises LlmError."""
         target = await self._catalogue.callable_model(account.organization_id, request.handle)
         model = target.model
         check(request, model)
         provider = await self._providers.get(target.config)
-        errand = Errand(account.organization_id, model, Clock(remaining))
+        errand = EndpointCall(account.organization_id, model, Clock(remaining))
         once = self._endpoints.of(target.config).asking(errand, lambda: provider.count_tokens(request, model))
-        counted = await retried(once, self._policy.retries, errand.clock)
+        counted = await retry(once, self._policy.retries, errand.clock)
         if counted is None or not 0 <= counted <= _MOST_COUNTED:
-            return Counted(estimate_request(request), RELATIVE_ERROR)
-        return Counted(counted)
+            return TokenCount(estimate_request(request), RELATIVE_ERROR)
+        return TokenCount(counted)
 
     async def preview(self, request: ChatRequest, account: Account, *, stream: bool) -> bytes:
         """The body that the provider would be sent for a request; it is not sent. Raises LlmError.
@@ -175,7 +180,7 @@ class Calls:
             async with aclosing(provider.generate(shown, target.model, stream=stream)) as events:
                 async for _ in events:
                     break
-        except Rendered as rendered:
+        except RequestPreview as rendered:
             return rendered.body
         raise AssertionError("a provider was asked that should only have been shown")
 
@@ -187,12 +192,12 @@ class Calls:
         model = target.model
         provider = await self._providers.get(target.config)
         endpoint = self._endpoints.of(target.config)
-        errand = Errand(account.organization_id, model, Clock(remaining))
+        errand = EndpointCall(account.organization_id, model, Clock(remaining))
         batches, meter = Batches(texts, model.batch_size), Meter(self._ledger, account, model, "embedding")
 
         async def one(batch: Sequence[str]) -> Embeddings:
-            once = endpoint.asking(errand, lambda: embedded(provider, model, batch))
-            return await retried(once, self._policy.retries, errand.clock)
+            once = endpoint.asking(errand, lambda: embed_batch(provider, model, batch))
+            return await retry(once, self._policy.retries, errand.clock)
 
         await meter.reserve(lambda: sum(estimate(len(text)) for text in texts))
         attributes = attributes_of("embeddings", model.provider_type, model.name)

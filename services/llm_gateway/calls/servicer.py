@@ -9,7 +9,8 @@ from loci.llm.v1 import chat_service_pb2 as chat_pb
 from loci.llm.v1 import chat_service_pb2_grpc as chat_grpc
 from services.common.context import current, time_remaining
 from services.llm_gateway.calls.convert import chat_request, event_message, generation_message, optional_id
-from services.llm_gateway.calls.service import Account, Calls
+from services.llm_gateway.calls.metering import Account
+from services.llm_gateway.calls.service import Calls
 from services.llm_gateway.core.chat import ChatRequest
 
 

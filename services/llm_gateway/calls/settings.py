@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from services.common.settings import Env, SettingsError
-from services.llm_gateway.budgets.model import Budget, Period, checked
+from services.llm_gateway.budgets.model import Budget, Period, validate
 from services.llm_gateway.core.errors import BudgetInvalid
 
 _MOST_FALLBACKS = 4
@@ -79,7 +79,7 @@ def _budget(name: str, limits: Any) -> Budget:
     if usd is not None and (isinstance(usd, bool) or not isinstance(usd, int | float)):
         raise ValueError(name)
     cost = None if usd is None else round(usd * 1_000_000_000)
-    return checked(Budget(Period(name), _count(limits, "requests"), _count(limits, "tokens"), cost, operators=True))
+    return validate(Budget(Period(name), _count(limits, "requests"), _count(limits, "tokens"), cost, operators=True))
 
 
 def _count(limits: Mapping[str, Any], name: str) -> int | None:

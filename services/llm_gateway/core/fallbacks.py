@@ -54,7 +54,7 @@ _ANOTHER_MAY = (
 )
 
 
-class Route:
+class FallbackChain:
     """The handles of one request in the order in which they are asked, each once. `failed` are those that could not
     answer.
     """

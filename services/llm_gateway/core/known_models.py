@@ -14,9 +14,9 @@ from functools import lru_cache
 
 from services.llm_gateway.core.models import Capabilities
 from services.llm_gateway.core.tables import anthropic, bedrock, compatible, google, minimax, openai
-from services.llm_gateway.core.tables.rows import Known, KnownEmbedding
+from services.llm_gateway.core.tables.rows import KnownEmbedding, KnownModel
 
-_TABLES: Mapping[str, Mapping[str, Known]] = {
+_TABLES: Mapping[str, Mapping[str, KnownModel]] = {
     "openai": openai.MODELS,
     "anthropic": anthropic.MODELS,
     "bedrock": bedrock.MODELS,
@@ -67,7 +67,7 @@ _CONTINUED = re.compile(r"$|[:@]|-(?!\d{1,2}(?![\da-z]))")
 
 # Asked for by every call; names that tenants make up are forgotten again.
 @lru_cache(maxsize=4_096)
-def known(provider_type: str, name: str, base_model: str = "") -> Known | None:
+def known(provider_type: str, name: str, base_model: str = "") -> KnownModel | None:
     """The row for a model, or None. Models that are not for chat have none."""
     for vendor, model in _names(provider_type, name, base_model):
         if vendor == "openai" and openai.NOT_CHAT.search(model):
@@ -114,7 +114,7 @@ def _of_vendor(text: str) -> tuple[str, str] | None:
     return vendor, model.replace(".", "-") if vendor == "anthropic" else model
 
 
-def _row(table: Mapping[str, Known], name: str) -> Known | None:
+def _row(table: Mapping[str, KnownModel], name: str) -> KnownModel | None:
     if name.startswith("ft:"):  # a fine-tuned model is named ft:<base>:<organisation>:...
         name = name.split(":")[1]
     # Others write the names of vendors in small letters.

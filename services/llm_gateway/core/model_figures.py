@@ -16,7 +16,7 @@ from services.llm_gateway.core.models import (
 )
 from services.llm_gateway.core.overrides import Override
 from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.core.tables.rows import Known
+from services.llm_gateway.core.tables.rows import KnownModel
 
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ def _first(said: T | None, listed: T | None, row: T | None) -> tuple[T | None, V
 
 
 def _capabilities(
-    said: Mapping[str, bool], listed: Mapping[str, bool], row: Known | None
+    said: Mapping[str, bool], listed: Mapping[str, bool], row: KnownModel | None
 ) -> tuple[Capabilities, ValueSource | None]:
     """Each by itself; the source is the first that says any."""
     can = row.capabilities if row else UNLISTED

@@ -50,7 +50,7 @@ class Override:
 _NOTHING = Override()
 
 
-class Wrong(Exception):
+class InvalidOverride(Exception):
     """What was given is not an override; the text says why, without a full stop."""
 
 
@@ -100,14 +100,14 @@ def _of_provider(by_handle: Mapping[str, T], provider: str) -> Mapping[str, T]:
 def handles(value: Any, read: Callable[[Any], T]) -> dict[str, T]:
     """An object by handle, each value read by `read`. Raises Wrong, whose text names the handle."""
     if not isinstance(value, dict):
-        raise Wrong("it is not a JSON object")
+        raise InvalidOverride("it is not a JSON object")
     return {_handle(handle): _named(handle, read, one) for handle, one in value.items()}
 
 
 def names(value: Any) -> ProviderOverrides:
     """The `models` option of a provider, by the models' names. Raises Wrong."""
     if not isinstance(value, dict):
-        raise Wrong("models is not a JSON object of models by their names")
+        raise InvalidOverride("models is not a JSON object of models by their names")
     return ProviderOverrides({name: _named(name, model, one) for name, one in value.items()})
 
 
@@ -119,17 +119,17 @@ def window(value: Any) -> Override:
 def model(value: Any) -> Override:
     """One model's object, see the module. Raises Wrong."""
     if not isinstance(value, dict):
-        raise Wrong("it is not a JSON object")
+        raise InvalidOverride("it is not a JSON object")
     if unknown := sorted(value.keys() - {*_NUMBERS, *CAPABILITIES, "base_model", "price"}):
         known = ", ".join((*_NUMBERS, *CAPABILITIES, "base_model", "price"))
-        raise Wrong(f"{', '.join(unknown)} is none of {known}")
+        raise InvalidOverride(f"{', '.join(unknown)} is none of {known}")
     numbers = {name: _number(name, value[name]) for name in _NUMBERS if value.get(name) is not None}
     said = {name: value[name] for name in CAPABILITIES if value.get(name) is not None}
     if wrong := [name for name, can in said.items() if not isinstance(can, bool)]:
-        raise Wrong(f"{wrong[0]} is neither true nor false")
+        raise InvalidOverride(f"{wrong[0]} is neither true nor false")
     base_model = value.get("base_model") or ""
     if not isinstance(base_model, str):
-        raise Wrong("base_model is not a text")
+        raise InvalidOverride("base_model is not a text")
     given = value.get("price")
     return Override(**numbers, capabilities=said, base_model=base_model, price=None if given is None else price(given))
 
@@ -137,9 +137,9 @@ def model(value: Any) -> Override:
 def price(value: Any) -> Price:
     """A price's object, see the module. Raises Wrong."""
     if not isinstance(value, dict) or value.get("input") is None or value.keys() - {*_PRICES}:
-        raise Wrong(f"a price is a JSON object of input and perhaps {', '.join(_PRICES[1:])}")
+        raise InvalidOverride(f"a price is a JSON object of input and perhaps {', '.join(_PRICES[1:])}")
     if wrong := [name for name, figure in value.items() if figure is not None and not _is_price(figure)]:
-        raise Wrong(f"the price of {wrong[0]} is not a number of US dollars for a million tokens")
+        raise InvalidOverride(f"the price of {wrong[0]} is not a number of US dollars for a million tokens")
     made = usd(
         value["input"], value.get("output") or 0.0, cached=value.get("cached_input"), write=value.get("cache_write")
     )
@@ -152,19 +152,19 @@ def _is_price(value: Any) -> bool:
 
 def _number(name: str, value: Any) -> int:
     if type(value) is not int or not 0 < value <= _NUMBERS[name]:
-        raise Wrong(f"{name} is not a whole number from 1 to {_NUMBERS[name]}")
+        raise InvalidOverride(f"{name} is not a whole number from 1 to {_NUMBERS[name]}")
     return int(value)
 
 
 def _handle(text: str) -> str:
     provider, _, name = text.partition("/")
     if not provider or not name:
-        raise Wrong(f"{text!r} is not a handle, provider/model")
+        raise InvalidOverride(f"{text!r} is not a handle, provider/model")
     return text
 
 
 def _named(name: str, read: Callable[[Any], T], value: Any) -> T:
     try:
         return read(value)
-    except Wrong as error:
-        raise Wrong(f"{name}: {error}") from None
+    except InvalidOverride as error:
+        raise InvalidOverride(f"{name}: {error}") from None

@@ -134,7 +134,7 @@ class ReplyBuilder:
             )
         if finish in (FinishReason.STOP, FinishReason.UNKNOWN) and any(isinstance(p, ToolCall) for p in parts):
             finish = FinishReason.TOOL_CALLS
-        usage = counted(self.usage) or self._estimated(prompt_size)
+        usage = valid_usage(self.usage) or self._estimated(prompt_size)
         tokens = self.tokens
         return Generation(
             Message(Role.ASSISTANT, parts),
@@ -174,7 +174,7 @@ class ReplyBuilder:
         return draft
 
 
-def counted(usage: Usage | None) -> Usage | None:
+def valid_usage(usage: Usage | None) -> Usage | None:
     """The usage where it is one; None where input or output is no number of tokens. Of details what is one is kept."""
     if usage is None or _tokens(usage.prompt_tokens) is None or _tokens(usage.completion_tokens) is None:
         return None

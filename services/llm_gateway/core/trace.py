@@ -21,7 +21,7 @@ _LONGEST_STRING = 64 * 1024
 _SHORTEST_STRING = 64
 
 
-class Rendered(Exception):
+class RequestPreview(Exception):
     """The body that a provider would be sent, where nobody asked to send it: what ends a call with `preview`."""
 
     def __init__(self, body: bytes) -> None:
@@ -40,7 +40,7 @@ class Trace:
     def text(self, most: int = MOST_BYTES) -> str:
         """{"request", "response"} as JSON of at most `most` bytes; the longest strings are cut where it must be."""
         came: Any = [_value(event) for event in self.events] if self.events else _value(self.response)
-        return bounded({"request": _value(self._request), "response": came}, most)
+        return shorten({"request": _value(self._request), "response": came}, most)
 
     def attach_to(self, error: LlmError) -> None:
         """Put it into the error's metadata, where it fits."""
@@ -50,13 +50,13 @@ class Trace:
 
 
 @contextmanager
-def traced(request: ChatRequest, body: bytes) -> Iterator[Trace | None]:
+def tracing(request: ChatRequest, body: bytes) -> Iterator[Trace | None]:
     """The trace of a call, None where it is not wanted; an LlmError that leaves the block takes it along.
 
     Raises Rendered where the body is all that is wanted: every provider comes by here before it sends one.
     """
     if request.preview:
-        raise Rendered(body)
+        raise RequestPreview(body)
     trace = Trace(body) if request.trace else None
     try:
         yield trace
@@ -66,7 +66,7 @@ def traced(request: ChatRequest, body: bytes) -> Iterator[Trace | None]:
         raise
 
 
-def bounded(value: dict[str, Any], most: int) -> str:
+def shorten(value: dict[str, Any], most: int) -> str:
     """The object's JSON, its strings shortened (the longest first) until it has at most `most` bytes."""
     data, longest = orjson.dumps(value), _LONGEST_STRING
     while len(data) > most and longest >= _SHORTEST_STRING:

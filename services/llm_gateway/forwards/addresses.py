@@ -45,7 +45,7 @@ class Forward:
         return (self.method, self.path) == ("POST", MESSAGES)
 
 
-def checked(asked: Forward) -> Forward:
+def validate(asked: Forward) -> Forward:
     """The request. Raises LlmBadRequest where its address leads elsewhere, or is none."""
     if asked.provider_type not in TYPES:
         raise LlmBadRequest(f"Requests are handed on to {' and '.join(TYPES)}, not to {asked.provider_type[:50]!r}.")
@@ -98,6 +98,6 @@ def headers_of(asked: Forward, config: ProviderConfig) -> dict[str, str]:
     return headers
 
 
-def told_headers(headers: Mapping[str, str]) -> dict[str, str]:
+def visible_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Of an answer's headers those that the caller is told."""
     return {name.lower(): value for name, value in headers.items() if _TOLD.fullmatch(name.lower())}

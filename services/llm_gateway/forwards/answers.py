@@ -9,14 +9,14 @@ from typing import Any
 import orjson
 
 from services.llm_gateway.core.chat import Usage
-from services.llm_gateway.core.reply_builder import MOST_CHARACTERS, counted
+from services.llm_gateway.core.reply_builder import MOST_CHARACTERS, valid_usage
 from services.llm_gateway.core.sse import SseParser
 from services.llm_gateway.vendors.anthropic.replies import usage_of
 
 _MOST_OF_BODY = 32 * 1024 * 1024
 
 
-class Heard:
+class AnswerReader:
     """One answer, whole or streamed. Feed it the chunks and close it; then it says whether it `ended`."""
 
     def __init__(self, content_type: str) -> None:
@@ -37,7 +37,7 @@ class Heard:
     def usage(self) -> Usage | None:
         """As the vendor counts it, up to now."""
         try:
-            return counted(usage_of(self._usage)) if self._usage else None
+            return valid_usage(usage_of(self._usage)) if self._usage else None
         except (TypeError, AttributeError):
             return None
 

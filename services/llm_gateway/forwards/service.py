@@ -14,7 +14,7 @@ from opentelemetry.trace import SpanKind
 from services.common import telemetry
 from services.common.late import imported
 from services.llm_gateway.budgets.service import Ledger
-from services.llm_gateway.calls.endpoints import Endpoints, Errand, Visit
+from services.llm_gateway.calls.endpoints import Attempt, EndpointCall, Endpoints
 from services.llm_gateway.calls.metering import Account, Meter
 from services.llm_gateway.calls.retry import Clock
 from services.llm_gateway.calls.spans import attributes_of
@@ -24,10 +24,10 @@ from services.llm_gateway.core.model_figures import chat_model
 from services.llm_gateway.core.models import ChatModel, ListedModel
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.core.token_estimates import estimate
-from services.llm_gateway.forwards.addresses import TYPES, Forward, check_account, checked, in_dialect, told_headers
-from services.llm_gateway.forwards.answers import Heard
+from services.llm_gateway.forwards.addresses import TYPES, Forward, check_account, in_dialect, validate, visible_headers
+from services.llm_gateway.forwards.answers import AnswerReader
 from services.llm_gateway.models.service import Catalogue
-from services.llm_gateway.providers.entries import Configured
+from services.llm_gateway.providers.entries import ProviderEntry
 from services.llm_gateway.recordings.settings import Recordings
 
 if TYPE_CHECKING:
@@ -69,16 +69,16 @@ class Forwards:
 
         An answer to a message that breaks off is accounted with what was counted by then.
         """
-        one = await self._catalogue.provider_of(account.organization_id, TYPES[checked(asked).provider_type])
+        one = await self._catalogue.provider_of(account.organization_id, TYPES[validate(asked).provider_type])
         if one is None:
             raise _no_provider(asked.provider_type)
         config, wanted = in_dialect(one.config), _asked(asked.body)
         check_account(asked, config)
         model = _model(one, config, wanted.get("model"))
         meter = None if asked.own_key else Meter(self._ledger, account, model, "chat")
-        errand = Errand(account.organization_id, model, Clock(remaining))
+        errand = EndpointCall(account.organization_id, model, Clock(remaining))
         patience = config.stall_seconds if wanted.get("stream") else config.reply_seconds
-        heard: Heard | None = None
+        heard: AnswerReader | None = None
         try:
             if meter is not None and asked.method == "POST":
                 await meter.reserve(lambda: estimate(len(asked.body)))
@@ -89,9 +89,9 @@ class Forwards:
                 clients = await self._loaded()
                 response = await stack.enter_async_context(clients.answer(asked, config, patience))
                 _judge(visit, response.status)
-                head = Head(response.status, told_headers(response.headers))
+                head = Head(response.status, visible_headers(response.headers))
                 if asked.is_message and response.status == 200:
-                    heard = Heard(head.headers.get("content-type", ""))
+                    heard = AnswerReader(head.headers.get("content-type", ""))
                 yield head
                 async with aclosing(response.chunks) as chunks:
                     async for chunk in chunks:
@@ -119,7 +119,7 @@ class Forwards:
         return self._clients
 
 
-def _charge(meter: Meter, heard: Heard | None) -> None:
+def _charge(meter: Meter, heard: AnswerReader | None) -> None:
     usage = None if heard is None else heard.usage
     if heard is not None and usage is not None:
         meter.charge(replace(usage, estimated=usage.estimated or not heard.ended), heard.model[:_LONGEST_NAME])
@@ -134,13 +134,13 @@ def _asked(body: bytes) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _model(one: Configured, config: ProviderConfig, name: Any) -> ChatModel:
+def _model(one: ProviderEntry, config: ProviderConfig, name: Any) -> ChatModel:
     """As which the request is counted; without a name it is of no model."""
     name = name[:_LONGEST_NAME].replace("\0", "") if isinstance(name, str) else ""
     return chat_model(config, one.listing.said.get(name) or ListedModel(name), one.overrides.of(name))
 
 
-def _judge(visit: Visit, status: int) -> None:
+def _judge(visit: Attempt, status: int) -> None:
     visit.tell(Outcome.FAILED if status >= 500 else Outcome.REFUSED if status >= 400 else Outcome.ANSWERED)
 
 

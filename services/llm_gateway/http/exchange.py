@@ -14,7 +14,7 @@ from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.core.reply_guard import reply_guard
 from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.core.sse import SseParser
-from services.llm_gateway.core.trace import Trace, traced
+from services.llm_gateway.core.trace import Trace, tracing
 from services.llm_gateway.http.transport import Parser, Transport
 
 # How streams of Chat Completions, and of who imitates them, end.
@@ -51,7 +51,7 @@ class Exchange:
         """The reply to the call that `prepare` makes, with or without its deltas. See Provider.generate."""
         call = await prepare()
         reader, name = call.reader, self._config.name
-        with traced(request, call.body) as trace, reply_guard(name, request.handle):
+        with tracing(request, call.body) as trace, reply_guard(name, request.handle):
             body = call.body
             while body:
                 replies = self._stream if call.is_stream else self._whole

@@ -15,7 +15,7 @@ from services.llm_gateway.core.reply_guard import reply_guard
 _AT_ONCE = 4
 
 
-async def embedded(provider: Provider, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
+async def embed_batch(provider: Provider, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
     """Vectors of numbers for a batch, of the model's length where that is known. Raises LlmError, also where the reply
     is of another shape.
     """

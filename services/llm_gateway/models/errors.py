@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from services.llm_gateway.core.errors import ModelNotFound, ModelWindowUnknown
 from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.core.overrides import MODELS_SETTING, WINDOWS_SETTING
-from services.llm_gateway.providers.entries import Configured
+from services.llm_gateway.providers.entries import ProviderEntry
 
 _NAMED = 30
 
@@ -20,7 +20,7 @@ def no_provider(handle: str, names: Iterable[str]) -> ModelNotFound:
     )
 
 
-def model_not_found(one: Configured, name: str, handles: Iterable[str]) -> ModelNotFound:
+def model_not_found(one: ProviderEntry, name: str, handles: Iterable[str]) -> ModelNotFound:
     """A model that its endpoint does not list."""
     handle = f"{one.config.name}/{name}"
     return ModelNotFound(
@@ -35,7 +35,7 @@ def not_for_chats(model: ChatModel) -> ModelNotFound:
     )
 
 
-def embedding_not_found(one: Configured, name: str, handles: Iterable[str]) -> ModelNotFound:
+def embedding_not_found(one: ProviderEntry, name: str, handles: Iterable[str]) -> ModelNotFound:
     """No embedding model of that name."""
     handle = f"{one.config.name}/{name}"
     return ModelNotFound(
@@ -46,7 +46,7 @@ def embedding_not_found(one: Configured, name: str, handles: Iterable[str]) -> M
     )
 
 
-def not_answering(one: Configured, name: str) -> ModelNotFound:
+def not_answering(one: ProviderEntry, name: str) -> ModelNotFound:
     """A model of an endpoint that does not say what it has."""
     handle, config = f"{one.config.name}/{name}", one.config
     where = f" ({config.base_url})" if config.base_url else ""
@@ -60,7 +60,7 @@ def not_answering(one: Configured, name: str) -> ModelNotFound:
     )
 
 
-def window_unknown(one: Configured, model: ChatModel) -> ModelWindowUnknown:
+def window_unknown(one: ProviderEntry, model: ChatModel) -> ModelWindowUnknown:
     """A model that cannot be offered yet."""
     return ModelWindowUnknown(
         f"The context window of {model.handle} is unknown: neither its endpoint nor the table says it. "
@@ -70,7 +70,7 @@ def window_unknown(one: Configured, model: ChatModel) -> ModelWindowUnknown:
     )
 
 
-def _how_to_set(one: Configured, name: str, what: str, figure: int) -> str:
+def _how_to_set(one: ProviderEntry, name: str, what: str, figure: int) -> str:
     if one.stored is not None:
         body = f'{{"options": {{"models": {{"{name}": {{"{what}": {figure}}}}}}}}}'
         return f"PATCH /v1/providers/provider-{one.stored.id} with {body} (options replace those it has)."

@@ -15,7 +15,7 @@ from services.llm_gateway.core.model_figures import chat_model, chats, embedding
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel, ModelKind
 from services.llm_gateway.core.overrides import ALIASES, Override
 from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.models.embeddings import embedded
+from services.llm_gateway.models.embeddings import embed_batch
 from services.llm_gateway.models.errors import (
     embedding_not_found,
     model_not_found,
@@ -25,9 +25,9 @@ from services.llm_gateway.models.errors import (
     window_unknown,
 )
 from services.llm_gateway.providers import listings
-from services.llm_gateway.providers.entries import Configured
-from services.llm_gateway.providers.registry import Providers
-from services.llm_gateway.providers.tenant_cache import TenantProviders
+from services.llm_gateway.providers.entries import ProviderEntry
+from services.llm_gateway.providers.registry import ProviderRegistry
+from services.llm_gateway.providers.tenant_cache import TenantProviderCache
 
 # Any text does: what counts is how long its vector is.
 _MEASURED = "length"
@@ -52,7 +52,9 @@ class EmbeddingTarget:
 class Catalogue:
     """`operators`: the operator's providers by name. A tenant's own comes before one of those."""
 
-    def __init__(self, providers: Providers, operators: Mapping[str, Configured], tenants: TenantProviders) -> None:
+    def __init__(
+        self, providers: ProviderRegistry, operators: Mapping[str, ProviderEntry], tenants: TenantProviderCache
+    ) -> None:
         self._providers = providers
         self._operators = operators
         self._tenants = tenants
@@ -107,7 +109,7 @@ class Catalogue:
             model = embedding_model(one.config, listed, said, measured)
         return EmbeddingTarget(one.config, model)
 
-    async def provider_of(self, organization_id: UUID, types: Sequence[str]) -> Configured | None:
+    async def provider_of(self, organization_id: UUID, types: Sequence[str]) -> ProviderEntry | None:
         """A provider of one of these types, the first of which goes before: the tenant's own, else the operator's.
         Raises CredentialsUnreadable, Unavailable.
         """
@@ -119,7 +121,7 @@ class Catalogue:
                     return found[0].usable()
         return None
 
-    async def _resolve(self, organization_id: UUID, handle: str) -> tuple[Configured, str]:
+    async def _resolve(self, organization_id: UUID, handle: str) -> tuple[ProviderEntry, str]:
         provider, _, name = handle.partition("/")
         try:
             mine = await self._tenants.of(organization_id)
@@ -137,20 +139,20 @@ class Catalogue:
             raise no_provider(handle, mine.keys() | self._operators.keys())
         return one.usable(), name
 
-    def _find(self, mine: Mapping[str, Configured], provider: str) -> Configured | None:
+    def _find(self, mine: Mapping[str, ProviderEntry], provider: str) -> ProviderEntry | None:
         for name in (provider, ALIASES.get(provider, "")):
             if found := mine.get(name) or self._operators.get(name):
                 return found
         return None
 
-    async def _renewed(self, organization_id: UUID, names: set[str]) -> list[Configured]:
+    async def _renewed(self, organization_id: UUID, names: set[str]) -> list[ProviderEntry]:
         """The tenant's providers, each asked for its models where that is due."""
         everything = {**self._operators, **await self._tenants.of(organization_id)}
         chosen = [one for name, one in everything.items() if not names or name in names]
         await asyncio.gather(*(one.listing.renew() for one in chosen if one.problem is None))
         return chosen
 
-    async def _listed(self, one: Configured, name: str, said: Override) -> ListedModel:
+    async def _listed(self, one: ProviderEntry, name: str, said: Override) -> ListedModel:
         """The model as its endpoint lists it, or bare where it is known without. Raises ModelNotFound."""
         listing, is_known = one.listing, is_known_chat(one.config, name, said)
         # Whoever creates an agent with a well-known model is not kept waiting by an endpoint that hangs.
@@ -164,7 +166,7 @@ class Catalogue:
             raise not_answering(one, name)
         return listing.said.get(name) or ListedModel(name)
 
-    async def _listed_embedding(self, one: Configured, name: str, said: Override) -> ListedModel:
+    async def _listed_embedding(self, one: ProviderEntry, name: str, said: Override) -> ListedModel:
         """The same of an embedding model."""
         config, listing = one.config, one.listing
         row = known_embedding(config.type, name, said.base_model)
@@ -185,11 +187,11 @@ class Catalogue:
 
     async def _measure(self, config: ProviderConfig, model: EmbeddingModel) -> int:
         provider = await self._providers.get(config)
-        [vector] = (await embedded(provider, model, [_MEASURED])).vectors
+        [vector] = (await embed_batch(provider, model, [_MEASURED])).vectors
         return len(vector)
 
 
-def _by_name(one: Configured) -> tuple[bool, str]:
+def _by_name(one: ProviderEntry) -> tuple[bool, str]:
     return one.config.name != one.config.type, one.config.name
 
 
@@ -198,7 +200,7 @@ def _declares(said: Override) -> bool:
     return said.context_window is not None or bool(said.base_model)
 
 
-def _offered(one: Configured) -> list[ChatModel]:
+def _offered(one: ProviderEntry) -> list[ChatModel]:
     listed = one.listing.said
     declared = {name for name, said in one.overrides.models.items() if _declares(said)}
     models = []
@@ -209,7 +211,7 @@ def _offered(one: Configured) -> list[ChatModel]:
     return [model for model in models if model.context_window is not None]
 
 
-def _embedding_models(one: Configured) -> list[EmbeddingModel]:
+def _embedding_models(one: ProviderEntry) -> list[EmbeddingModel]:
     listed, measured = one.listing.said, one.listing.measured
     declared = {name for name, said in one.overrides.models.items() if said.dimensions is not None}
     # Where the endpoint never answered, the table says what it has.

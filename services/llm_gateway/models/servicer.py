@@ -8,7 +8,8 @@ from loci.llm.v1 import model_service_pb2 as model_pb
 from loci.llm.v1 import model_service_pb2_grpc as model_grpc
 from services.common.context import current, time_remaining
 from services.common.errors import InvalidArgument
-from services.llm_gateway.calls.service import Account, Calls
+from services.llm_gateway.calls.metering import Account
+from services.llm_gateway.calls.service import Calls
 from services.llm_gateway.core.models import Capabilities, ChatModel, EmbeddingModel, Price, ValueSource
 from services.llm_gateway.models.service import Catalogue
 from services.llm_gateway.providers.servicer import category

@@ -7,12 +7,12 @@ from uuid import UUID, uuid5
 
 from services.common.errors import Unavailable
 from services.llm_gateway.core.errors import CredentialsUnreadable, LlmError
-from services.llm_gateway.core.overrides import OperatorOverrides, ProviderOverrides, Wrong, names
+from services.llm_gateway.core.overrides import InvalidOverride, OperatorOverrides, ProviderOverrides, names
 from services.llm_gateway.core.provider_config import NO_KEY, ProviderConfig
 from services.llm_gateway.providers.credentials import Credentials, Vault
 from services.llm_gateway.providers.listings import Listing
 from services.llm_gateway.providers.model import ProviderStore, StoredProvider
-from services.llm_gateway.providers.registry import Providers
+from services.llm_gateway.providers.registry import ProviderRegistry
 from services.llm_gateway.providers.validation import is_vendors
 
 logger = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ _OPERATORS = UUID("6a0d1c38-52f5-5d0e-9d0b-0c2f8b1f7e55")
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
+class ProviderEntry:
     """`stored` is the row of a tenant's, None for the operator's; `problem` is why it cannot be called."""
 
     config: ProviderConfig
@@ -36,7 +36,7 @@ class Configured:
         """Of the row, or made from the name."""
         return self.stored.id if self.stored is not None else uuid5(_OPERATORS, self.config.name)
 
-    def usable(self) -> "Configured":
+    def usable(self) -> "ProviderEntry":
         """This one. Raises what keeps it from being called."""
         if self.problem is not None:
             raise self.problem
@@ -52,12 +52,12 @@ class Patience:
     listing: float = 2.0
 
 
-class Maker:
+class ProviderEntryFactory:
     """Makes configured providers of the operator's configurations and of tenants' rows."""
 
     def __init__(
         self,
-        providers: Providers,
+        providers: ProviderRegistry,
         store: ProviderStore,
         vault: Vault,
         *,
@@ -70,12 +70,12 @@ class Maker:
         self._patience = patience
         self._allow_private = allow_private
 
-    def operators(self, configs: Iterable[ProviderConfig], said: OperatorOverrides) -> dict[str, Configured]:
+    def operators(self, configs: Iterable[ProviderConfig], said: OperatorOverrides) -> dict[str, ProviderEntry]:
         """The operator's providers by name."""
-        made = (Configured(config, _joined(config, said), self._listing(config)) for config in configs)
+        made = (ProviderEntry(config, _joined(config, said), self._listing(config)) for config in configs)
         return {one.config.name: one for one in made}
 
-    def of_row(self, row: StoredProvider, before: Configured | None) -> Configured:
+    def of_row(self, row: StoredProvider, before: ProviderEntry | None) -> ProviderEntry:
         """A tenant's provider; what `before` knows of its models is kept where it is the same version."""
         if before is not None and before.config.version == row.version:
             listing = before.listing
@@ -91,7 +91,7 @@ class Maker:
         config = self.config(row, credentials)
         listing = self._listing(config, row)
         listing.remember(row.models, row.synced_at)
-        return Configured(config, _overrides(row), listing, row, problem)
+        return ProviderEntry(config, _overrides(row), listing, row, problem)
 
     def config(self, row: StoredProvider, credentials: Credentials) -> ProviderConfig:
         """The configuration of a row, stored or not."""
@@ -143,7 +143,7 @@ def _named_models(options: object) -> ProviderOverrides:
     given = options.get("models") if hasattr(options, "get") else None
     try:
         return names(given or {})
-    except Wrong as wrong:
+    except InvalidOverride as wrong:
         # It was checked when it was stored; rules may have become stricter since.
         logger.warning("the option `models` of a provider is passed over: %s", wrong)
         return ProviderOverrides()

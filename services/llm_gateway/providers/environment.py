@@ -11,9 +11,9 @@ from services.llm_gateway.core.errors import ProviderInvalid
 from services.llm_gateway.core.overrides import (
     MODELS_SETTING,
     WINDOWS_SETTING,
+    InvalidOverride,
     OperatorOverrides,
     Override,
-    Wrong,
     handles,
     model,
     price,
@@ -21,7 +21,7 @@ from services.llm_gateway.core.overrides import (
 )
 from services.llm_gateway.core.provider_config import NO_KEY, ProviderConfig
 from services.llm_gateway.core.provider_types import TYPES, Option, ProviderType, base_url
-from services.llm_gateway.providers.validation import Draft, checked, is_vendors
+from services.llm_gateway.providers.validation import ProviderDraft, is_vendors, validate
 from services.llm_gateway.recordings.settings import Recordings
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ def _by_handle(env: Env, name: str, read: Callable[[Any], T], what: str, example
         return handles(orjson.loads(text), read)
     except orjson.JSONDecodeError:
         problem = "is not JSON"
-    except Wrong as wrong:
+    except InvalidOverride as wrong:
         problem = f"is wrong: {wrong}"
     raise SettingsError(f"{name} {problem}; expected {expected}, for example {name}='{example}'")
 
@@ -180,8 +180,10 @@ def _config(given: Mapping[str, Any], seconds: Mapping[str, Any]) -> ProviderCon
         raise _wrong_list("options is not an object")
     name = texts.pop("name", "")
     try:
-        draft = checked(
-            Draft(name, texts.pop("provider_type", ""), **texts, options=options), allow_private=True, is_tenants=False
+        draft = validate(
+            ProviderDraft(name, texts.pop("provider_type", ""), **texts, options=options),
+            allow_private=True,
+            is_tenants=False,
         )
     except ProviderInvalid as error:
         raise _wrong_list(f"{name!r}: {error.message.rstrip('.')}") from None

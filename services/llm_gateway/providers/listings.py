@@ -17,7 +17,7 @@ from services.llm_gateway.core.overrides import LARGEST_WINDOW, MOST_DIMENSIONS
 from services.llm_gateway.core.ports import Provider
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.core.reply_guard import reply_guard
-from services.llm_gateway.providers.registry import Providers
+from services.llm_gateway.providers.registry import ProviderRegistry
 
 FRESH_SECONDS = 300.0
 RETRY_SECONDS = 10.0
@@ -31,7 +31,7 @@ _HIGHEST_PRICE = 1_000_000_000
 Keep = Callable[["Listing"], Awaitable[None]]
 
 
-async def asked(provider: Provider, config: ProviderConfig, timeout: float) -> Sequence[ListedModel]:
+async def list_models(provider: Provider, config: ProviderConfig, timeout: float) -> Sequence[ListedModel]:
     """What the endpoint lists, within `timeout` seconds. Raises LlmError."""
     try:
         async with asyncio.timeout(timeout):
@@ -87,7 +87,7 @@ class Listing:
 
     def __init__(
         self,
-        providers: Providers,
+        providers: ProviderRegistry,
         config: ProviderConfig,
         *,
         timeout: float,
@@ -157,7 +157,7 @@ class Listing:
 
     async def _ask(self, timeout: float) -> None:
         try:
-            models = await asked(await self._providers.get(self._config), self._config, timeout)
+            models = await list_models(await self._providers.get(self._config), self._config, timeout)
             self.models, self.error = {model.name: model for model in models}, None
             self.synced_at = datetime.now(UTC)
         except LlmError as error:

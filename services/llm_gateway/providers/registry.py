@@ -35,7 +35,7 @@ RETIRED_SECONDS = 3_600.0
 MOST_RETIRED = 20
 
 
-class _Retired:
+class _OldProvider:
     """A provider that was replaced; set `hurry` to have it closed now."""
 
     def __init__(self, organization_id: UUID | None, provider: Provider) -> None:
@@ -51,7 +51,7 @@ class _Retired:
         await self.provider.close()
 
 
-class Providers:
+class ProviderRegistry:
     """Providers by their configuration; each is kept until a newer version of it comes, or the process ends.
 
     One that was replaced or discarded is closed RETIRED_SECONDS later, so that its calls come to their end; of one
@@ -61,7 +61,7 @@ class Providers:
     def __init__(self, recordings: Recordings | None = None) -> None:
         self._recordings = recordings or Recordings()
         self._made: dict[tuple[object, str], tuple[ProviderConfig, Provider]] = {}
-        self._retired: dict[asyncio.Task[None], _Retired] = {}
+        self._retired: dict[asyncio.Task[None], _OldProvider] = {}
         self._lock = asyncio.Lock()
 
     async def get(self, config: ProviderConfig) -> Provider:
@@ -89,7 +89,7 @@ class Providers:
             theirs = [one for one in self._retired.values() if one.organization_id == config.organization_id]
             if len(theirs) >= MOST_RETIRED:
                 theirs[0].hurry.set()
-            retired = _Retired(config.organization_id, made[1])
+            retired = _OldProvider(config.organization_id, made[1])
             task = asyncio.create_task(retired.close_later())
             self._retired[task] = retired
             task.add_done_callback(lambda done: self._retired.pop(done, None))

@@ -14,19 +14,19 @@ from services.llm_gateway.core.errors import (
     ProviderReadOnly,
 )
 from services.llm_gateway.providers.credentials import Credentials, Vault
-from services.llm_gateway.providers.entries import Configured, Maker
-from services.llm_gateway.providers.listings import asked
+from services.llm_gateway.providers.entries import ProviderEntry, ProviderEntryFactory
+from services.llm_gateway.providers.listings import list_models
 from services.llm_gateway.providers.model import ProviderStore, StoredProvider
-from services.llm_gateway.providers.registry import Providers
-from services.llm_gateway.providers.tenant_cache import TenantProviders
-from services.llm_gateway.providers.validation import Draft, addresses, checked
+from services.llm_gateway.providers.registry import ProviderRegistry
+from services.llm_gateway.providers.tenant_cache import TenantProviderCache
+from services.llm_gateway.providers.validation import ProviderDraft, addresses, validate
 
 # Whoever asks for the models waits longer than a turn does.
 ASKED_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ProviderChange:
     """New values of a provider; None leaves the old one."""
 
     name: str | None = None
@@ -38,17 +38,17 @@ class Change:
     options: Mapping[str, Any] | None = None
 
 
-class ProviderAdmin:
+class ProviderService:
     """Every method takes the tenant; those of the operator can be read, checked and refreshed by all of them."""
 
     def __init__(
         self,
-        tenants: TenantProviders,
-        operators: Mapping[str, Configured],
+        tenants: TenantProviderCache,
+        operators: Mapping[str, ProviderEntry],
         store: ProviderStore,
         vault: Vault,
-        maker: Maker,
-        providers: Providers,
+        maker: ProviderEntryFactory,
+        providers: ProviderRegistry,
         *,
         allow_private: bool,
     ) -> None:
@@ -60,9 +60,11 @@ class ProviderAdmin:
         self._providers = providers
         self._allow_private = allow_private
 
-    async def create(self, organization_id: UUID, user_id: UUID, provider_id: UUID, draft: Draft) -> Configured:
+    async def create(
+        self, organization_id: UUID, user_id: UUID, provider_id: UUID, draft: ProviderDraft
+    ) -> ProviderEntry:
         """Stores one and asks for its models. Raises ProviderInvalid, ProviderNameTaken."""
-        draft = checked(draft, allow_private=self._allow_private)
+        draft = validate(draft, allow_private=self._allow_private)
         self._check_free(draft.name)
         row = self._row(draft, organization_id, provider_id)
         _, is_new = await self._store.create(replace(row, created_by=user_id))
@@ -72,21 +74,23 @@ class ProviderAdmin:
         await made.listing.ask(ASKED_SECONDS)
         return await self._mine(organization_id, provider_id)
 
-    async def get(self, organization_id: UUID, provider_id: UUID) -> Configured:
+    async def get(self, organization_id: UUID, provider_id: UUID) -> ProviderEntry:
         """One. Raises ProviderNotFound."""
         for one in self._operators.values():
             if one.id == provider_id:
                 return one
         return await self._mine(organization_id, provider_id)
 
-    async def list(self, organization_id: UUID, name: str, provider_type: str) -> Sequence[Configured]:
+    async def list(self, organization_id: UUID, name: str, provider_type: str) -> Sequence[ProviderEntry]:
         """The tenant's and the operator's, by name; perhaps only those of a name or type."""
         mine = await self._tenants.read(organization_id)
         everything = (*mine.values(), *self._operators.values())
         found = [one for one in everything if name in ("", one.config.name) and provider_type in ("", one.config.type)]
         return sorted(found, key=lambda one: (one.config.name, one.stored is None))
 
-    async def update(self, organization_id: UUID, provider_id: UUID, change: Change, version: int | None) -> Configured:
+    async def update(
+        self, organization_id: UUID, provider_id: UUID, change: ProviderChange, version: int | None
+    ) -> ProviderEntry:
         """Changes what is given, and asks for the models anew where it is reached another way now. Raises
         ProviderNotFound, ProviderInvalid, ProviderNameTaken, ProviderChanged, ProviderReadOnly.
         """
@@ -95,7 +99,7 @@ class ProviderAdmin:
         assert before.stored is not None
         if version is not None and version != before.stored.version:
             raise _changed(before)
-        draft = checked(self._draft(before, change), allow_private=self._allow_private)
+        draft = validate(self._draft(before, change), allow_private=self._allow_private)
         if draft.name != before.config.name:
             self._check_free(draft.name)
         row = self._row(draft, organization_id, provider_id)
@@ -130,20 +134,20 @@ class ProviderAdmin:
     async def check(self, organization_id: UUID, provider_id: UUID) -> int:
         """How many models a stored one lists. Raises ProviderNotFound, and what the endpoint answers."""
         one = (await self.get(organization_id, provider_id)).usable()
-        return len(await asked(await self._providers.get(one.config), one.config, ASKED_SECONDS))
+        return len(await list_models(await self._providers.get(one.config), one.config, ASKED_SECONDS))
 
-    async def check_draft(self, organization_id: UUID, draft: Draft) -> int:
+    async def check_draft(self, organization_id: UUID, draft: ProviderDraft) -> int:
         """The same of one that is not stored. Raises ProviderInvalid, and what the endpoint answers."""
-        draft = checked(draft, allow_private=self._allow_private)
+        draft = validate(draft, allow_private=self._allow_private)
         row = self._row(draft, organization_id, UUID(int=0))
         config = self._maker.config(row, Credentials(draft.api_key, draft.access_key))
         provider = await self._providers.once(config)
         try:
-            return len(await asked(provider, config, ASKED_SECONDS))
+            return len(await list_models(provider, config, ASKED_SECONDS))
         finally:
             await provider.close()
 
-    async def refresh(self, organization_id: UUID, provider_id: UUID) -> Configured:
+    async def refresh(self, organization_id: UUID, provider_id: UUID) -> ProviderEntry:
         """Asks for the models anew. Raises ProviderNotFound, and what the endpoint answers."""
         one = (await self.get(organization_id, provider_id)).usable()
         await one.listing.ask(ASKED_SECONDS)
@@ -151,7 +155,7 @@ class ProviderAdmin:
             raise one.listing.error
         return await self.get(organization_id, provider_id)
 
-    async def _mine(self, organization_id: UUID, provider_id: UUID) -> Configured:
+    async def _mine(self, organization_id: UUID, provider_id: UUID) -> ProviderEntry:
         for one in (await self._tenants.read(organization_id)).values():
             if one.id == provider_id:
                 return one
@@ -170,7 +174,7 @@ class ProviderAdmin:
                 )
                 raise ProviderReadOnly(sentence, provider=one.config.name)
 
-    def _row(self, draft: Draft, organization_id: UUID, provider_id: UUID) -> StoredProvider:
+    def _row(self, draft: ProviderDraft, organization_id: UUID, provider_id: UUID) -> StoredProvider:
         credentials = Credentials(draft.api_key, draft.access_key)
         return StoredProvider(
             organization_id=organization_id,
@@ -184,7 +188,7 @@ class ProviderAdmin:
             credentials=self._vault.seal(credentials, organization_id, provider_id),
         )
 
-    def _draft(self, before: Configured, change: Change) -> Draft:
+    def _draft(self, before: ProviderEntry, change: ProviderChange) -> ProviderDraft:
         """The provider as it will be. Raises CredentialsUnreadable where an old key is needed and cannot be read."""
         row = before.stored
         assert row is not None
@@ -194,7 +198,7 @@ class ProviderAdmin:
             if change.api_key is None:
                 raise
             old = Credentials()
-        return Draft(
+        return ProviderDraft(
             name=_chosen(change.name, row.name),
             type=row.type,
             api_key=_chosen(change.api_key, old.api_key),
@@ -226,7 +230,7 @@ def _refuse_elsewhere(old: StoredProvider, row: StoredProvider) -> None:
         )
 
 
-def _changed(before: Configured) -> ProviderChanged:
+def _changed(before: ProviderEntry) -> ProviderChanged:
     return ProviderChanged(
         f"Provider {before.config.name} was changed meanwhile; read it again.", provider=before.config.name
     )

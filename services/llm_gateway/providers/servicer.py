@@ -15,16 +15,16 @@ from services.common.purging import organization_to_purge
 from services.llm_gateway.core.errors import ProviderInvalid
 from services.llm_gateway.core.provider_config import NO_KEY
 from services.llm_gateway.core.provider_types import TYPES
-from services.llm_gateway.providers.entries import Configured
-from services.llm_gateway.providers.service import Change, ProviderAdmin
-from services.llm_gateway.providers.validation import Draft
+from services.llm_gateway.providers.entries import ProviderEntry
+from services.llm_gateway.providers.service import ProviderChange, ProviderService
+from services.llm_gateway.providers.validation import ProviderDraft
 
 _TEXTS = ("name", "api_key", "access_key", "base_url", "region", "api_version")
 
 
-def draft_of(settings: provider_pb2.ProviderSettings, name: str) -> Draft:
+def draft_of(settings: provider_pb2.ProviderSettings, name: str) -> ProviderDraft:
     """Raises ProviderInvalid for options that are no JSON object."""
-    return Draft(
+    return ProviderDraft(
         name=name,
         type=settings.provider_type,
         api_key=settings.api_key.strip(),
@@ -36,15 +36,15 @@ def draft_of(settings: provider_pb2.ProviderSettings, name: str) -> Draft:
     )
 
 
-def change_of(message: provider_service_pb2.ProviderChange) -> Change:
+def change_of(message: provider_service_pb2.ProviderChange) -> ProviderChange:
     """Raises ProviderInvalid for options that are no JSON object."""
     # The stub's names are literals, and these are in a loop.
     change: Any = message
     texts = {name: getattr(change, name).strip() for name in _TEXTS if change.HasField(name)}
-    return Change(**texts, options=_options(change.options_json) if change.HasField("options_json") else None)
+    return ProviderChange(**texts, options=_options(change.options_json) if change.HasField("options_json") else None)
 
 
-def provider_message(one: Configured) -> provider_pb2.Provider:
+def provider_message(one: ProviderEntry) -> provider_pb2.Provider:
     """A provider as it is stored, or as the operator configured it; without its key."""
     config, row, listing = one.config, one.stored, one.listing
     message = provider_pb2.Provider(
@@ -76,13 +76,13 @@ def category(is_tenants: bool) -> model_pb2.ProviderCategory.ValueType:
     return model_pb2.PROVIDER_CATEGORY_BYOK if is_tenants else model_pb2.PROVIDER_CATEGORY_BASE
 
 
-def _has_key(one: Configured) -> bool:
+def _has_key(one: ProviderEntry) -> bool:
     if one.stored is not None:
         return one.stored.credentials is not None
     return one.config.api_key not in ("", NO_KEY)
 
 
-def _shown_options(one: Configured) -> Mapping[str, Any]:
+def _shown_options(one: ProviderEntry) -> Mapping[str, Any]:
     if one.stored is not None:
         return one.stored.options
     secrets = {option.name for option in TYPES[one.config.type].options if option.secret}
@@ -106,7 +106,7 @@ _UNNAMED = "unnamed"
 class ProviderServicer(provider_grpc.ProviderServiceServicer):
     """loci.llm.v1.ProviderService."""
 
-    def __init__(self, admin: ProviderAdmin) -> None:
+    def __init__(self, admin: ProviderService) -> None:
         self._admin = admin
 
     async def CreateProvider(

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from services.common.errors import Unavailable
-from services.llm_gateway.providers.entries import Configured, Maker
+from services.llm_gateway.providers.entries import ProviderEntry, ProviderEntryFactory
 from services.llm_gateway.providers.model import ProviderStore, StoredProvider
-from services.llm_gateway.providers.registry import Providers
+from services.llm_gateway.providers.registry import ProviderRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -30,23 +30,23 @@ _AT_ONCE = 5_000
 class _Tenant:
     """`read` numbers the reads of it: a slow one does not undo a later one."""
 
-    providers: Mapping[str, Configured] = field(default_factory=dict)
+    providers: Mapping[str, ProviderEntry] = field(default_factory=dict)
     used_at: float = 0.0
     read: int = 0
 
 
-class TenantProviders:
+class TenantProviderCache:
     """By name, for each tenant."""
 
-    def __init__(self, store: ProviderStore, maker: Maker, providers: Providers) -> None:
+    def __init__(self, store: ProviderStore, maker: ProviderEntryFactory, providers: ProviderRegistry) -> None:
         self._store = store
         self._maker = maker
         self._made = providers
         self._tenants: dict[UUID, _Tenant] = {}
-        self._reading: dict[UUID, asyncio.Task[Mapping[str, Configured]]] = {}
+        self._reading: dict[UUID, asyncio.Task[Mapping[str, ProviderEntry]]] = {}
         self._reads = 0
 
-    async def of(self, organization_id: UUID) -> Mapping[str, Configured]:
+    async def of(self, organization_id: UUID) -> Mapping[str, ProviderEntry]:
         """From memory; read for a tenant's first call. Raises Unavailable."""
         tenant = self._tenants.get(organization_id)
         if tenant is not None:
@@ -63,7 +63,7 @@ class TenantProviders:
             # Of the operator's providers nobody needs to wait for a database that hangs.
             raise Unavailable("the database of the llm gateway does not answer now; try again") from None
 
-    async def read(self, organization_id: UUID) -> Mapping[str, Configured]:
+    async def read(self, organization_id: UUID) -> Mapping[str, ProviderEntry]:
         """As they are now. Raises Unavailable."""
         self._reads += 1
         number = self._reads
@@ -96,13 +96,13 @@ class TenantProviders:
         rows = [one.stored for one in tenant.providers.values() if one.stored is not None] if tenant else []
         return {row.id: row.mark for row in rows} != dict(marks)
 
-    async def _first(self, organization_id: UUID) -> Mapping[str, Configured]:
+    async def _first(self, organization_id: UUID) -> Mapping[str, ProviderEntry]:
         try:
             return await self.read(organization_id)
         finally:
             del self._reading[organization_id]
 
-    def _apply(self, organization_id: UUID, rows: Sequence[StoredProvider], number: int) -> Mapping[str, Configured]:
+    def _apply(self, organization_id: UUID, rows: Sequence[StoredProvider], number: int) -> Mapping[str, ProviderEntry]:
         tenant = self._tenants.setdefault(organization_id, _Tenant())
         tenant.used_at = tenant.used_at or time.monotonic()
         if number > tenant.read:
@@ -113,7 +113,7 @@ class TenantProviders:
             tenant.providers, tenant.read = providers, number
         return tenant.providers
 
-    def _drop(self, before: Mapping[str, Configured], now: Mapping[str, Configured]) -> None:
+    def _drop(self, before: Mapping[str, ProviderEntry], now: Mapping[str, ProviderEntry]) -> None:
         """Let go of the clients of what is there no more."""
         for name, one in before.items():
             if name not in now:

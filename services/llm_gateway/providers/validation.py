@@ -11,7 +11,7 @@ import orjson
 
 from services.common.addresses import is_public
 from services.llm_gateway.core.errors import ProviderInvalid
-from services.llm_gateway.core.overrides import Wrong, names
+from services.llm_gateway.core.overrides import InvalidOverride, names
 from services.llm_gateway.core.provider_types import COMMON_OPTIONS, TYPES, Option, ProviderType, base_url
 
 ALLOW_PRIVATE = "LOCI_ALLOW_PRIVATE_PROVIDERS"
@@ -34,7 +34,7 @@ _GOOGLE_TOKENS = "https://oauth2.googleapis.com/token"
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ProviderDraft:
     """A provider as somebody wants it. `base_url` empty: the vendor's own."""
 
     name: str
@@ -47,7 +47,7 @@ class Draft:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def checked(draft: Draft, *, allow_private: bool, is_tenants: bool = True) -> Draft:
+def validate(draft: ProviderDraft, *, allow_private: bool, is_tenants: bool = True) -> ProviderDraft:
     """The draft with its base URL in the form that its type keeps. Raises ProviderInvalid."""
     if not _NAME.fullmatch(draft.name):
         raise _invalid(
@@ -61,7 +61,7 @@ def checked(draft: Draft, *, allow_private: bool, is_tenants: bool = True) -> Dr
     url = _base_url(draft, row, allow_private=allow_private)
     _check_keys(draft, row, url, is_tenants=is_tenants)
     _check_options(draft, row, allow_private=allow_private, is_tenants=is_tenants)
-    return Draft(
+    return ProviderDraft(
         name=draft.name,
         type=draft.type,
         api_key=draft.api_key,
@@ -84,7 +84,7 @@ def is_vendors(provider_type: str, url: str) -> bool:
     return row.needs_key and url == base_url(provider_type, "")
 
 
-def _row(draft: Draft) -> ProviderType:
+def _row(draft: ProviderDraft) -> ProviderType:
     if reason := _NOT_OFFERED.get(draft.type):
         raise _invalid("provider_type", reason, draft)
     row = TYPES.get(draft.type)
@@ -94,7 +94,7 @@ def _row(draft: Draft) -> ProviderType:
     return row
 
 
-def _base_url(draft: Draft, row: ProviderType, *, allow_private: bool) -> str:
+def _base_url(draft: ProviderDraft, row: ProviderType, *, allow_private: bool) -> str:
     given = draft.base_url.strip()
     # Those without one of their own make it from the region, but for Azure, where it names the account.
     if not given and not row.base_url:
@@ -110,7 +110,7 @@ def _base_url(draft: Draft, row: ProviderType, *, allow_private: bool) -> str:
     return url
 
 
-def _check_url(what: str, url: str, draft: Draft, *, allow_private: bool) -> None:
+def _check_url(what: str, url: str, draft: ProviderDraft, *, allow_private: bool) -> None:
     if len(url) > _LONGEST_URL:
         raise _invalid(what, f"it is longer than {_LONGEST_URL} characters", draft)
     try:
@@ -137,7 +137,7 @@ def _is_private(host: str) -> bool:
         return host.rstrip(".").lower().rpartition(".")[2] == "localhost"
 
 
-def _check_keys(draft: Draft, row: ProviderType, url: str, *, is_tenants: bool) -> None:
+def _check_keys(draft: ProviderDraft, row: ProviderType, url: str, *, is_tenants: bool) -> None:
     needed = row.needs_key and (not row.base_url or url == base_url(row.name, ""))
     # Without one the server's own identity in the cloud would be used.
     if not draft.api_key and (needed or (is_tenants and row.key_is_file)):
@@ -152,7 +152,7 @@ def _check_keys(draft: Draft, row: ProviderType, url: str, *, is_tenants: bool) 
             raise _invalid(what, "a key is printable ASCII without spaces; was it copied whole?", draft)
 
 
-def _check_account(draft: Draft, *, is_tenants: bool) -> None:
+def _check_account(draft: ProviderDraft, *, is_tenants: bool) -> None:
     """A service account's JSON: other kinds of credentials name files, commands or addresses to ask."""
     if not draft.api_key:
         return
@@ -170,7 +170,7 @@ def _check_account(draft: Draft, *, is_tenants: bool) -> None:
         raise _invalid("api_key", sentence, draft)
 
 
-def _check_options(draft: Draft, row: ProviderType, *, allow_private: bool, is_tenants: bool) -> None:
+def _check_options(draft: ProviderDraft, row: ProviderType, *, allow_private: bool, is_tenants: bool) -> None:
     known = {option.name: option for option in (*row.options, *COMMON_OPTIONS) if not (is_tenants and option.secret)}
     if unknown := sorted(draft.options.keys() - known.keys()):
         sentence = f"{', '.join(unknown)[:80]} is none of {', '.join(sorted(known))}, which type {row.name} has"
@@ -183,12 +183,12 @@ def _check_options(draft: Draft, row: ProviderType, *, allow_private: bool, is_t
             _check_url(f"options.{name}", value, draft, allow_private=allow_private)
 
 
-def _check_option(option: Option, value: Any, draft: Draft) -> None:
+def _check_option(option: Option, value: Any, draft: ProviderDraft) -> None:
     what = f"options.{option.name}"
     if option.kind == "object":
         try:
             names(value)
-        except Wrong as wrong:
+        except InvalidOverride as wrong:
             raise _invalid(what, str(wrong), draft) from None
     elif option.kind == "flag":
         if not isinstance(value, bool):
@@ -200,5 +200,5 @@ def _check_option(option: Option, value: Any, draft: Draft) -> None:
         raise _invalid(what, f"it is not {' or '.join(option.choices) or 'a text'}", draft)
 
 
-def _invalid(what: str, problem: str, draft: Draft) -> ProviderInvalid:
+def _invalid(what: str, problem: str, draft: ProviderDraft) -> ProviderInvalid:
     return ProviderInvalid(f"{what}: {problem}.", provider=draft.name[:80])

@@ -5,12 +5,12 @@ from typing import Any
 
 import orjson
 
-from services.llm_gateway.recordings.recording import Asked
+from services.llm_gateway.recordings.recording import RecordedRequest
 
 _LONGEST_QUOTE = 60
 
 
-def nearest(asked: Asked, recorded: Sequence[Asked]) -> str:
+def nearest(asked: RecordedRequest, recorded: Sequence[RecordedRequest]) -> str:
     """How the recorded request that is most like `asked` differs from it, in a few words."""
     if not recorded:
         return "nothing was recorded"
@@ -25,12 +25,12 @@ def nearest(asked: Asked, recorded: Sequence[Asked]) -> str:
     return f"the nearest recorded request differs at {where or 'its body'}: {before} there, {now} now{more}"
 
 
-def differing(asked: Asked, other: Asked) -> list[str]:
+def differing(asked: RecordedRequest, other: RecordedRequest) -> list[str]:
     """The places in their bodies where two requests differ."""
     return [where or "the body" for where, _, _ in _differences(_said(asked), _said(other), "")]
 
 
-def _said(asked: Asked) -> Any:
+def _said(asked: RecordedRequest) -> Any:
     return {"query": dict(asked.query), "body": asked.value} if asked.query else asked.value
 
 

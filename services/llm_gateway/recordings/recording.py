@@ -39,7 +39,7 @@ _ANY_ZLIB = 47
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordedRequest:
     """A request: `path` with the base URL's own, `query` without what is secret."""
 
     method: str
@@ -65,7 +65,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class RecordedReply:
     """A reply: its head came `milliseconds` after the request, each chunk that many after it, too.
 
     `end` is WHOLE, LEFT, or the name of the error of HTTP that ended it, `reason` that error's text; `status` is 0
@@ -84,13 +84,13 @@ class Answered:
 class Exchange:
     """One request and its reply; `at` is when it was sent, in ISO 8601."""
 
-    asked: Asked
-    answered: Answered
+    asked: RecordedRequest
+    answered: RecordedReply
     at: str = ""
 
 
 @dataclass(slots=True)
-class Recorded:
+class Recording:
     """What a file holds."""
 
     provider: dict[str, Any] = field(default_factory=dict)
@@ -99,12 +99,12 @@ class Recorded:
     torn: int = 0
 
 
-def asked_of(method: str, url: str, body: bytes) -> Asked:
+def request_of(method: str, url: str, body: bytes) -> RecordedRequest:
     """The request to `url`."""
     parts = urlsplit(url)
     query = parse_qsl(parts.query, keep_blank_values=True)
     kept = sorted((name, value) for name, value in query if not _SECRET_QUERY.fullmatch(name))
-    return Asked(method, parts.path, tuple(kept), body)
+    return RecordedRequest(method, parts.path, tuple(kept), body)
 
 
 def kept_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
@@ -153,9 +153,9 @@ def exchange_line(exchange: Exchange, secrets: Sequence[str]) -> bytes:
     return _without(line, secrets) + b"\n"
 
 
-def read(lines: Iterable[bytes]) -> Recorded:
+def read(lines: Iterable[bytes]) -> Recording:
     """What the lines of a file say; torn ones are counted."""
-    recorded = Recorded()
+    recorded = Recording()
     for line in lines:
         try:
             found = orjson.loads(line)
@@ -204,7 +204,7 @@ def _spelled(secrets: Iterable[str]) -> list[bytes]:
     return [form for secret in long for form in {secret.encode(), orjson.dumps(secret)[1:-1]}]
 
 
-def _cleaned(answered: Answered, secrets: Sequence[str]) -> Answered:
+def _cleaned(answered: RecordedReply, secrets: Sequence[str]) -> RecordedReply:
     """A reply in which no secret stands, neither torn between two chunks nor compressed."""
     whole = plain = b"".join(chunk for _, chunk in answered.chunks)
     headers = dict(answered.headers)
@@ -225,8 +225,8 @@ def _without(data: bytes, secrets: Iterable[str]) -> bytes:
 
 def _exchange(found: Mapping[str, Any]) -> Exchange:
     request, response = found["request"], found["response"]
-    asked = Asked(request["method"], request["path"], _pairs(request["query"]), _unpacked(request["body"]))
-    answered = Answered(
+    asked = RecordedRequest(request["method"], request["path"], _pairs(request["query"]), _unpacked(request["body"]))
+    answered = RecordedReply(
         status=response["status"],
         headers=_pairs(response["headers"]),
         milliseconds=response["milliseconds"],

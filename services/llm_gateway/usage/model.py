@@ -72,7 +72,7 @@ class ReportQuery:
     kind: str = ""
 
 
-def checked_query(
+def build_query(
     since: datetime | None,
     until: datetime | None,
     group_by: Sequence[Group],

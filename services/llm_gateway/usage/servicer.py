@@ -26,7 +26,7 @@ from services.llm_gateway.usage.model import (
     StoreUnavailable,
     Totals,
     UsageReports,
-    checked_query,
+    build_query,
 )
 
 _GROUPS = {
@@ -51,7 +51,7 @@ def report_query(message: usage_pb.ReportUsageRequest, now: datetime) -> ReportQ
     """Raises UsageQueryInvalid, InvalidArgument."""
     if unknown := [number for number in message.group_by if number not in _GROUPS]:
         raise UsageQueryInvalid(f"There is nothing numbered {unknown[0]} to group usage by.")
-    return checked_query(
+    return build_query(
         _moment(message.since) if message.HasField("since") else None,
         _moment(message.until) if message.HasField("until") else None,
         [_GROUPS[number] for number in message.group_by],

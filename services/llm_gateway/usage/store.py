@@ -59,7 +59,7 @@ ON CONFLICT (organization_id, hour) DO UPDATE SET
 
 
 @contextmanager
-def failures_told() -> Iterator[None]:
+def store_errors() -> Iterator[None]:
     """What the database raises inside, as StoreUnavailable or StoreRefused."""
     try:
         yield
@@ -80,7 +80,7 @@ class PostgresUsageStore:
     async def write(self, rows: Sequence[UsageRow]) -> None:
         """See UsageStore.write."""
         columns = zip(*map(_values, rows), strict=True)
-        with failures_told():
+        with store_errors():
             await self._pool.execute(_INSERT, *map(list, columns))
 
 
@@ -148,12 +148,12 @@ class PostgresUsageReports:
 
     async def forget_before(self, moment: datetime) -> int:
         """See UsageReports.forget_before: at most 1,000 rows of each tenant."""
-        with failures_told():
+        with store_errors():
             tenants = await self._pool.fetch(_TENANTS)
             return sum([len(await self._pool.fetch(_FORGET, tenant["id"], moment)) for tenant in tenants])
 
     async def _report(self, groups: tuple[Group, ...], condition: str, *values: Any) -> Report:
-        with failures_told():
+        with store_errors():
             found = await self._pool.fetch(_statement(groups, condition), *values)
         # The sums over everything are always first.
         total, *rows = found

@@ -7,9 +7,9 @@ import pytest
 
 from services.llm_gateway.core.chat import ChatRequest, Reasoning, RedactedReasoning, ResponseFormat, Text, ToolMode
 from services.llm_gateway.core.reply_builder import ReplyBuilder
-from services.llm_gateway.vendors.anthropic.claude import Claude, claude_named
+from services.llm_gateway.vendors.anthropic.claude import Claude, parse_claude
 from services.llm_gateway.vendors.anthropic.replies import Reader
-from services.llm_gateway.vendors.anthropic.schema import closed
+from services.llm_gateway.vendors.anthropic.schema import close_schema
 from services.llm_gateway.vendors.anthropic.translate import body_of, replies_by_call
 from tests.fakes.anthropic_rules import complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
@@ -38,7 +38,7 @@ def body(asked: ChatRequest, name: str, *, provider: str = "anthropic") -> dict[
     ],
 )
 def test_names(name: str, claude: Claude | None) -> None:
-    assert claude_named(name) == claude
+    assert parse_claude(name) == claude
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_strict_tools_are_closed() -> None:
 
 def test_schemas() -> None:
     narrow = {"type": "integer", "minimum": 18, "description": "Years."}
-    made = closed({"type": "object", "properties": {"age": narrow, "when": {"type": "string", "format": "date"}}})
+    made = close_schema({"type": "object", "properties": {"age": narrow, "when": {"type": "string", "format": "date"}}})
     assert made == {
         "type": "object",
         "properties": {
@@ -187,7 +187,7 @@ def test_schemas() -> None:
         "additionalProperties": False,
     }
     choice = {"type": "object", "properties": {"a": {"oneOf": [{"type": "string"}, {"$ref": "#/definitions/B"}]}}}
-    referring = closed({**choice, "definitions": {"B": {"type": "object"}}})
+    referring = close_schema({**choice, "definitions": {"B": {"type": "object"}}})
     assert referring is not None
     assert referring["properties"]["a"] == {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/B"}]}
     assert referring["$defs"]["B"]["additionalProperties"] is False
@@ -206,7 +206,7 @@ def test_schemas() -> None:
     ],
 )
 def test_schemas_without_a_form(schema: dict[str, Any]) -> None:
-    assert closed(schema) is None
+    assert close_schema(schema) is None
     if schema["type"] == "object":
         offered = request(user("x"), response_format=ResponseFormat(schema))
         assert replies_by_call(offered, model("anthropic/claude-opus-5"))

@@ -16,10 +16,10 @@ from services.llm_gateway.core.models import ListedModel, ModelKind
 from services.llm_gateway.core.overrides import OperatorOverrides
 from services.llm_gateway.models.service import Catalogue
 from services.llm_gateway.providers.credentials import Vault
-from services.llm_gateway.providers.entries import Maker, Patience
+from services.llm_gateway.providers.entries import Patience, ProviderEntryFactory
 from services.llm_gateway.providers.environment import read_providers
-from services.llm_gateway.providers.registry import Providers
-from services.llm_gateway.providers.tenant_cache import TenantProviders
+from services.llm_gateway.providers.registry import ProviderRegistry
+from services.llm_gateway.providers.tenant_cache import TenantProviderCache
 from services.llm_gateway.vendors.azure.addresses import DEFAULT_VERSION, Addresses
 from services.llm_gateway.vendors.azure.client import AzureProvider
 from services.llm_gateway.vendors.azure.replies import models, read_refusal, vendors_name
@@ -78,13 +78,15 @@ def test_paths() -> None:
     assert Addresses(RESOURCE, DEFAULT_VERSION).has_responses
 
 
-def catalogue(**settings: str) -> tuple[Catalogue, Providers]:
+def catalogue(**settings: str) -> tuple[Catalogue, ProviderRegistry]:
     """The models of the operator's providers with these settings."""
     configs = [one for one in read_providers(Env(settings)) if one.name != "loci"]
-    providers, store = Providers(), ProviderMemory()
-    maker = Maker(providers, store, Vault(Sealer([bytes(32)])), patience=Patience(listing=5.0), allow_private=True)
+    providers, store = ProviderRegistry(), ProviderMemory()
+    maker = ProviderEntryFactory(
+        providers, store, Vault(Sealer([bytes(32)])), patience=Patience(listing=5.0), allow_private=True
+    )
     operators = maker.operators(configs, OperatorOverrides({}))
-    return Catalogue(providers, operators, TenantProviders(store, maker, providers)), providers
+    return Catalogue(providers, operators, TenantProviderCache(store, maker, providers)), providers
 
 
 async def test_key_and_base_url_alone_fill_the_model_list(fake: AzureServer) -> None:

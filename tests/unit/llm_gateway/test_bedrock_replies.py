@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.llm_gateway.calls.coalesce import joined
+from services.llm_gateway.calls.coalesce import join_deltas
 from services.llm_gateway.core.chat import (
     Delta,
     FinishReason,
@@ -64,7 +64,7 @@ def test_a_stream_is_the_whole_reply_in_pieces() -> None:
     body = orjson.loads(bedrock_wire.message(REPLY, Seen("m", "user", "x", 0, False, (), {}), 1, usage).body)
     again = list(Reader(whole).take_whole(body))
     assert generation(streamed) == generation(whole)
-    assert joined(deltas) == joined(again)
+    assert join_deltas(deltas) == join_deltas(again)
     made = generation(whole)
     assert list(made.message.parts) == [
         Reasoning("hm, so", "sig-of-the-fake"),

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from services.llm_gateway.budgets.model import Budget, Period, Spent
+from services.llm_gateway.budgets.model import Budget, Period, Spending
 from services.llm_gateway.budgets.service import Ledger
 from services.llm_gateway.calls.endpoints import Endpoints
 from services.llm_gateway.calls.metering import Account
@@ -44,7 +44,7 @@ from services.llm_gateway.core.errors import (
 )
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel, Price
 from services.llm_gateway.models.service import Catalogue
-from services.llm_gateway.providers.registry import Providers
+from services.llm_gateway.providers.registry import ProviderRegistry
 from services.llm_gateway.usage.log import UsageLog
 from services.llm_gateway.usage.model import UsageRow
 from tests.unit.llm_gateway.builders import call, config, model, request, tool, user
@@ -99,7 +99,7 @@ class Store:
     async def budgets(self, organization_ids: Collection[UUID]) -> Mapping[UUID, Sequence[Budget]]:
         return {}
 
-    async def spent(self, organization_ids: Collection[UUID], starts: Any) -> Mapping[UUID, Mapping[Period, Spent]]:
+    async def spent(self, organization_ids: Collection[UUID], starts: Any) -> Mapping[UUID, Mapping[Period, Spending]]:
         return {}
 
     async def set_budget(self, organization_id: UUID, budget: Budget) -> None:
@@ -120,7 +120,7 @@ class World:
         self.endpoints = Endpoints(concurrency=10, queue=10)
         self.calls = Calls(
             cast(Catalogue, self),
-            cast(Providers, SimpleNamespace(get=self.get)),
+            cast(ProviderRegistry, SimpleNamespace(get=self.get)),
             self.endpoints,
             Ledger(store, self.usage, budgets),
             Policy(RetryPolicy(retries=1, first=0.001), 0.0, fallbacks or {}),

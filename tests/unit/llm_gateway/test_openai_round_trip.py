@@ -23,7 +23,7 @@ from services.llm_gateway.core.chat import (
 )
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.sse import SseParser
-from services.llm_gateway.vendors.openai.details import settled
+from services.llm_gateway.vendors.openai.details import settle
 from services.llm_gateway.vendors.openai.replies import take_chunk, take_whole
 from services.llm_gateway.vendors.openai.translate import body_of
 from tests.fakes.openai_compatible import CompatibleServer
@@ -182,7 +182,7 @@ def message_of(builder: ReplyBuilder) -> list[Part]:
     if builder.is_empty:
         return []
     made = builder.generation(request(handle="h"), "p", 1)
-    return [settled(part) for part in made.message.parts]
+    return [settle(part) for part in made.message.parts]
 
 
 def test_details_go_back_as_they_came() -> None:

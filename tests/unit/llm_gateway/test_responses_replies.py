@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.calls.coalesce import joined
+from services.llm_gateway.calls.coalesce import join_deltas
 from services.llm_gateway.core.chat import (
     Delta,
     FinishReason,
@@ -74,9 +74,9 @@ def test_a_stream_and_a_whole_reply_say_the_same() -> None:
     )
     assert made.usage == Usage(10, 5, cached_input_tokens=4, cache_write_tokens=2, reasoning_tokens=3)
     assert (reader.ended, reader.completed, reader.failure) == (True, True, None)
-    thoughts = [delta for delta in joined(deltas) if isinstance(delta, ReasoningDelta)]
+    thoughts = [delta for delta in join_deltas(deltas) if isinstance(delta, ReasoningDelta)]
     assert thoughts == [ReasoningDelta(0, "first thought\n\nsecond")]
-    calls = [delta for delta in joined(deltas) if isinstance(delta, ToolCallDelta)]
+    calls = [delta for delta in join_deltas(deltas) if isinstance(delta, ToolCallDelta)]
     assert calls == [
         ToolCallDelta(3, "call_fake1_0", "roll", '{"n":6}'),
         ToolCallDelta(4, "call_fake1_1", "toss", '{"ü":"ß"}'),

@@ -10,20 +10,20 @@ import re
 from collections.abc import Mapping
 
 from services.llm_gateway.core.models import Capabilities
-from services.llm_gateway.core.tables.rows import Known, KnownEmbedding, usd
+from services.llm_gateway.core.tables.rows import KnownEmbedding, KnownModel, usd
 
 _BLIND = Capabilities()
 _SEEING = Capabilities(vision=True)
 _THINKING = Capabilities(vision=True, reasoning=True)
 
 # How much a model may write is left to Bedrock, which takes the model's most where it is not told.
-MODELS: Mapping[str, Known] = {
-    "nova-2-lite": Known(1_000_000, None, _THINKING, usd(0.3, 2.5, cached=0.075)),
-    "nova-pro": Known(300_000, None, _SEEING, usd(0.8, 3.2, cached=0.2)),
-    "nova-lite": Known(300_000, None, _SEEING, usd(0.06, 0.24)),
-    "nova-micro": Known(128_000, None, _BLIND, usd(0.035, 0.14)),
-    "gpt-oss-120b": Known(128_000, None, Capabilities(reasoning=True)),
-    "gpt-oss-20b": Known(128_000, None, Capabilities(reasoning=True)),
+MODELS: Mapping[str, KnownModel] = {
+    "nova-2-lite": KnownModel(1_000_000, None, _THINKING, usd(0.3, 2.5, cached=0.075)),
+    "nova-pro": KnownModel(300_000, None, _SEEING, usd(0.8, 3.2, cached=0.2)),
+    "nova-lite": KnownModel(300_000, None, _SEEING, usd(0.06, 0.24)),
+    "nova-micro": KnownModel(128_000, None, _BLIND, usd(0.035, 0.14)),
+    "gpt-oss-120b": KnownModel(128_000, None, Capabilities(reasoning=True)),
+    "gpt-oss-20b": KnownModel(128_000, None, Capabilities(reasoning=True)),
 }
 # Titan takes one text in a call: a batch is so many calls at once.
 EMBEDDINGS: Mapping[str, KnownEmbedding] = {

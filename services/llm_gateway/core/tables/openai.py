@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from services.llm_gateway.core.models import Capabilities
-from services.llm_gateway.core.tables.rows import Known, KnownEmbedding, usd
+from services.llm_gateway.core.tables.rows import KnownEmbedding, KnownModel, usd
 
 # Log probabilities are those of models that do not reason.
 _PLAIN = Capabilities(logprobs=True)
@@ -17,40 +17,40 @@ _O_SERIES = Capabilities(
     vision=True, structured_output=True, reasoning=True, temperature=False, parallel_tool_calls=False
 )
 
-MODELS: Mapping[str, Known] = {
-    "gpt-6": Known(1_050_000, 128_000, _THINKING),
-    "gpt-6-astra": Known(1_050_000, 128_000, _THINKING, usd(10, 50, cached=1, write=12.5)),
-    "gpt-6-luna": Known(1_050_000, 128_000, _THINKING, usd(0.1, 0.5)),
-    "gpt-6.1": Known(1_050_000, 128_000, _THINKING),
-    "gpt-6.1-sol": Known(1_050_000, 128_000, _THINKING, usd(2, 10, cached=0.1)),
-    "gpt-6.1-terra": Known(1_050_000, 128_000, _THINKING, usd(1, 5)),
-    "gpt-6.2": Known(1_050_000, 128_000, _THINKING),
-    "gpt-6.2-sol": Known(1_050_000, 128_000, _THINKING, usd(2, 10, cached=0.1, write=2.5)),
-    "gpt-5.6": Known(1_050_000, 128_000, _THINKING, usd(4, 20)),
-    "gpt-5.6-terra": Known(1_050_000, 128_000, _THINKING, usd(2, 12)),
-    "gpt-5.6-luna": Known(1_050_000, 128_000, _THINKING),
-    "gpt-5.5": Known(1_050_000, 128_000, _THINKING, usd(5, 30)),
-    "gpt-5.4": Known(1_050_000, 128_000, _THINKING, usd(2.5, 15)),
-    "gpt-5.4-mini": Known(400_000, 128_000, _THINKING, usd(0.75, 4.5)),
-    "gpt-5.4-nano": Known(400_000, 128_000, _THINKING),
-    "gpt-5.2": Known(400_000, 128_000, _THINKING),
-    "gpt-5.1": Known(400_000, 128_000, _THINKING),
-    "gpt-5": Known(400_000, 128_000, _THINKING),
-    "gpt-5-mini": Known(400_000, 128_000, _THINKING, usd(0.25, 2, cached=0.025)),
-    "gpt-5-chat": Known(128_000, 16_384, Capabilities(vision=True, structured_output=True, tools=False)),
-    "gpt-4.1": Known(1_047_576, 32_768, _SEEING, usd(2, 8, cached=0.5)),
-    "gpt-4.1-mini": Known(1_047_576, 32_768, _SEEING, usd(0.4, 1.6, cached=0.1)),
-    "gpt-4.1-nano": Known(1_047_576, 32_768, _SEEING, usd(0.1, 0.4, cached=0.025)),
-    "gpt-4o": Known(128_000, 16_384, _SEEING, usd(2.5, 10, cached=1.25)),
-    "gpt-4o-mini": Known(128_000, 16_384, _SEEING, usd(0.15, 0.6, cached=0.075)),
-    "gpt-4o-2024-05-13": Known(128_000, 4_096, _SEEING, usd(5, 15)),
-    "gpt-4-turbo": Known(128_000, 4_096, Capabilities(vision=True, logprobs=True)),
-    "gpt-4": Known(8_192, 8_192, _PLAIN, usd(30, 60)),
-    "gpt-3.5-turbo": Known(16_385, 4_096, _PLAIN),
-    "o4-mini": Known(200_000, 100_000, _O_SERIES, usd(1.1, 4.4, cached=0.275)),
-    "o3": Known(200_000, 100_000, _O_SERIES),
-    "o3-mini": Known(200_000, 100_000, _O_SERIES),
-    "o1": Known(200_000, 100_000, _O_SERIES),
+MODELS: Mapping[str, KnownModel] = {
+    "gpt-6": KnownModel(1_050_000, 128_000, _THINKING),
+    "gpt-6-astra": KnownModel(1_050_000, 128_000, _THINKING, usd(10, 50, cached=1, write=12.5)),
+    "gpt-6-luna": KnownModel(1_050_000, 128_000, _THINKING, usd(0.1, 0.5)),
+    "gpt-6.1": KnownModel(1_050_000, 128_000, _THINKING),
+    "gpt-6.1-sol": KnownModel(1_050_000, 128_000, _THINKING, usd(2, 10, cached=0.1)),
+    "gpt-6.1-terra": KnownModel(1_050_000, 128_000, _THINKING, usd(1, 5)),
+    "gpt-6.2": KnownModel(1_050_000, 128_000, _THINKING),
+    "gpt-6.2-sol": KnownModel(1_050_000, 128_000, _THINKING, usd(2, 10, cached=0.1, write=2.5)),
+    "gpt-5.6": KnownModel(1_050_000, 128_000, _THINKING, usd(4, 20)),
+    "gpt-5.6-terra": KnownModel(1_050_000, 128_000, _THINKING, usd(2, 12)),
+    "gpt-5.6-luna": KnownModel(1_050_000, 128_000, _THINKING),
+    "gpt-5.5": KnownModel(1_050_000, 128_000, _THINKING, usd(5, 30)),
+    "gpt-5.4": KnownModel(1_050_000, 128_000, _THINKING, usd(2.5, 15)),
+    "gpt-5.4-mini": KnownModel(400_000, 128_000, _THINKING, usd(0.75, 4.5)),
+    "gpt-5.4-nano": KnownModel(400_000, 128_000, _THINKING),
+    "gpt-5.2": KnownModel(400_000, 128_000, _THINKING),
+    "gpt-5.1": KnownModel(400_000, 128_000, _THINKING),
+    "gpt-5": KnownModel(400_000, 128_000, _THINKING),
+    "gpt-5-mini": KnownModel(400_000, 128_000, _THINKING, usd(0.25, 2, cached=0.025)),
+    "gpt-5-chat": KnownModel(128_000, 16_384, Capabilities(vision=True, structured_output=True, tools=False)),
+    "gpt-4.1": KnownModel(1_047_576, 32_768, _SEEING, usd(2, 8, cached=0.5)),
+    "gpt-4.1-mini": KnownModel(1_047_576, 32_768, _SEEING, usd(0.4, 1.6, cached=0.1)),
+    "gpt-4.1-nano": KnownModel(1_047_576, 32_768, _SEEING, usd(0.1, 0.4, cached=0.025)),
+    "gpt-4o": KnownModel(128_000, 16_384, _SEEING, usd(2.5, 10, cached=1.25)),
+    "gpt-4o-mini": KnownModel(128_000, 16_384, _SEEING, usd(0.15, 0.6, cached=0.075)),
+    "gpt-4o-2024-05-13": KnownModel(128_000, 4_096, _SEEING, usd(5, 15)),
+    "gpt-4-turbo": KnownModel(128_000, 4_096, Capabilities(vision=True, logprobs=True)),
+    "gpt-4": KnownModel(8_192, 8_192, _PLAIN, usd(30, 60)),
+    "gpt-3.5-turbo": KnownModel(16_385, 4_096, _PLAIN),
+    "o4-mini": KnownModel(200_000, 100_000, _O_SERIES, usd(1.1, 4.4, cached=0.275)),
+    "o3": KnownModel(200_000, 100_000, _O_SERIES),
+    "o3-mini": KnownModel(200_000, 100_000, _O_SERIES),
+    "o1": KnownModel(200_000, 100_000, _O_SERIES),
 }
 # Listed by the same endpoint and not for chats with tools: other media, other routes, older kinds.
 NOT_CHAT = re.compile(

@@ -6,7 +6,7 @@ from services.llm_gateway.core.models import Capabilities, Price
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownModel:
     """Window and most output of one reply, in tokens, what the model can do, and what it costs. None: nobody says."""
 
     context_window: int

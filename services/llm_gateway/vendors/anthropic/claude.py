@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.llm_gateway.core.chat import Message, Part, Reasoning, RedactedReasoning, Role
-from services.llm_gateway.vendors.shared.origins import ANTHROPIC, opened_by
+from services.llm_gateway.vendors.shared.origins import ANTHROPIC, own_value
 
 # A date of eight digits is no minor version.
 _MINOR = r"(?:-(\d{1,2})(?!\d))?"
@@ -62,7 +62,7 @@ class Claude:
         return self.version >= (3, 7)
 
 
-def claude_named(name: str) -> Claude | None:
+def parse_claude(name: str) -> Claude | None:
     """The model that a name says, also within longer ones ("us.anthropic.claude-..."); None for another vendor's."""
     found = _NAME.search(name)
     if found is None:
@@ -137,5 +137,5 @@ def _turn_began_without_thoughts(messages: Sequence[Message], redacted_by: str) 
 
 def _is_own_thought(part: Part, redacted_by: str) -> bool:
     if isinstance(part, Reasoning):
-        return opened_by(ANTHROPIC, part.signature) is not None
-    return isinstance(part, RedactedReasoning) and opened_by(redacted_by, part.data) is not None
+        return own_value(ANTHROPIC, part.signature) is not None
+    return isinstance(part, RedactedReasoning) and own_value(redacted_by, part.data) is not None

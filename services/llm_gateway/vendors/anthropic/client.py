@@ -13,7 +13,7 @@ from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.http.exchange import Call
 from services.llm_gateway.http.provider import HttpProvider
 from services.llm_gateway.http.routes import Routes, SdkRoutes
-from services.llm_gateway.vendors.anthropic.profiles import dialect_of
+from services.llm_gateway.vendors.anthropic.profiles import profile_of
 from services.llm_gateway.vendors.anthropic.replies import Reader, read_refusal
 from services.llm_gateway.vendors.anthropic.translate import REPLY_TOOL, body_of, count_body_of, replies_by_call
 
@@ -35,7 +35,7 @@ class AnthropicProvider(HttpProvider):
         config = self._config
         # The SDK sends the key as a bearer token; compatible servers may know the older header alone.
         headers = {} if config.is_vendor else {"x-api-key": config.api_key}
-        if betas := dialect_of(config.type).betas:
+        if betas := profile_of(config.type).betas:
             headers["anthropic-beta"] = ",".join(betas)
         client = anthropic.AsyncAnthropic(
             api_key=config.api_key,
@@ -51,7 +51,7 @@ class AnthropicProvider(HttpProvider):
 
     async def _call(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> Call:
         reply_tool = REPLY_TOOL if replies_by_call(request, model) else ""
-        reader = Reader(ReplyBuilder(), reply_tool, dialect_of(model.provider_type).origin)
+        reader = Reader(ReplyBuilder(), reply_tool, profile_of(model.provider_type).origin)
         return Call(_PATH, body_of(request, model, stream=stream), reader, stream)
 
     async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:

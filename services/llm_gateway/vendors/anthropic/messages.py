@@ -23,7 +23,7 @@ from services.llm_gateway.core.chat import (
 )
 from services.llm_gateway.vendors.shared import call_ids
 from services.llm_gateway.vendors.shared.call_ids import with_valid_ids
-from services.llm_gateway.vendors.shared.origins import opened_by
+from services.llm_gateway.vendors.shared.origins import own_value
 from services.llm_gateway.vendors.shared.turns import alternating, instructions
 
 CACHE = {"type": "ephemeral"}
@@ -69,10 +69,10 @@ def _blocks(parts: Iterable[Part], origin: str | None) -> Iterator[dict[str, Any
             case Image():
                 yield {"type": "image", "source": _source(part)}
             case Reasoning():
-                if origin and (signature := opened_by(origin, part.signature)):
+                if origin and (signature := own_value(origin, part.signature)):
                     yield {"type": "thinking", "thinking": part.text, "signature": signature}
             case RedactedReasoning():
-                if origin and (data := opened_by(origin, part.data)):
+                if origin and (data := own_value(origin, part.data)):
                     yield {"type": "redacted_thinking", "data": data}
             case ToolCall():
                 yield {"type": "tool_use", "id": part.id, "name": part.name, "input": arguments_of(part)}

@@ -10,7 +10,7 @@ from services.llm_gateway.vendors.shared.origins import ANTHROPIC, MINIMAX
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class VendorProfile:
     """`origin`: whose thoughts these are (origins.py). `betas`: values of the header `anthropic-beta`. `temperatures`:
     the least and the highest it takes, None where it takes none. `ignores`: settings that have no effect there.
     """
@@ -22,10 +22,10 @@ class Dialect:
     ignores: frozenset[str] = frozenset()
 
 
-ANTHROPICS = Dialect(betas=("thinking-binding-controls-2026-08-01",))
-_DIALECTS: Mapping[str, Dialect] = {
+ANTHROPICS = VendorProfile(betas=("thinking-binding-controls-2026-08-01",))
+_DIALECTS: Mapping[str, VendorProfile] = {
     "anthropic": ANTHROPICS,
-    "minimax": Dialect(
+    "minimax": VendorProfile(
         MINIMAX,
         temperatures=(0.01, 1.0),
         strict_tools=False,
@@ -34,6 +34,6 @@ _DIALECTS: Mapping[str, Dialect] = {
 }
 
 
-def dialect_of(provider_type: str) -> Dialect:
+def profile_of(provider_type: str) -> VendorProfile:
     """The dialect of a provider type."""
     return _DIALECTS.get(provider_type, ANTHROPICS)

@@ -9,7 +9,7 @@ from services.llm_gateway.core.chat import Delta, FinishReason, Usage
 from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_reader import ReplyReader
-from services.llm_gateway.vendors.shared.origins import ANTHROPIC, sealed_by
+from services.llm_gateway.vendors.shared.origins import ANTHROPIC, with_origin
 
 _FINISH = {
     "end_turn": FinishReason.STOP,
@@ -116,7 +116,7 @@ class Reader(ReplyReader):
                 if signature := block.get("signature"):
                     self._sign(index, signature)
             case "redacted_thinking":
-                self.builder.add_redacted(index, sealed_by(self._origin, block["data"]))
+                self.builder.add_redacted(index, with_origin(self._origin, block["data"]))
             case "tool_use":
                 self._inputs[index] = block.get("input")
                 if self._reply_tool and block["name"] == self._reply_tool:
@@ -139,7 +139,7 @@ class Reader(ReplyReader):
         """Add to a signature; its first piece takes the origin along."""
         if not piece:
             return
-        self.builder.sign(index, piece if index in self._signed else sealed_by(self._origin, piece))
+        self.builder.sign(index, piece if index in self._signed else with_origin(self._origin, piece))
         self._signed.add(index)
 
     def _end_block(self, index: int) -> Iterator[Delta]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from services.llm_gateway.vendors.shared.schemas import loaded
+from services.llm_gateway.vendors.shared.schemas import parse_schema
 
 # Optional properties of one request's strict schemas; more are refused.
 MOST_OPTIONAL = 24
@@ -35,13 +35,13 @@ class _NoForm(Exception):
 
 
 @lru_cache(maxsize=2_048)
-def closed_json(parameters_json: str) -> str | None:
+def close_schema_json(parameters_json: str) -> str | None:
     """The form of a tool's schema, None where it has none."""
-    made = closed(loaded(parameters_json))
+    made = close_schema(parse_schema(parameters_json))
     return None if made is None else orjson.dumps(made).decode()
 
 
-def closed(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+def close_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """The form of a schema, None where it has none."""
     if schema.get("type") != "object":
         return None

@@ -10,12 +10,12 @@ import orjson
 
 from services.llm_gateway.core.chat import ChatRequest, ToolMode, ToolSpec
 from services.llm_gateway.core.models import ChatModel
-from services.llm_gateway.vendors.anthropic.claude import claude_named, room_for, shows_thoughts, thinking_of
+from services.llm_gateway.vendors.anthropic.claude import parse_claude, room_for, shows_thoughts, thinking_of
 from services.llm_gateway.vendors.anthropic.messages import CACHE, conversation, system_of
-from services.llm_gateway.vendors.anthropic.profiles import Dialect, dialect_of
-from services.llm_gateway.vendors.anthropic.schema import closed, closed_json
+from services.llm_gateway.vendors.anthropic.profiles import VendorProfile, profile_of
+from services.llm_gateway.vendors.anthropic.schema import close_schema, close_schema_json
 from services.llm_gateway.vendors.shared import prompt_notes as spoken
-from services.llm_gateway.vendors.shared.model_settings import ANTHROPIC, checked
+from services.llm_gateway.vendors.shared.model_settings import ANTHROPIC, own_settings
 from services.llm_gateway.vendors.shared.schemas import plain_json
 
 # Where nobody says how much a model may write; every current model may write as much.
@@ -28,7 +28,7 @@ _MODES = {ToolMode.AUTO: "auto", ToolMode.REQUIRED: "any", ToolMode.NONE: "none"
 
 def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
     """The request's JSON."""
-    dialect = dialect_of(model.provider_type)
+    dialect = profile_of(model.provider_type)
     settings = _settings(request, model, dialect)
     body = _input_of(request, model, dialect, settings)
     wanted = request.max_output_tokens or model.max_output_tokens or _LEAST_MAX_TOKENS
@@ -43,7 +43,7 @@ def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
 
 def count_body_of(request: ChatRequest, model: ChatModel) -> bytes:
     """The JSON of a request to count its tokens."""
-    dialect = dialect_of(model.provider_type)
+    dialect = profile_of(model.provider_type)
     settings = _settings(request, model, dialect)
     counted = {name: settings[name] for name in ("thinking", "output_config") if name in settings}
     return orjson.dumps({**_input_of(request, model, dialect, settings), **counted})
@@ -63,19 +63,21 @@ def _reply_schema(request: ChatRequest, model: ChatModel) -> dict[str, Any] | No
     wanted = request.response_format
     if wanted is None or wanted.schema is None or not model.capabilities.structured_output:
         return None
-    return closed(wanted.schema)
+    return close_schema(wanted.schema)
 
 
 def _can_be_forced(model: ChatModel) -> bool:
-    claude = claude_named(model.name)
+    claude = parse_claude(model.name)
     return claude is None or claude.can_be_forced
 
 
-def _input_of(request: ChatRequest, model: ChatModel, dialect: Dialect, settings: dict[str, Any]) -> dict[str, Any]:
+def _input_of(
+    request: ChatRequest, model: ChatModel, dialect: VendorProfile, settings: dict[str, Any]
+) -> dict[str, Any]:
     """What costs input tokens."""
-    origin = dialect.origin if shows_thoughts(claude_named(model.name), settings.get("thinking")) else None
+    origin = dialect.origin if shows_thoughts(parse_claude(model.name), settings.get("thinking")) else None
     unforced = not _can_be_forced(model)
-    said = spoken.said(
+    said = spoken.note_for(
         request,
         must_call=unforced and request.forces_a_call,
         in_json=_wants_json(request) and unforced and _reply_schema(request, model) is None,
@@ -89,11 +91,11 @@ def _input_of(request: ChatRequest, model: ChatModel, dialect: Dialect, settings
     return body
 
 
-def _settings(request: ChatRequest, model: ChatModel, dialect: Dialect) -> dict[str, Any]:
-    settings = checked(request.settings, ANTHROPIC - dialect.ignores, request.handle)
+def _settings(request: ChatRequest, model: ChatModel, dialect: VendorProfile) -> dict[str, Any]:
+    settings = own_settings(request.settings, ANTHROPIC - dialect.ignores, request.handle)
     effort, thinking = settings.pop("effort", None), settings.pop("thinking", None)
     forced = _can_be_forced(model) and (replies_by_call(request, model) or request.forces_a_call)
-    claude = claude_named(model.name)
+    claude = parse_claude(model.name)
     if claude is not None:
         thinking = thinking_of(thinking, claude, request.messages, effort=effort, forced=forced)
     if thinking and not (claude is None and forced):
@@ -104,7 +106,7 @@ def _settings(request: ChatRequest, model: ChatModel, dialect: Dialect) -> dict[
     return {**settings, "output_config": output} if output else settings
 
 
-def _tools(request: ChatRequest, model: ChatModel, dialect: Dialect) -> list[dict[str, Any]]:
+def _tools(request: ChatRequest, model: ChatModel, dialect: VendorProfile) -> list[dict[str, Any]]:
     """The tools, the last marked for the cache: they change less often than the instructions behind them."""
     tools = [
         _tool(tool, strict=dialect.strict_tools and model.capabilities.structured_output) for tool in request.tools
@@ -119,7 +121,7 @@ def _tools(request: ChatRequest, model: ChatModel, dialect: Dialect) -> list[dic
 
 def _tool(tool: ToolSpec, *, strict: bool) -> dict[str, Any]:
     """Strict where that is wanted and its schema has the form that it takes."""
-    form = closed_json(tool.parameters_json) if strict and tool.strict else None
+    form = close_schema_json(tool.parameters_json) if strict and tool.strict else None
     fields: dict[str, Any] = {
         "name": tool.name,
         "description": tool.description,

@@ -18,7 +18,7 @@ from services.llm_gateway.vendors.anthropic.translate import REPLY_TOOL
 from services.llm_gateway.vendors.bedrock.embeddings import bodies_of, vectors_in
 from services.llm_gateway.vendors.bedrock.framing import EventStreamParser
 from services.llm_gateway.vendors.bedrock.listing import listed_models
-from services.llm_gateway.vendors.bedrock.profiles import habits_of
+from services.llm_gateway.vendors.bedrock.profiles import profile_of
 from services.llm_gateway.vendors.bedrock.replies import Reader, read_refusal
 from services.llm_gateway.vendors.bedrock.signing import BedrockRoutes, endpoints, key_setting
 from services.llm_gateway.vendors.bedrock.translate import body_of, count_body_of, path_of, replies_by_call
@@ -50,7 +50,7 @@ class BedrockProvider(HttpProvider):
         builder, may_call = ReplyBuilder(), request.tool_choice is not ToolMode.NONE
         # The reply does not name its model: it is the one that was asked.
         builder.model = model.name
-        reader = Reader(builder, habits_of(model).signed_by, reply_tool, may_call=may_call)
+        reader = Reader(builder, profile_of(model).signed_by, reply_tool, may_call=may_call)
         return Call(path, body_of(request, model), reader, streams, EventStreamParser)
 
     async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:

@@ -19,10 +19,10 @@ from services.llm_gateway.core.chat import (
 )
 from services.llm_gateway.core.errors import LlmBadRequest
 from services.llm_gateway.vendors.anthropic.messages import arguments_of
-from services.llm_gateway.vendors.bedrock.profiles import Habits
+from services.llm_gateway.vendors.bedrock.profiles import ModelProfile
 from services.llm_gateway.vendors.shared import call_ids
 from services.llm_gateway.vendors.shared.call_ids import with_valid_ids
-from services.llm_gateway.vendors.shared.origins import BEDROCK, opened_by
+from services.llm_gateway.vendors.shared.origins import BEDROCK, own_value
 from services.llm_gateway.vendors.shared.turns import alternating, instructions
 
 CACHE_POINT = {"cachePoint": {"type": "default"}}
@@ -30,13 +30,13 @@ _FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/jpg": "jpeg", "imag
 _MARKED_ENDS = 2
 
 
-def system_of(request: ChatRequest, habits: Habits) -> list[dict[str, Any]]:
+def system_of(request: ChatRequest, habits: ModelProfile) -> list[dict[str, Any]]:
     """The instructions, with a cache point behind them."""
     blocks: list[dict[str, Any]] = [{"text": text} for text in instructions(request.messages)]
     return [*blocks, CACHE_POINT] if blocks and "system" in habits.marks else blocks
 
 
-def conversation(request: ChatRequest, habits: Habits, *, thoughts: bool, said: str = "") -> list[dict[str, Any]]:
+def conversation(request: ChatRequest, habits: ModelProfile, *, thoughts: bool, said: str = "") -> list[dict[str, Any]]:
     """The messages; `thoughts`: with the model's own, and at the end `said`, behind the last cache point."""
     messages = with_valid_ids(request.messages, call_ids.ANTHROPIC)
 
@@ -61,7 +61,7 @@ def calls_in(messages: Iterable[Message]) -> list[str]:
     return list(dict.fromkeys(part.name for part in parts if isinstance(part, ToolCall)))
 
 
-def _blocks(parts: Iterable[Part], habits: Habits, handle: str, *, thoughts: bool) -> Iterator[dict[str, Any]]:
+def _blocks(parts: Iterable[Part], habits: ModelProfile, handle: str, *, thoughts: bool) -> Iterator[dict[str, Any]]:
     for part in parts:
         match part:
             case Text():
@@ -70,10 +70,10 @@ def _blocks(parts: Iterable[Part], habits: Habits, handle: str, *, thoughts: boo
             case Image():
                 yield {"image": _image(part, handle)}
             case Reasoning():
-                if thoughts and (signature := opened_by(habits.signed_by, part.signature)):
+                if thoughts and (signature := own_value(habits.signed_by, part.signature)):
                     yield {"reasoningContent": {"reasoningText": {"text": part.text, "signature": signature}}}
             case RedactedReasoning():
-                if thoughts and (data := opened_by(BEDROCK, part.data)):
+                if thoughts and (data := own_value(BEDROCK, part.data)):
                     yield {"reasoningContent": {"redactedContent": data}}
             case ToolCall():
                 yield {"toolUse": {"toolUseId": part.id, "name": part.name, "input": arguments_of(part)}}
@@ -96,7 +96,7 @@ def _image(image: Image, handle: str) -> dict[str, Any]:
     return {"format": kind, "source": {"bytes": base64.b64encode(image.data).decode()}}
 
 
-def _result(result: ToolResult, habits: Habits, handle: str) -> dict[str, Any]:
+def _result(result: ToolResult, habits: ModelProfile, handle: str) -> dict[str, Any]:
     content = list(_blocks(result.content, habits, handle, thoughts=False)) or [{"text": "(no output)"}]
     fields: dict[str, Any] = {"toolUseId": result.tool_call_id, "content": content}
     return {**fields, "status": "error"} if result.is_error and habits.tells_failures else fields

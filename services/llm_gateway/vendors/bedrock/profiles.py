@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.core.tables.bedrock import base_name
-from services.llm_gateway.vendors.anthropic.claude import Claude, claude_named
+from services.llm_gateway.vendors.anthropic.claude import Claude, parse_claude
 from services.llm_gateway.vendors.shared.origins import ANTHROPIC, BEDROCK
 
 _NONE: frozenset[str] = frozenset()
@@ -16,7 +16,7 @@ _BOTH = frozenset({"any", "tool"})
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class ModelProfile:
     """`choices`: how a call may be demanded. `marks`: where cache points may stand. `schemas`: replies and tools by a
     strict schema. `tells_failures`: results have a status. `efforts`: how an effort is said, "" for not at all.
     """
@@ -34,12 +34,12 @@ class Habits:
         return ANTHROPIC if self.claude else BEDROCK
 
 
-def habits_of(model: ChatModel) -> Habits:
+def profile_of(model: ChatModel) -> ModelProfile:
     """The habits of a model."""
     name = model.base_model or base_name(model.name)
-    claude = claude_named(name)
+    claude = parse_claude(name)
     if claude is not None:
-        return Habits(
+        return ModelProfile(
             claude,
             choices=_BOTH if claude.can_be_forced else _NONE,
             marks=frozenset({"tools", "system", "messages"}) if claude.caches else _NONE,
@@ -50,7 +50,9 @@ def habits_of(model: ChatModel) -> Habits:
         )
     if name.startswith("nova"):
         efforts = "nova" if name.startswith("nova-2") else ""
-        return Habits(choices=_BOTH, marks=frozenset({"system", "messages"}), tells_failures=True, efforts=efforts)
+        return ModelProfile(
+            choices=_BOTH, marks=frozenset({"system", "messages"}), tells_failures=True, efforts=efforts
+        )
     if name.startswith("mistral-large"):
-        return Habits(choices=frozenset({"any"}))
-    return Habits(efforts="openai" if name.startswith("gpt-oss") else "")
+        return ModelProfile(choices=frozenset({"any"}))
+    return ModelProfile(efforts="openai" if name.startswith("gpt-oss") else "")

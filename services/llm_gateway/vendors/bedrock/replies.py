@@ -10,7 +10,7 @@ from services.llm_gateway.core.chat import Delta, FinishReason, Usage
 from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_reader import ReplyReader
-from services.llm_gateway.vendors.shared.origins import ANTHROPIC, BEDROCK, sealed_by
+from services.llm_gateway.vendors.shared.origins import ANTHROPIC, BEDROCK, with_origin
 
 _FINISH = {
     "end_turn": FinishReason.STOP,
@@ -119,10 +119,10 @@ class Reader(ReplyReader):
         if text := thoughts.get("text"):
             yield self.builder.add_reasoning(index, text)
         if signature := thoughts.get("signature"):
-            self.builder.sign(index, signature if index in self._signed else sealed_by(self._signed_by, signature))
+            self.builder.sign(index, signature if index in self._signed else with_origin(self._signed_by, signature))
             self._signed.add(index)
         if data := thoughts.get("redactedContent"):
-            self.builder.add_redacted(index, data if self.builder.has_pieces(index) else sealed_by(BEDROCK, data))
+            self.builder.add_redacted(index, data if self.builder.has_pieces(index) else with_origin(BEDROCK, data))
 
     def _begin_call(self, index: int, call: Mapping[str, Any]) -> Iterator[Delta]:
         if self._reply_tool and call["name"] == self._reply_tool:

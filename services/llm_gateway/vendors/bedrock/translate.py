@@ -14,7 +14,7 @@ import orjson
 from services.llm_gateway.core.chat import ChatRequest, ToolMode, ToolSpec
 from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.vendors.anthropic.claude import BINDING_BETA, room_for, shows_thoughts, thinking_of
-from services.llm_gateway.vendors.anthropic.schema import closed, closed_json
+from services.llm_gateway.vendors.anthropic.schema import close_schema, close_schema_json
 from services.llm_gateway.vendors.anthropic.translate import REPLY_TOOL, REPLY_TOOL_DESCRIPTION
 from services.llm_gateway.vendors.bedrock.messages import (
     CACHE_POINT,
@@ -23,9 +23,9 @@ from services.llm_gateway.vendors.bedrock.messages import (
     schema_fragment,
     system_of,
 )
-from services.llm_gateway.vendors.bedrock.profiles import Habits, habits_of
+from services.llm_gateway.vendors.bedrock.profiles import ModelProfile, profile_of
 from services.llm_gateway.vendors.shared import prompt_notes as spoken
-from services.llm_gateway.vendors.shared.model_settings import ANTHROPIC, checked
+from services.llm_gateway.vendors.shared.model_settings import ANTHROPIC, own_settings
 from services.llm_gateway.vendors.shared.origins import BEDROCK
 from services.llm_gateway.vendors.shared.schemas import plain_json
 
@@ -41,8 +41,8 @@ def path_of(model: str, operation: str) -> str:
 
 def body_of(request: ChatRequest, model: ChatModel) -> bytes:
     """The request's JSON, streamed or not."""
-    habits = habits_of(model)
-    settings = checked(request.settings, _SETTINGS, request.handle)
+    habits = profile_of(model)
+    settings = own_settings(request.settings, _SETTINGS, request.handle)
     thinking = _thinking(request, model, habits, settings)
     body = _input_of(request, model, habits, thinking)
     if inference := _inference(request, model, settings, thinking):
@@ -58,25 +58,25 @@ def body_of(request: ChatRequest, model: ChatModel) -> bytes:
 
 def count_body_of(request: ChatRequest, model: ChatModel) -> bytes:
     """The JSON of a request to count its tokens."""
-    habits = habits_of(model)
-    thinking = _thinking(request, model, habits, checked(request.settings, _SETTINGS, request.handle))
+    habits = profile_of(model)
+    thinking = _thinking(request, model, habits, own_settings(request.settings, _SETTINGS, request.handle))
     return orjson.dumps({"input": {"converse": _input_of(request, model, habits, thinking)}})
 
 
 def replies_by_call(request: ChatRequest, model: ChatModel) -> bool:
     """Whether the reply is the input of REPLY_TOOL."""
-    habits = habits_of(model)
+    habits = profile_of(model)
     return _wants_json(request) and "tool" in habits.choices and _reply_schema(request, habits) is None
 
 
 def _input_of(
-    request: ChatRequest, model: ChatModel, habits: Habits, thinking: Mapping[str, Any] | None
+    request: ChatRequest, model: ChatModel, habits: ModelProfile, thinking: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """What costs input tokens."""
     by_call = replies_by_call(request, model)
     choice = _tool_choice(request, habits, by_call=by_call)
     tools = _tools(request, habits, by_call=by_call)
-    said = spoken.said(
+    said = spoken.note_for(
         request,
         must_call=request.forces_a_call and choice is None,
         may_not_call=bool(tools) and request.tool_choice is ToolMode.NONE and not by_call,
@@ -95,14 +95,14 @@ def _wants_json(request: ChatRequest) -> bool:
     return request.response_format is not None and not request.forces_a_call
 
 
-def _reply_schema(request: ChatRequest, habits: Habits) -> dict[str, Any] | None:
+def _reply_schema(request: ChatRequest, habits: ModelProfile) -> dict[str, Any] | None:
     wanted = request.response_format
     if wanted is None or wanted.schema is None or not habits.schemas:
         return None
-    return closed(wanted.schema)
+    return close_schema(wanted.schema)
 
 
-def _tools(request: ChatRequest, habits: Habits, *, by_call: bool) -> list[dict[str, Any]]:
+def _tools(request: ChatRequest, habits: ModelProfile, *, by_call: bool) -> list[dict[str, Any]]:
     offered = () if request.tool_choice is ToolMode.NONE else request.tools
     tools = [_tool(tool, habits) for tool in offered]
     if by_call and request.response_format is not None:
@@ -116,8 +116,8 @@ def _tools(request: ChatRequest, habits: Habits, *, by_call: bool) -> list[dict[
     return [*tools, CACHE_POINT] if tools and "tools" in habits.marks else tools
 
 
-def _tool(tool: ToolSpec, habits: Habits) -> dict[str, Any]:
-    form = closed_json(tool.parameters_json) if tool.strict and habits.schemas else None
+def _tool(tool: ToolSpec, habits: ModelProfile) -> dict[str, Any]:
+    form = close_schema_json(tool.parameters_json) if tool.strict and habits.schemas else None
     spec: dict[str, Any] = {"name": tool.name}
     if tool.description.strip():
         spec["description"] = tool.description
@@ -125,7 +125,7 @@ def _tool(tool: ToolSpec, habits: Habits) -> dict[str, Any]:
     return {"toolSpec": {**spec, "strict": True} if form else spec}
 
 
-def _tool_choice(request: ChatRequest, habits: Habits, *, by_call: bool) -> dict[str, Any] | None:
+def _tool_choice(request: ChatRequest, habits: ModelProfile, *, by_call: bool) -> dict[str, Any] | None:
     """None for auto, which is what every model does, and for what the model cannot be told."""
     choice = request.tool_choice
     if by_call:
@@ -136,7 +136,7 @@ def _tool_choice(request: ChatRequest, habits: Habits, *, by_call: bool) -> dict
 
 
 def _thinking(
-    request: ChatRequest, model: ChatModel, habits: Habits, settings: Mapping[str, Any]
+    request: ChatRequest, model: ChatModel, habits: ModelProfile, settings: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     if habits.claude is None:
         return None
@@ -164,7 +164,7 @@ def _inference(
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _output(request: ChatRequest, habits: Habits, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _output(request: ChatRequest, habits: ModelProfile, settings: Mapping[str, Any]) -> dict[str, Any]:
     output: dict[str, Any] = {}
     if habits.efforts == "output" and (effort := settings.get("effort")):
         output["effort"] = effort
@@ -175,7 +175,9 @@ def _output(request: ChatRequest, habits: Habits, settings: Mapping[str, Any]) -
     return output
 
 
-def _additional(habits: Habits, settings: Mapping[str, Any], thinking: Mapping[str, Any] | None) -> dict[str, Any]:
+def _additional(
+    habits: ModelProfile, settings: Mapping[str, Any], thinking: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """What only one vendor's models know."""
     if thinking:
         betas = {"anthropic_beta": [BINDING_BETA]} if "block_binding" in thinking else {}

@@ -23,7 +23,7 @@ from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedMo
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.token_estimates import estimate
-from services.llm_gateway.core.trace import Rendered, Trace
+from services.llm_gateway.core.trace import RequestPreview, Trace
 from services.llm_gateway.vendors.demo.hashing import embed
 from services.llm_gateway.vendors.demo.reply import next_parts, text_of
 
@@ -45,7 +45,7 @@ class DemoProvider:
         size = _size(request)
         self._check_window(size, model, request.handle)
         if request.preview:
-            raise Rendered(_read(request, model))
+            raise RequestPreview(_read(request, model))
         builder = ReplyBuilder()
         builder.response_id = f"demo-{hashlib.sha256(repr(request.messages).encode()).hexdigest()[:16]}"
         builder.model, builder.finish = model.name, FinishReason.STOP

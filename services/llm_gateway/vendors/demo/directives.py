@@ -74,7 +74,7 @@ def _arguments(text: str, tool: ToolSpec) -> dict[str, Any]:
         text = text.rstrip(".!?;").strip()
     types = _types(tool)
     cut = _cut(_ARGUMENT, text)
-    return {match[1]: typed(value.strip(), types.get(match[1], "string")) for match, value in cut}
+    return {match[1]: parse_value(value.strip(), types.get(match[1], "string")) for match, value in cut}
 
 
 def _types(tool: ToolSpec) -> dict[str, str]:
@@ -89,7 +89,7 @@ def _type(schema: Mapping[str, Any]) -> str:
     return next((kind for kind in kinds if kind and kind != "null"), "string")
 
 
-def typed(text: str, kind: str) -> Any:
+def parse_value(text: str, kind: str) -> Any:
     """`text` as a value of a JSON type, or `text` itself where it is none."""
     if len(text) > 1 and _QUOTES.get(text[0]) == text[-1]:
         text = text[1:-1]

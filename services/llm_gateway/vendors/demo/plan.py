@@ -40,7 +40,7 @@ _LONGEST_RESULT = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class CallResult:
     """What a planned call gave."""
 
     call: PlannedCall
@@ -48,7 +48,7 @@ class Returned:
     failed: bool
 
 
-Answer = Callable[[Sequence[Returned]], str]
+Answer = Callable[[Sequence[CallResult]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def _signed(sentence: str) -> str:
     return f"{sentence} {_SIGNATURE}"
 
 
-def _report(returned: Sequence[Returned]) -> str:
+def _report(returned: Sequence[CallResult]) -> str:
     parts = (f"{item.call.name} {'failed' if item.failed else 'returned'}: {item.text}" for item in returned)
     return _signed("\n".join(parts) + "\n")
 
@@ -109,7 +109,7 @@ def _search(topic: str, blocks: dict[str, str], tools: Sequence[ToolSpec]) -> Pl
     searching = next((name for name in ("archival_memory_search", "conversation_search") if name in names), None)
     steps = [[PlannedCall(searching, {"query": topic})]] if searching else []
 
-    def answer(returned: Sequence[Returned]) -> str:
+    def answer(returned: Sequence[CallResult]) -> str:
         found = [f"In my memory blocks: {'; '.join(known)}."] if known else []
         for item in returned:
             found.append(f"{item.call.name} {'failed' if item.failed else 'says'}: {item.text}")
@@ -148,7 +148,7 @@ def _note(text: str, pen: Pen) -> Plan | None:
 
 
 def _confirm(sentence: str) -> Answer:
-    def answer(returned: Sequence[Returned]) -> str:
+    def answer(returned: Sequence[CallResult]) -> str:
         failures = [f"{item.call.name} failed: {item.text}" for item in returned if item.failed]
         return _signed("I could not keep that. " + "; ".join(failures) if failures else sentence)
 

@@ -18,7 +18,7 @@ from services.llm_gateway.core.chat import (
     ToolSpec,
 )
 from services.llm_gateway.vendors.demo.directives import PlannedCall, Step
-from services.llm_gateway.vendors.demo.plan import Returned, plan, readable
+from services.llm_gateway.vendors.demo.plan import CallResult, plan, readable
 from services.llm_gateway.vendors.demo.samples import sample
 
 # With tools like the older agents', the model speaks to the user by a call.
@@ -83,7 +83,7 @@ def _allowed(request: ChatRequest) -> Sequence[ToolSpec]:
     return [tool for tool in request.tools if not isinstance(choice, str) or tool.name == choice]
 
 
-def _returned(messages: Sequence[Message]) -> list[Returned]:
+def _returned(messages: Sequence[Message]) -> list[CallResult]:
     """Each call since the question with its result, in order."""
     results: dict[str, ToolResult] = {}
     calls: list[ToolCall] = []
@@ -95,9 +95,9 @@ def _returned(messages: Sequence[Message]) -> list[Returned]:
     return [_return_of(call, results[call.id]) for call in calls if call.id in results]
 
 
-def _return_of(call: ToolCall, result: ToolResult) -> Returned:
+def _return_of(call: ToolCall, result: ToolResult) -> CallResult:
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))
-    return Returned(PlannedCall(call.name, {}), readable(text), result.is_error or _says_failed(text))
+    return CallResult(PlannedCall(call.name, {}), readable(text), result.is_error or _says_failed(text))
 
 
 def _says_failed(text: str) -> bool:

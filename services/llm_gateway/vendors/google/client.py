@@ -19,7 +19,7 @@ from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.http.exchange import Call
 from services.llm_gateway.http.provider import HttpProvider
 from services.llm_gateway.http.routes import Route, Routes
-from services.llm_gateway.vendors.google.listing import listed
+from services.llm_gateway.vendors.google.listing import model_from_list
 from services.llm_gateway.vendors.google.replies import Reader, read_refusal
 from services.llm_gateway.vendors.google.translate import body_of, count_body_of
 
@@ -82,7 +82,7 @@ class GoogleProvider(HttpProvider):
 
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:
         """See Provider.list_models."""
-        return [listed(item) for item in await self._items("models", "models", timeout)]
+        return [model_from_list(item) for item in await self._items("models", "models", timeout)]
 
     async def _items(self, resource: str, field: str, timeout: float) -> list[dict[str, Any]]:
         path = f"/{self._config.api_version or self.version}/{resource}"

@@ -29,7 +29,7 @@ from services.llm_gateway.core.chat import (
 )
 from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.vendors.shared.call_ids import ANY, with_valid_ids
-from services.llm_gateway.vendors.shared.origins import opened_by
+from services.llm_gateway.vendors.shared.origins import own_value
 
 GOOGLE = "google"
 ANOTHERS_CALL = "skip_thought_signature_validator"
@@ -100,18 +100,18 @@ class _Writer:
                 signature = ""
             match part:
                 case RedactedReasoning():
-                    signature = opened_by(GOOGLE, part.data) or ""
+                    signature = own_value(GOOGLE, part.data) or ""
                 case ToolCall():
                     self._names[part.id] = part.name
                     call = {"id": part.id, "name": part.name, "args": _arguments(part)}
                     yield _signed({"functionCall": call}, signature)
                     signature = ""
                 case Text():
-                    own = opened_by(GOOGLE, part.signature)
+                    own = own_value(GOOGLE, part.signature)
                     if part.text or own:
                         yield _signed({"text": part.text}, own)
                 case Reasoning():
-                    own = opened_by(GOOGLE, part.signature)
+                    own = own_value(GOOGLE, part.signature)
                     if own is not None:
                         yield _signed({"text": part.text, "thought": True}, own)
                 case Image():

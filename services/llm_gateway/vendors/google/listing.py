@@ -7,7 +7,7 @@ from services.llm_gateway.core.models import ListedModel, ModelKind
 from services.llm_gateway.core.tables import google
 
 
-def listed(item: Mapping[str, Any]) -> ListedModel:
+def model_from_list(item: Mapping[str, Any]) -> ListedModel:
     """A model of Google AI's list."""
     name = str(item["name"]).removeprefix("models/")
     thinks = item.get("thinking")
@@ -27,12 +27,12 @@ def _kind(name: str, methods: Any) -> ModelKind:
     return ModelKind.EMBEDDING if {"embedContent", "batchEmbedContents"} & set(methods) else ModelKind.OTHER
 
 
-def published(item: Mapping[str, Any]) -> ListedModel:
+def model_from_publisher(item: Mapping[str, Any]) -> ListedModel:
     """A model of Vertex's list of publisher's models, which says names alone."""
-    return named(str(item["name"]).rpartition("/")[2])
+    return model_from_name(str(item["name"]).rpartition("/")[2])
 
 
-def named(name: str) -> ListedModel:
+def model_from_name(name: str) -> ListedModel:
     """A model of which only the name is known."""
     if "embedding" in name:
         return ListedModel(name, kind=ModelKind.EMBEDDING)

@@ -18,7 +18,7 @@ from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.vendors.google.contents import GOOGLE
-from services.llm_gateway.vendors.shared.origins import sealed_by
+from services.llm_gateway.vendors.shared.origins import with_origin
 
 _FILTERED = frozenset(
     {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR"}
@@ -141,7 +141,7 @@ class Reader(ReplyReader):
             self._answered = True
             yield self.builder.add_text(key, text)
         if signature:
-            self.builder.sign(key, sealed_by(GOOGLE, signature))
+            self.builder.sign(key, with_origin(GOOGLE, signature))
             self._end_run()
 
     def _take_thought(self, text: str, signature: str) -> Iterator[Delta]:
@@ -151,7 +151,7 @@ class Reader(ReplyReader):
         if text:
             yield delta
         if is_new:
-            self.builder.sign(key, sealed_by(GOOGLE, ""))
+            self.builder.sign(key, with_origin(GOOGLE, ""))
         if signature:
             self.builder.sign(key, signature)
             self._end_run()
@@ -164,7 +164,7 @@ class Reader(ReplyReader):
 
     def _stand_alone(self, signature: str) -> None:
         self._end_run()
-        self.builder.add_redacted(self._next("signature"), sealed_by(GOOGLE, signature))
+        self.builder.add_redacted(self._next("signature"), with_origin(GOOGLE, signature))
 
     def _in_run(self, kind: str) -> tuple[str, int]:
         if self._run[0] != kind:

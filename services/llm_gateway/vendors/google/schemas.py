@@ -22,17 +22,17 @@ _OLD_DEFINITIONS, _DEFINITIONS = "#/definitions/", "#/$defs/"
 
 
 @lru_cache(maxsize=2_048)
-def cleaned_json(parameters_json: str) -> str:
+def clean_schema_json(parameters_json: str) -> str:
     """The schema of a function's arguments in that subset; empty where it has none."""
     try:
-        schema = cleaned(orjson.loads(parameters_json))
+        schema = clean_schema(orjson.loads(parameters_json))
     except orjson.JSONDecodeError:
         return ""
     has_any = schema.get("properties") or schema.keys() & {"$ref", "anyOf", "oneOf"}
     return orjson.dumps(schema).decode() if has_any else ""
 
 
-def cleaned(schema: Any) -> dict[str, Any]:
+def clean_schema(schema: Any) -> dict[str, Any]:
     """The schema in that subset; what allows anything is {}."""
     if not isinstance(schema, Mapping):
         return {}
@@ -54,20 +54,20 @@ def _children(schema: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(properties := schema.get("properties"), Mapping):
         made["properties"] = _named(properties)
     if isinstance(items := schema.get("items"), Mapping):
-        made["items"] = cleaned(items)
+        made["items"] = clean_schema(items)
     for name in _LISTS:
         if isinstance(choices := schema.get(name), list):
-            made[name] = [cleaned(choice) for choice in choices]
+            made[name] = [clean_schema(choice) for choice in choices]
     others = schema.get("additionalProperties")
     if isinstance(others, bool):
         made["additionalProperties"] = others
     elif isinstance(others, Mapping):
-        made["additionalProperties"] = cleaned(others)
+        made["additionalProperties"] = clean_schema(others)
     return made
 
 
 def _named(schemas: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: cleaned(value) for name, value in schemas.items()}
+    return {name: clean_schema(value) for name, value in schemas.items()}
 
 
 def _values(schema: Mapping[str, Any]) -> dict[str, Any]:

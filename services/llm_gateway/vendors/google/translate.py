@@ -16,8 +16,8 @@ import orjson
 from services.llm_gateway.core.chat import ChatRequest, ResponseFormat, Role, Text, ToolMode, ToolSpec
 from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.vendors.google.contents import contents_of, generation_of
-from services.llm_gateway.vendors.google.schemas import cleaned, cleaned_json
-from services.llm_gateway.vendors.shared.model_settings import GOOGLE, checked
+from services.llm_gateway.vendors.google.schemas import clean_schema, clean_schema_json
+from services.llm_gateway.vendors.shared.model_settings import GOOGLE, own_settings
 
 Body = dict[str, Any]
 
@@ -37,7 +37,7 @@ _LEAST_BUDGET = 128
 
 def body_of(request: ChatRequest, model: ChatModel) -> Body:
     """The request's JSON."""
-    settings = checked(request.settings, GOOGLE, request.handle)
+    settings = own_settings(request.settings, GOOGLE, request.handle)
     wanted = request.response_format or _format_of(settings.get("response_schema"))
     config = _config(request, model, settings)
     enforced = not request.tools or generation_of(model) >= _FORMAT_WITH_TOOLS_SINCE
@@ -76,7 +76,7 @@ def _input_of(request: ChatRequest, model: ChatModel, instruction: str) -> Body:
 
 def _declaration(tool: ToolSpec) -> Body:
     declaration: Body = {"name": tool.name, "description": tool.description}
-    schema = cleaned_json(tool.parameters_json)
+    schema = clean_schema_json(tool.parameters_json)
     # A function without arguments has no schema there.
     return {**declaration, "parametersJsonSchema": orjson.Fragment(schema)} if schema else declaration
 
@@ -146,7 +146,7 @@ def _either(values: Mapping[str, Any], *names: str) -> Any:
 
 def _format(wanted: ResponseFormat) -> Body:
     config: Body = {"responseMimeType": _JSON}
-    return config if wanted.schema is None else {**config, "responseJsonSchema": cleaned(wanted.schema)}
+    return config if wanted.schema is None else {**config, "responseJsonSchema": clean_schema(wanted.schema)}
 
 
 def _format_in_words(wanted: ResponseFormat) -> str:

@@ -19,7 +19,7 @@ from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.http.exchange import Call
 from services.llm_gateway.http.provider import HttpProvider
 from services.llm_gateway.http.routes import BearerRoutes, Routes
-from services.llm_gateway.vendors.ollama.listing import listed_of
+from services.llm_gateway.vendors.ollama.listing import listed_model
 from services.llm_gateway.vendors.ollama.replies import Reader, read_refusal
 from services.llm_gateway.vendors.ollama.translate import body_of, embed_body_of
 
@@ -90,9 +90,9 @@ class OllamaProvider(HttpProvider):
                     return None
                 except (LlmBadRequest, LlmServerError):
                     # One broken model does not hide the others; its window is unknown, which says how to set it.
-                    return listed_of(name, tag, {})
+                    return listed_model(name, tag, {})
             self._shown[key] = shown
-        return listed_of(name, tag, shown)
+        return listed_model(name, tag, shown)
 
 
 def _key(tag: Mapping[str, Any]) -> tuple[str, str]:

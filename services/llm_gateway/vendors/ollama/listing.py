@@ -15,7 +15,7 @@ _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 _CLIP = frozenset({"clip", "mllama"})
 
 
-def listed_of(name: str, tag: Mapping[str, Any], shown: Mapping[str, Any]) -> ListedModel:
+def listed_model(name: str, tag: Mapping[str, Any], shown: Mapping[str, Any]) -> ListedModel:
     """The model `name` by its entry in /api/tags and the answer of /api/show ({} where it gave none)."""
     info = shown.get("model_info") or {}
     kind, capabilities = _of_capabilities(shown) if "capabilities" in shown else _of_template(tag, shown, info)

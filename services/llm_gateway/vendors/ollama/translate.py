@@ -33,7 +33,7 @@ from services.llm_gateway.core.chat import (
 )
 from services.llm_gateway.core.errors import LlmBadRequest
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel
-from services.llm_gateway.vendors.shared.model_settings import OLLAMA, checked
+from services.llm_gateway.vendors.shared.model_settings import OLLAMA, own_settings
 
 _OPTIONS = ("top_p", "top_k", "min_p", "seed", "stop", "frequency_penalty", "presence_penalty")
 _ROLES = {Role.SYSTEM: "system", Role.USER: "user"}
@@ -41,7 +41,7 @@ _ROLES = {Role.SYSTEM: "system", Role.USER: "user"}
 
 def body_of(request: ChatRequest, model: ChatModel, *, stream: bool, keep_alive: str | int | None = None) -> bytes:
     """The request's JSON. Raises LlmBadRequest for what this wire cannot carry."""
-    settings = checked(request.settings, OLLAMA, request.handle)
+    settings = own_settings(request.settings, OLLAMA, request.handle)
     body: dict[str, Any] = {
         "model": model.name,
         "messages": list(_messages(request)),

@@ -17,7 +17,7 @@ from services.llm_gateway.http.exchange import Call
 from services.llm_gateway.http.provider import HttpProvider
 from services.llm_gateway.http.routes import Routes, SdkRoutes
 from services.llm_gateway.vendors.openai.listing import models_in
-from services.llm_gateway.vendors.openai.profiles import Vendor, vendor_of
+from services.llm_gateway.vendors.openai.profiles import VendorProfile, profile_of
 from services.llm_gateway.vendors.openai.replies import Reader, embeddings_of, read_refusal, usage_of
 from services.llm_gateway.vendors.openai.translate import body_of
 from services.llm_gateway.vendors.responses.client import Responses
@@ -50,8 +50,8 @@ class OpenAIProvider(HttpProvider):
         return self._config.is_vendor and self.type in ("openai", "azure")
 
     @property
-    def _vendor(self) -> Vendor:
-        return vendor_of(self.type, is_vendor=self._config.is_vendor)
+    def _vendor(self) -> VendorProfile:
+        return profile_of(self.type, is_vendor=self._config.is_vendor)
 
     def _speaks_responses(self, model: ChatModel) -> bool:
         """Whether it is called by Responses: where that is said, else OpenAI's own models that reason."""

@@ -13,7 +13,7 @@ import orjson
 
 from services.llm_gateway.core.chat import Delta, Part, Reasoning, RedactedReasoning
 from services.llm_gateway.core.reply_builder import ReplyBuilder
-from services.llm_gateway.vendors.shared.origins import opened_by, sealed_by
+from services.llm_gateway.vendors.shared.origins import own_value, with_origin
 
 ORIGIN = "openrouter"
 _TEXTS = {"reasoning.text": "text", "reasoning.summary": "summary"}
@@ -41,20 +41,20 @@ def take_details(builder: ReplyBuilder, details: Iterable[Any]) -> Iterator[Delt
         yield builder.add_reasoning(key, str(detail.get(name) or ""))
         if rest:
             line = orjson.dumps(rest).decode()
-            builder.sign(key, f"\n{line}" if begun else sealed_by(ORIGIN, line))
+            builder.sign(key, f"\n{line}" if begun else with_origin(ORIGIN, line))
 
 
 def _redact(builder: ReplyBuilder, key: tuple[str, str, Any], rest: Mapping[str, Any]) -> None:
     line = orjson.dumps(rest).decode()
-    builder.add_redacted(key, f"\n{line}" if builder.began(key) else sealed_by(ORIGIN, line))
+    builder.add_redacted(key, f"\n{line}" if builder.began(key) else with_origin(ORIGIN, line))
 
 
-def settled(part: Part) -> Part:
+def settle(part: Part) -> Part:
     """A part with what was said of it in one line, however it came."""
-    if isinstance(part, Reasoning) and (lines := opened_by(ORIGIN, part.signature)):
-        return replace(part, signature=sealed_by(ORIGIN, _line(lines)))
-    if isinstance(part, RedactedReasoning) and (lines := opened_by(ORIGIN, part.data)):
-        return replace(part, data=sealed_by(ORIGIN, _line(lines)))
+    if isinstance(part, Reasoning) and (lines := own_value(ORIGIN, part.signature)):
+        return replace(part, signature=with_origin(ORIGIN, _line(lines)))
+    if isinstance(part, RedactedReasoning) and (lines := own_value(ORIGIN, part.data)):
+        return replace(part, data=with_origin(ORIGIN, _line(lines)))
     return part
 
 
@@ -67,10 +67,10 @@ def details_of(parts: Iterable[Part], ids: Mapping[str, str]) -> list[dict[str, 
     may name the call that it belongs to."""
     made = []
     for part in parts:
-        if isinstance(part, Reasoning) and (lines := opened_by(ORIGIN, part.signature)):
+        if isinstance(part, Reasoning) and (lines := own_value(ORIGIN, part.signature)):
             detail = _merged(lines)
             detail[_TEXTS.get(detail.get("type", ""), "text")] = part.text
-        elif isinstance(part, RedactedReasoning) and (lines := opened_by(ORIGIN, part.data)):
+        elif isinstance(part, RedactedReasoning) and (lines := own_value(ORIGIN, part.data)):
             detail = _merged(lines)
         else:
             continue

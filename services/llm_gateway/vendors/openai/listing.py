@@ -6,7 +6,7 @@ from typing import Any
 
 from services.llm_gateway.core.models import ListedModel, ModelKind, Price, ValueSource
 from services.llm_gateway.core.tables import openai
-from services.llm_gateway.vendors.openai.profiles import Vendor
+from services.llm_gateway.vendors.openai.profiles import VendorProfile
 
 # vLLM and SGLang; OpenRouter, Together, Fireworks, Moonshot and Baseten; Groq; Mistral and Cerebras.
 _WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
@@ -41,7 +41,7 @@ _PER_TOKEN = {"input": "prompt", "output": "completion", "cached_input": "input_
 _PER_MILLION = {"input": "input", "output": "output", "cached_input": "cached_input"}
 
 
-def models_in(reply: Any, vendor: Vendor, provider_type: str, tier: str = "") -> list[ListedModel]:
+def models_in(reply: Any, vendor: VendorProfile, provider_type: str, tier: str = "") -> list[ListedModel]:
     """The models of a reply: an object with `data`, or a plain list (Together). `tier`: the account's, where windows
     depend on it."""
     items = reply.get("data") if isinstance(reply, Mapping) else reply
@@ -53,7 +53,7 @@ def models_in(reply: Any, vendor: Vendor, provider_type: str, tier: str = "") ->
     ]
 
 
-def _listed(item: Mapping[str, Any], provider_type: str, vendor: Vendor, window: int | None) -> ListedModel:
+def _listed(item: Mapping[str, Any], provider_type: str, vendor: VendorProfile, window: int | None) -> ListedModel:
     places = [item, *(item[name] for name in ("top_provider", "limits") if isinstance(item.get(name), Mapping))]
     thinks = {"reasoning": True} if vendor.thinkers is not None and vendor.thinkers.search(str(item["id"])) else {}
     return ListedModel(

@@ -21,14 +21,14 @@ from services.llm_gateway.core.chat import (
 from services.llm_gateway.core.errors import LlmBadRequest
 from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.vendors.openai.details import details_of
-from services.llm_gateway.vendors.openai.profiles import Thoughts, Vendor
+from services.llm_gateway.vendors.openai.profiles import Thoughts, VendorProfile
 from services.llm_gateway.vendors.shared.call_ids import with_valid_ids
 
 _CACHE = {"type": "ephemeral"}
 _ONLY_TEXT = {Text}
 
 
-def messages_of(request: ChatRequest, model: ChatModel, vendor: Vendor, note: str = "") -> list[dict[str, Any]]:
+def messages_of(request: ChatRequest, model: ChatModel, vendor: VendorProfile, note: str = "") -> list[dict[str, Any]]:
     """The messages; `note` is added to the instructions. Raises LlmBadRequest for a tool message with anything but
     results."""
     messages = with_valid_ids(request.messages, vendor.ids)
@@ -45,7 +45,7 @@ def messages_of(request: ChatRequest, model: ChatModel, vendor: Vendor, note: st
 
 
 def _message(
-    message: Message, original: Message, handle: str, model: ChatModel, vendor: Vendor
+    message: Message, original: Message, handle: str, model: ChatModel, vendor: VendorProfile
 ) -> Iterable[dict[str, Any]]:
     match message.role:
         case Role.SYSTEM:
@@ -60,7 +60,7 @@ def _message(
             assert_never(message.role)
 
 
-def _assistant(message: Message, original: Message, model: ChatModel, vendor: Vendor) -> dict[str, Any]:
+def _assistant(message: Message, original: Message, model: ChatModel, vendor: VendorProfile) -> dict[str, Any]:
     calls = [
         {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": part.arguments_json}}
         for part in message.parts
@@ -74,7 +74,7 @@ def _assistant(message: Message, original: Message, model: ChatModel, vendor: Ve
     return {**made, "tool_calls": calls} if calls else made
 
 
-def _thoughts(message: Message, original: Message, vendor: Vendor, *, calls: bool) -> dict[str, Any]:
+def _thoughts(message: Message, original: Message, vendor: VendorProfile, *, calls: bool) -> dict[str, Any]:
     if vendor.thoughts is Thoughts.FIELD:
         told = _told(message.parts) or (vendor.placeholder if calls else None)
         return {} if told is None or (not told and vendor.placeholder is None) else {vendor.thoughts_field: told}
@@ -95,7 +95,7 @@ def _thinking(text: str) -> dict[str, Any]:
     return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
 
 
-def _tool_results(parts: Iterable[Part], handle: str, vendor: Vendor) -> Iterator[dict[str, Any]]:
+def _tool_results(parts: Iterable[Part], handle: str, vendor: VendorProfile) -> Iterator[dict[str, Any]]:
     """A message per result; where results hold only text, their pictures follow in a user message."""
     pictures: list[Part] = []
     for part in parts:

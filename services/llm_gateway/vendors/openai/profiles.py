@@ -40,7 +40,7 @@ class Strict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Vendor:
+class VendorProfile:
     """One row.
 
     `limit` and `thinking_limit` name the field of the output limit, for models that think the second. `placeholder`
@@ -91,7 +91,7 @@ _OPENAIS = frozenset({"service_tier", "verbosity"})
 _PENALTIES = frozenset({"frequency_penalty", "presence_penalty"})
 
 # Any server: what vLLM, SGLang, llama.cpp and LM Studio take.
-PLAIN = Vendor(
+PLAIN = VendorProfile(
     thinking_limit="max_completion_tokens",
     strict=Strict.EACH,
     logprobs=True,
@@ -99,7 +99,7 @@ PLAIN = Vendor(
     ids=call_ids.OPENAI,
 )
 _OPENAI = replace(PLAIN, token_ids=False, cache_key="prompt_cache_key", most_texts=2_048)
-_MOONSHOT = Vendor(
+_MOONSHOT = VendorProfile(
     limit="max_completion_tokens",
     thinking_limit="max_completion_tokens",
     thoughts=Thoughts.FIELD,
@@ -114,7 +114,7 @@ _MOONSHOT = Vendor(
     cache_key="prompt_cache_key",
     embeds=False,
 )
-_ZAI = Vendor(
+_ZAI = VendorProfile(
     thoughts=Thoughts.FIELD,
     # Usage is in the last chunk anyway.
     stream_options=False,
@@ -128,11 +128,11 @@ _ZAI = Vendor(
     embeds=False,
 )
 
-_VENDORS: Mapping[str, Vendor] = {
+_VENDORS: Mapping[str, VendorProfile] = {
     "openai": _OPENAI,
     "azure": _OPENAI,
-    "baseten": Vendor(refuses=_OPENAIS),
-    "cerebras": Vendor(
+    "baseten": VendorProfile(refuses=_OPENAIS),
+    "cerebras": VendorProfile(
         limit="max_completion_tokens",
         thinking_limit="max_completion_tokens",
         thoughts=Thoughts.FIELD,
@@ -144,7 +144,7 @@ _VENDORS: Mapping[str, Vendor] = {
         thinkers=re.compile(r"gpt-oss|qwen-3\.|zai-glm"),
         tier_windows={"free": 8_192, "paid": 131_072},
     ),
-    "deepseek": Vendor(
+    "deepseek": VendorProfile(
         embeds=False,
         thoughts=Thoughts.FIELD,
         placeholder="",
@@ -156,8 +156,8 @@ _VENDORS: Mapping[str, Vendor] = {
         refuses_of_thinkers=_PENALTIES | {"top_p"},
         switches_thinking=True,
     ),
-    "fireworks": Vendor(thoughts=Thoughts.FIELD, logprobs=True, refuses=_OPENAIS, most_texts=8),
-    "groq": Vendor(
+    "fireworks": VendorProfile(thoughts=Thoughts.FIELD, logprobs=True, refuses=_OPENAIS, most_texts=8),
+    "groq": VendorProfile(
         limit="max_completion_tokens",
         thinking_limit="max_completion_tokens",
         refuses=_PENALTIES | {"verbosity"},
@@ -165,10 +165,10 @@ _VENDORS: Mapping[str, Vendor] = {
         extra=((re.compile(r"qwen"), {"reasoning_format": "parsed"}),),
         embeds=False,
     ),
-    "hugging-face": Vendor(refuses=_OPENAIS),
+    "hugging-face": VendorProfile(refuses=_OPENAIS),
     # lmstudio.ai/docs/developer/openai-compat names neither log probabilities nor a newer name of the limit.
     "lmstudio_openai": replace(PLAIN, thinking_limit="max_tokens", logprobs=False, token_ids=False),
-    "mistral": Vendor(
+    "mistral": VendorProfile(
         thoughts=Thoughts.PARTS,
         stream_options=False,
         required="any",
@@ -183,7 +183,7 @@ _VENDORS: Mapping[str, Vendor] = {
     ),
     "moonshot": _MOONSHOT,
     "moonshot_coding": _MOONSHOT,
-    "openrouter": Vendor(
+    "openrouter": VendorProfile(
         thoughts=Thoughts.DETAILS,
         strict=Strict.EACH,
         logprobs=True,
@@ -191,8 +191,8 @@ _VENDORS: Mapping[str, Vendor] = {
         cache_marks=re.compile(r"~?(anthropic/|google/gemini)"),
     ),
     # Its log probabilities have a form of their own.
-    "together": Vendor(parallel=False, refuses=_OPENAIS),
-    "xai": Vendor(
+    "together": VendorProfile(parallel=False, refuses=_OPENAIS),
+    "xai": VendorProfile(
         limit="max_completion_tokens",
         thinking_limit="max_completion_tokens",
         logprobs=True,
@@ -205,7 +205,7 @@ _VENDORS: Mapping[str, Vendor] = {
 }
 
 
-def vendor_of(provider_type: str, *, is_vendor: bool) -> Vendor:
+def profile_of(provider_type: str, *, is_vendor: bool) -> VendorProfile:
     """The habits of a provider. `is_vendor`: its base URL is the vendor's own; behind another base URL, OpenAI's type
     stands for any server.
     """

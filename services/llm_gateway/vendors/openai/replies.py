@@ -13,8 +13,8 @@ from services.llm_gateway.core.refusals import Refusal, status_in
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.vendors.openai.details import take_details
-from services.llm_gateway.vendors.openai.profiles import Vendor
-from services.llm_gateway.vendors.openai.translate import finished
+from services.llm_gateway.vendors.openai.profiles import VendorProfile
+from services.llm_gateway.vendors.openai.translate import complete_reply
 
 _FINISH = {
     "stop": FinishReason.STOP,
@@ -38,7 +38,7 @@ _THOUGHTS = ("reasoning_content", "reasoning")
 class Reader(ReplyReader):
     """Reads one reply to `request`."""
 
-    def __init__(self, builder: ReplyBuilder, request: ChatRequest, vendor: Vendor) -> None:
+    def __init__(self, builder: ReplyBuilder, request: ChatRequest, vendor: VendorProfile) -> None:
         super().__init__(builder)
         self._request = request
         self._vendor = vendor
@@ -63,7 +63,7 @@ class Reader(ReplyReader):
 
     def complete(self, generation: Generation) -> Generation:
         """See ReplyReader.complete."""
-        return finished(generation, self._request, self._vendor)
+        return complete_reply(generation, self._request, self._vendor)
 
 
 def take_whole(builder: ReplyBuilder, body: Mapping[str, Any]) -> list[Delta]:

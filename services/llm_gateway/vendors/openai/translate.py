@@ -22,12 +22,12 @@ from services.llm_gateway.core.chat import (
 )
 from services.llm_gateway.core.errors import LlmSchemaRefused
 from services.llm_gateway.core.models import ChatModel
-from services.llm_gateway.vendors.openai.details import settled
+from services.llm_gateway.vendors.openai.details import settle
 from services.llm_gateway.vendors.openai.messages import messages_of
-from services.llm_gateway.vendors.openai.profiles import Strict, Thoughts, Vendor, vendor_of
+from services.llm_gateway.vendors.openai.profiles import Strict, Thoughts, VendorProfile, profile_of
 from services.llm_gateway.vendors.shared import schemas
-from services.llm_gateway.vendors.shared.model_settings import OPENAI, checked
-from services.llm_gateway.vendors.shared.strict_values import restored_json
+from services.llm_gateway.vendors.shared.model_settings import OPENAI, own_settings
+from services.llm_gateway.vendors.shared.strict_values import restore_json
 
 # With tools these take no reasoning effort on Chat Completions: without "none" every request is refused.
 _NO_EFFORT_WITH_TOOLS = re.compile(r"gpt-(5\.([2-9]|\d\d)|[6-9])")
@@ -40,7 +40,7 @@ _OPENAIS_TYPES = ("openai", "azure")
 
 def body_of(request: ChatRequest, model: ChatModel, *, stream: bool, is_vendor: bool = False) -> bytes:
     """The request's JSON; `is_vendor`: the base URL is the vendor's own. Raises LlmBadRequest, LlmSchemaRefused."""
-    vendor = vendor_of(model.provider_type, is_vendor=is_vendor)
+    vendor = profile_of(model.provider_type, is_vendor=is_vendor)
     format, note = _response_format(request, vendor)
     body: dict[str, Any] = {"model": model.name, "messages": messages_of(request, model, vendor, note), **format}
     if tools := _tools(request, model, vendor):
@@ -65,7 +65,7 @@ def body_of(request: ChatRequest, model: ChatModel, *, stream: bool, is_vendor: 
     return orjson.dumps(body)
 
 
-def _token_details(request: ChatRequest, model: ChatModel, vendor: Vendor) -> dict[str, Any]:
+def _token_details(request: ChatRequest, model: ChatModel, vendor: VendorProfile) -> dict[str, Any]:
     """Log probabilities, which reasoning models refuse, and token ids, as vLLM gives them."""
     fields: dict[str, Any] = {}
     if vendor.logprobs and (request.logprobs or request.token_ids) and not model.capabilities.reasoning:
@@ -77,7 +77,7 @@ def _token_details(request: ChatRequest, model: ChatModel, vendor: Vendor) -> di
     return fields
 
 
-def _response_format(request: ChatRequest, vendor: Vendor) -> tuple[dict[str, Any], str]:
+def _response_format(request: ChatRequest, vendor: VendorProfile) -> tuple[dict[str, Any], str]:
     """The field, and what has to be said in the instructions: a vendor that takes no schemas is told it there."""
     wanted = request.response_format
     if wanted is None:
@@ -108,9 +108,9 @@ def _too_large(what: str, error: schemas.SchemaTooLarge, handle: str) -> LlmSche
     return LlmSchemaRefused(f"The schema of {what} is too large: {error}. {advice}", handle=handle)
 
 
-def _settings(request: ChatRequest, model: ChatModel, vendor: Vendor) -> dict[str, Any]:
+def _settings(request: ChatRequest, model: ChatModel, vendor: VendorProfile) -> dict[str, Any]:
     own = OPENAI | {"thinking"} if vendor.switches_thinking else OPENAI
-    settings = checked(request.settings, own, request.handle)
+    settings = own_settings(request.settings, own, request.handle)
     reasoning = settings.pop("reasoning", None) or {}
     effort = settings.pop("reasoning_effort", None) or reasoning.get("reasoning_effort")
     thinking = settings.pop("thinking", None)
@@ -154,7 +154,7 @@ def spelt_effort(effort: str, name: str) -> str:
     return "none"
 
 
-def _tools(request: ChatRequest, model: ChatModel, vendor: Vendor) -> list[dict[str, Any]]:
+def _tools(request: ChatRequest, model: ChatModel, vendor: VendorProfile) -> list[dict[str, Any]]:
     """None of them where none may be called and that cannot be said."""
     if request.tool_choice is ToolMode.NONE and not vendor.none:
         return []
@@ -162,7 +162,7 @@ def _tools(request: ChatRequest, model: ChatModel, vendor: Vendor) -> list[dict[
     return [_tool(tool, strict.get(tool.name)) for tool in request.tools]
 
 
-def strict_schemas(request: ChatRequest, vendor: Vendor) -> dict[str, str]:
+def strict_schemas(request: ChatRequest, vendor: VendorProfile) -> dict[str, str]:
     """The strict forms of the tools that are to be enforced and have one, by name. Raises LlmSchemaRefused."""
     wanted = [tool for tool in request.tools if tool.strict]
     if vendor.strict is Strict.NO or not wanted:
@@ -171,21 +171,21 @@ def strict_schemas(request: ChatRequest, vendor: Vendor) -> dict[str, str]:
     return {} if vendor.strict is Strict.ALL and len(made) < len(request.tools) else made
 
 
-def finished(generation: Generation, request: ChatRequest, vendor: Vendor) -> Generation:
+def complete_reply(generation: Generation, request: ChatRequest, vendor: VendorProfile) -> Generation:
     """The reply with the arguments of enforced tools as the tools themselves take them, and its thoughts as they go
     back. Deltas that came before show what the model wrote."""
     strict = strict_schemas(request, vendor)
     if not strict and vendor.thoughts is not Thoughts.DETAILS:
         return generation
     originals = {tool.name: tool.parameters_json for tool in request.tools if tool.name in strict}
-    parts = [settled(_restored(part, originals)) for part in generation.message.parts]
+    parts = [settle(_restored(part, originals)) for part in generation.message.parts]
     return replace(generation, message=Message(generation.message.role, parts))
 
 
 def _restored(part: Part, originals: dict[str, str]) -> Part:
     if not isinstance(part, ToolCall) or part.name not in originals:
         return part
-    return replace(part, arguments_json=restored_json(part.arguments_json, originals[part.name]))
+    return replace(part, arguments_json=restore_json(part.arguments_json, originals[part.name]))
 
 
 def _strict_form(tool: ToolSpec, handle: str) -> str | None:
@@ -204,7 +204,7 @@ def _tool(tool: ToolSpec, strict: str | None) -> dict[str, Any]:
     return {"type": "function", "function": {**function, "strict": True} if strict else function}
 
 
-def _tool_choice(request: ChatRequest, model: ChatModel, vendor: Vendor) -> dict[str, Any]:
+def _tool_choice(request: ChatRequest, model: ChatModel, vendor: VendorProfile) -> dict[str, Any]:
     choice = request.tool_choice
     fields: dict[str, Any] = {}
     may_force = vendor.forces_thinkers or not model.capabilities.reasoning

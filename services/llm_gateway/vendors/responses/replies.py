@@ -12,9 +12,9 @@ from services.llm_gateway.core.refusals import Refusal, retry_after
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.vendors.openai import replies as chat_completions
-from services.llm_gateway.vendors.openai.translate import finished
+from services.llm_gateway.vendors.openai.translate import complete_reply
 from services.llm_gateway.vendors.responses.translate import DIALECT
-from services.llm_gateway.vendors.shared.origins import sealed_by
+from services.llm_gateway.vendors.shared.origins import with_origin
 
 _INCOMPLETE = {"max_output_tokens": FinishReason.LENGTH, "content_filter": FinishReason.CONTENT_FILTER}
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
@@ -35,10 +35,10 @@ THOUGHTS_REFUSED = "invalid_encrypted_content"
 _SUMMARIES_APART = "\n\n"
 
 
-def sealed(origin: str, item: Mapping[str, Any]) -> str:
+def seal(origin: str, item: Mapping[str, Any]) -> str:
     """What sends a reasoning item back unchanged: its id and encrypted content; empty without the latter."""
     encrypted = item.get("encrypted_content")
-    return sealed_by(origin, f"{item.get('id') or ''}:{encrypted}") if encrypted else ""
+    return with_origin(origin, f"{item.get('id') or ''}:{encrypted}") if encrypted else ""
 
 
 class Reader(ReplyReader):
@@ -66,7 +66,7 @@ class Reader(ReplyReader):
 
     def complete(self, generation: Generation) -> Generation:
         """See ReplyReader.complete."""
-        return generation if self._request is None else finished(generation, self._request, DIALECT)
+        return generation if self._request is None else complete_reply(generation, self._request, DIALECT)
 
     def take_event(self, event: Mapping[str, Any]) -> Iterator[Delta]:
         """See ReplyReader.take_event. Those of other tools and media add nothing."""
@@ -143,7 +143,7 @@ class Reader(ReplyReader):
                     where = {"output_index": index, "content_index": place, "logprobs": part.get("logprobs")}
                     yield from self._take_text(where, text, whole=True)
                     if (phase := item.get("phase")) and self.builder.has_pieces(("text", index, place)):
-                        self.builder.sign(("text", index, place), sealed_by(self._origin, phase))
+                        self.builder.sign(("text", index, place), with_origin(self._origin, phase))
             case "reasoning":
                 yield from self._take_reasoning(index, item)
             case "function_call":
@@ -151,16 +151,16 @@ class Reader(ReplyReader):
                 yield from self._take_arguments({"output_index": index}, item.get("arguments"), whole=True)
 
     def _take_reasoning(self, index: int, item: Mapping[str, Any]) -> Iterator[Delta]:
-        key, seal = ("reasoning", index), sealed(self._origin, item)
+        key, signature = ("reasoning", index), seal(self._origin, item)
         if not self.builder.has_pieces(key):
             parts = item.get("summary") or item.get("content") or ()
             yield from self._take_thoughts(index, _SUMMARIES_APART.join(part.get("text") or "" for part in parts))
-        if not seal:
+        if not signature:
             return
         if self.builder.has_pieces(key):
-            self.builder.sign(key, seal)
+            self.builder.sign(key, signature)
         else:
-            self.builder.add_redacted(key, seal)
+            self.builder.add_redacted(key, signature)
 
     def _take_end(self, response: Mapping[str, Any]) -> Iterator[Delta]:
         self._take_envelope(response)

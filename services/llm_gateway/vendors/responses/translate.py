@@ -30,15 +30,15 @@ from services.llm_gateway.core.chat import (
 )
 from services.llm_gateway.core.errors import LlmBadRequest
 from services.llm_gateway.core.models import ChatModel
-from services.llm_gateway.vendors.openai.profiles import vendor_of
+from services.llm_gateway.vendors.openai.profiles import profile_of
 from services.llm_gateway.vendors.openai.translate import reply_schema, spelt_effort, strict_schemas
 from services.llm_gateway.vendors.shared import call_ids, schemas
 from services.llm_gateway.vendors.shared.call_ids import with_valid_ids
-from services.llm_gateway.vendors.shared.model_settings import OPENAI, checked
-from services.llm_gateway.vendors.shared.origins import opened_by
+from services.llm_gateway.vendors.shared.model_settings import OPENAI, own_settings
+from services.llm_gateway.vendors.shared.origins import own_value
 
 # Who speaks it takes the schemas that OpenAI takes.
-DIALECT = vendor_of("openai", is_vendor=True)
+DIALECT = profile_of("openai", is_vendor=True)
 # The API refuses a lower limit and a longer key.
 _LEAST_OUTPUT = 16
 _LONGEST_CACHE_KEY = 64
@@ -118,7 +118,7 @@ def _assistant(parts: Sequence[Part], origin: str, *, thoughts: bool) -> Iterato
                     continue
                 yield from held
                 held = []
-                phase = opened_by(origin, part.signature)
+                phase = own_value(origin, part.signature)
                 if said is None or said.get("phase") != phase:
                     if said is not None:
                         yield said
@@ -150,7 +150,7 @@ def _assistant(parts: Sequence[Part], origin: str, *, thoughts: bool) -> Iterato
 def _thought(part: Reasoning | RedactedReasoning, origin: str) -> dict[str, Any] | None:
     """The item that the thoughts were; see replies.sealed."""
     signature, text = (part.signature, part.text) if isinstance(part, Reasoning) else (part.data, "")
-    id, mark, encrypted = (opened_by(origin, signature) or "").partition(":")
+    id, mark, encrypted = (own_value(origin, signature) or "").partition(":")
     if not mark or not encrypted:
         return None
     summary = [{"type": "summary_text", "text": text}] if text else []
@@ -201,7 +201,7 @@ def _tool_choice(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
 
 def _settings(request: ChatRequest, model: ChatModel, terms: Terms) -> dict[str, Any]:
     """Seed, stop words and penalties have no place here."""
-    can, settings = model.capabilities, checked(request.settings, OPENAI, request.handle)
+    can, settings = model.capabilities, own_settings(request.settings, OPENAI, request.handle)
     fields: dict[str, Any] = {name: settings[name] for name in ("service_tier",) if name in settings}
     if can.reasoning:
         given = settings.get("reasoning") or {}

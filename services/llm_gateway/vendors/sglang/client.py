@@ -20,9 +20,9 @@ from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.http.exchange import Call
 from services.llm_gateway.vendors.openai.client import LocalProvider
 from services.llm_gateway.vendors.sglang.reading import ParsedReader, Parsers, TextReader
-from services.llm_gateway.vendors.sglang.replies import aborted
+from services.llm_gateway.vendors.sglang.replies import abort_reason
 from services.llm_gateway.vendors.sglang.translate import generate_body_of
-from services.llm_gateway.vendors.shared.model_settings import SGLANG, checked
+from services.llm_gateway.vendors.shared.model_settings import SGLANG, own_settings
 from services.llm_gateway.vendors.text.rendering import FORMATS
 from services.llm_gateway.vendors.text.templates import Formatter, formatter_of
 
@@ -43,7 +43,7 @@ class SglangProvider(LocalProvider):
 
     def _read_refusal(self, status: int, body: Any) -> Refusal:
         """Returns an error, or a reply that was given up."""
-        given_up = aborted(body) if isinstance(body, Mapping) else None
+        given_up = abort_reason(body) if isinstance(body, Mapping) else None
         message = None if given_up is None else str(given_up.get("message") or "")
         return super()._read_refusal(status, body) if message is None else Refusal(status, message)
 
@@ -54,7 +54,7 @@ class SglangProvider(LocalProvider):
         return self._openai.generate(request, model, stream=stream)
 
     async def _call(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> Call:
-        settings = checked(request.settings, SGLANG, request.handle)
+        settings = own_settings(request.settings, SGLANG, request.handle)
         parsers = await self._parsers(settings)
         formatter = await self._formatter(request, reads_calls=bool(parsers.calls))
         prompt = await formatter.prompt(request)
@@ -119,7 +119,7 @@ class SglangProvider(LocalProvider):
         """See Provider.count_tokens. Exact, where the chat template is known by the option."""
         if not self._config.options.get("chat_template"):
             return None
-        parsers = await self._parsers(checked(request.settings, SGLANG, request.handle))
+        parsers = await self._parsers(own_settings(request.settings, SGLANG, request.handle))
         prompt = await (await self._formatter(request, reads_calls=bool(parsers.calls))).prompt(request)
         body = orjson.dumps({"model": model.name, "prompt": prompt.text, "add_special_tokens": True})
         # Versions before 0.5.3 have no such route.

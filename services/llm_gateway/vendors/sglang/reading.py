@@ -9,11 +9,11 @@ from services.llm_gateway.core.refusals import status_in
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.vendors.sglang.parsers import MARKS, Held
-from services.llm_gateway.vendors.sglang.replies import Generated, aborted
+from services.llm_gateway.vendors.sglang.replies import GenerateEvents, abort_reason
 from services.llm_gateway.vendors.sglang.translate import parse_calls_body_of, separate_body_of
-from services.llm_gateway.vendors.text.rendering import Prompt, offered
+from services.llm_gateway.vendors.text.rendering import Prompt, offered_tools
 from services.llm_gateway.vendors.text.text_reply import TextReply, call_id
-from services.llm_gateway.vendors.text.tool_text import Piece, Said, Thought, ToolText
+from services.llm_gateway.vendors.text.tool_text import Piece, TextPiece, ThoughtPiece, ToolText
 
 # (path, body) -> the reply.
 Ask = Callable[[str, bytes], Awaitable[Mapping[str, Any]]]
@@ -33,13 +33,13 @@ class _Reader(ReplyReader):
     def __init__(self, model_name: str) -> None:
         super().__init__(ReplyBuilder())
         self.builder.model = model_name
-        self._generated = Generated(self.builder)
+        self._generated = GenerateEvents(self.builder)
 
     def take_event(self, reply: Mapping[str, Any]) -> Iterator[Delta]:
         """See ReplyReader.take_event."""
         if error := reply.get("error"):
             self.failure = status_in(error), reply
-        elif (given_up := aborted(reply)) is not None:
+        elif (given_up := abort_reason(reply)) is not None:
             self.failure = int(given_up.get("status_code") or 500), reply
         else:
             yield from self._take_text(self._generated.more(reply))
@@ -54,7 +54,7 @@ class TextReader(_Reader):
 
     def __init__(self, request: ChatRequest, prompt: Prompt, model_name: str) -> None:
         super().__init__(model_name)
-        self._text = TextReply(self.builder, calls=bool(offered(request)), opening=prompt.opening)
+        self._text = TextReply(self.builder, calls=bool(offered_tools(request)), opening=prompt.opening)
 
     def _take_text(self, text: str) -> Iterator[Delta]:
         return self._text.add(text)
@@ -73,20 +73,20 @@ class ParsedReader(_Reader):
         super().__init__(model_name)
         self._request, self._parsers, self._ask = request, parsers, ask
         self._opening = prompt.opening
-        self._finds_calls = bool(offered(request) and parsers.calls)
+        self._finds_calls = bool(offered_tools(request) and parsers.calls)
         mark = MARKS.get(parsers.calls) if self._finds_calls else "\0"
         self._held = Held(None if parsers.reasoning or prompt.opening else mark)
         # Thoughts are known here, unless the server is to find them.
         self._thoughts = None if parsers.reasoning or prompt.opening else ToolText(calls=False)
 
     def _take_text(self, text: str) -> Iterator[Delta]:
-        yield from self._shown([Said(text)] if self._thoughts is None else self._thoughts.feed(text))
+        yield from self._shown([TextPiece(text)] if self._thoughts is None else self._thoughts.feed(text))
 
     def _shown(self, pieces: Iterable[Piece]) -> Iterator[Delta]:
         for piece in pieces:
-            if isinstance(piece, Thought):
+            if isinstance(piece, ThoughtPiece):
                 yield self.builder.add_reasoning("thoughts", piece.text)
-            elif isinstance(piece, Said) and (free := self._held.feed(piece.text)):
+            elif isinstance(piece, TextPiece) and (free := self._held.feed(piece.text)):
                 yield self.builder.add_text("text", free)
 
     async def last(self) -> Sequence[Delta]:

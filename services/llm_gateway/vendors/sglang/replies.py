@@ -13,7 +13,7 @@ from services.llm_gateway.core.reply_builder import ReplyBuilder
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
 
-class Generated:
+class GenerateEvents:
     """Reads the events of one reply into its builder, all but the text, which it gives back."""
 
     def __init__(self, builder: ReplyBuilder) -> None:
@@ -61,7 +61,7 @@ def kind_of(reason: Any) -> str:
     return str(reason.get("type") if isinstance(reason, Mapping) else reason)
 
 
-def aborted(reply: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def abort_reason(reply: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The finish reason of a request that the server gave up."""
     reason = (reply.get("meta_info") or {}).get("finish_reason")
     return reason if isinstance(reason, Mapping) and reason.get("type") == "abort" else None

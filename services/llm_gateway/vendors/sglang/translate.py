@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 
 from services.llm_gateway.core.chat import ChatRequest
-from services.llm_gateway.vendors.shared.model_settings import COMPLETIONS, checked
-from services.llm_gateway.vendors.text.rendering import Prompt, offered, tools_of
+from services.llm_gateway.vendors.shared.model_settings import COMPLETIONS, own_settings
+from services.llm_gateway.vendors.text.rendering import Prompt, offered_tools, tools_of
 
 _OBJECT = {"type": "object"}
 
@@ -16,7 +16,7 @@ def generate_body_of(request: ChatRequest, prompt: Prompt, *, stream: bool) -> b
 
     `skip_special_tokens` is off where calls are looked for: some models mark them with special tokens.
     """
-    settings = checked(request.settings, COMPLETIONS, request.handle)
+    settings = own_settings(request.settings, COMPLETIONS, request.handle)
     stops = settings.pop("stop", [])
     # Null is all that fits; left out it would be 128 tokens.
     sampling: dict[str, Any] = {"max_new_tokens": request.max_output_tokens, **settings}
@@ -28,7 +28,7 @@ def generate_body_of(request: ChatRequest, prompt: Prompt, *, stream: bool) -> b
         sampling["temperature"] = request.temperature
     if request.response_format is not None:
         sampling["json_schema"] = orjson.dumps(request.response_format.schema or _OBJECT).decode()
-    if offered(request):
+    if offered_tools(request):
         sampling["skip_special_tokens"] = False
     body: dict[str, Any] = {"text": prompt.text, "sampling_params": sampling, "stream": stream}
     if request.logprobs or request.token_ids:

@@ -33,7 +33,7 @@ GOOGLE = frozenset(
 _ANYBODYS = _COMMON | OPENAI | ANTHROPIC | OLLAMA | SGLANG | GOOGLE
 
 
-def checked(settings: Mapping[str, Any], own: frozenset[str], handle: str) -> dict[str, Any]:
+def own_settings(settings: Mapping[str, Any], own: frozenset[str], handle: str) -> dict[str, Any]:
     """The settings in `own` that are set (null counts as unset). Raises LlmBadRequest for keys nobody
     knows.
     """

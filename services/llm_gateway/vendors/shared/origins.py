@@ -13,12 +13,12 @@ OPENAI = "openai"
 _KNOWN = (ANTHROPIC, AZURE, BEDROCK, "google", MINIMAX, OPENAI, "openrouter")
 
 
-def sealed_by(origin: str, value: str) -> str:
+def with_origin(origin: str, value: str) -> str:
     """The value with its origin."""
     return value if origin == ANTHROPIC else f"{origin}:{value}"
 
 
-def opened_by(origin: str, value: str | None) -> str | None:
+def own_value(origin: str, value: str | None) -> str | None:
     """What the vendor gave, where it is `origin`'s own; else None."""
     if not value:
         return None

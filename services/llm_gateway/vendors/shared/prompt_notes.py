@@ -5,19 +5,19 @@ import orjson
 from services.llm_gateway.core.chat import ChatRequest, ResponseFormat, ToolMode
 
 
-def demanded_call(choice: ToolMode | str) -> str:
+def call_demand(choice: ToolMode | str) -> str:
     """That it must call a tool, or one tool."""
     if isinstance(choice, str):
         return f"(Reply now with a call of the tool {choice}, and with nothing else.)"
     return "(Reply now with a call of a tool; a reply without one is of no use.)"
 
 
-def refused_calls() -> str:
+def call_ban() -> str:
     """That it may not call."""
     return "(Reply now in words: tools may not be called.)"
 
 
-def demanded_json(wanted: ResponseFormat) -> str:
+def json_demand(wanted: ResponseFormat) -> str:
     """That the reply is one JSON object."""
     if wanted.schema is None:
         return "(Reply with one JSON object and nothing else, without a code fence.)"
@@ -25,13 +25,15 @@ def demanded_json(wanted: ResponseFormat) -> str:
     return f"(Reply with one JSON object of this JSON Schema and nothing else, without a code fence: {schema})"
 
 
-def said(request: ChatRequest, *, must_call: bool = False, may_not_call: bool = False, in_json: bool = False) -> str:
+def note_for(
+    request: ChatRequest, *, must_call: bool = False, may_not_call: bool = False, in_json: bool = False
+) -> str:
     """All that is to be said, "" for nothing."""
     sentences = []
     if must_call:
-        sentences.append(demanded_call(request.tool_choice))
+        sentences.append(call_demand(request.tool_choice))
     if may_not_call:
-        sentences.append(refused_calls())
+        sentences.append(call_ban())
     if in_json and request.response_format is not None:
-        sentences.append(demanded_json(request.response_format))
+        sentences.append(json_demand(request.response_format))
     return " ".join(sentences)

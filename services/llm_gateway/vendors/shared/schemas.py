@@ -51,7 +51,7 @@ class _NotStrict(Exception):
 @lru_cache(maxsize=2_048)
 def plain_json(parameters_json: str) -> str:
     """The schema of a tool's arguments as every server takes it; the same text where nothing had to change."""
-    schema = loaded(parameters_json)
+    schema = parse_schema(parameters_json)
     made = plain(schema)
     return parameters_json if made == schema else orjson.dumps(made).decode()
 
@@ -59,11 +59,11 @@ def plain_json(parameters_json: str) -> str:
 @lru_cache(maxsize=2_048)
 def strict_json(parameters_json: str) -> str | None:
     """The strict form of a tool's schema, None where it has none. Raises SchemaTooLarge."""
-    made = strict(loaded(parameters_json))
+    made = strict(parse_schema(parameters_json))
     return None if made is None else orjson.dumps(made).decode()
 
 
-def loaded(text: str) -> dict[str, Any]:
+def parse_schema(text: str) -> dict[str, Any]:
     """The schema that the text is; an empty one where it is none."""
     try:
         value = orjson.loads(text)
@@ -101,7 +101,7 @@ def strict_reply(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _strict(schema: Any, *, root: bool = False) -> dict[str, Any]:
-    schema = unwrapped(schema)
+    schema = unwrap(schema)
     if not isinstance(schema, Mapping) or schema.keys() & _NEEDED:
         raise _NotStrict
     if "$ref" in schema:
@@ -126,7 +126,7 @@ def _strict(schema: Any, *, root: bool = False) -> dict[str, Any]:
     return made
 
 
-def unwrapped(schema: Any) -> Any:
+def unwrap(schema: Any) -> Any:
     """`allOf` of one schema is that schema."""
     if isinstance(schema, Mapping) and isinstance(schema.get("allOf"), list) and len(schema["allOf"]) == 1:
         others = {name: value for name, value in schema.items() if name != "allOf"}

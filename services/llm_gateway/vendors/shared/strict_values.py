@@ -9,49 +9,49 @@ from typing import Any
 
 import orjson
 
-from services.llm_gateway.vendors.shared.schemas import loaded, unwrapped
+from services.llm_gateway.vendors.shared.schemas import parse_schema, unwrap
 
 # References that lead to references.
 _MOST_REFERENCES = 10
 
 
-def restored_json(arguments_json: str, parameters_json: str) -> str:
+def restore_json(arguments_json: str, parameters_json: str) -> str:
     """Arguments for the strict form as arguments for the schema itself; text that is no object stays as it is."""
     try:
         value = orjson.loads(arguments_json)
     except orjson.JSONDecodeError:
         return arguments_json
-    root = loaded(parameters_json)
-    made = restored(value, root, root)
+    root = parse_schema(parameters_json)
+    made = restore(value, root, root)
     return arguments_json if made == value else orjson.dumps(made).decode()
 
 
-def restored(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
+def restore(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
     """The value without the nulls that stand for optional properties left out."""
     schema = _resolved(schema, root)
     if isinstance(value, list):
         items = next((one["items"] for one in (schema, *_alternatives(schema, root)) if "items" in one), None)
-        return [restored(item, items, root) for item in value]
+        return [restore(item, items, root) for item in value]
     if not isinstance(value, dict):
         return value
     schema = _branch(schema, value, root)
     properties, required = schema.get("properties") or {}, schema.get("required") or ()
     return {
-        name: restored(item, properties.get(name), root)
+        name: restore(item, properties.get(name), root)
         for name, item in value.items()
         if item is not None or name in required or name not in properties or _takes_null(properties[name], root)
     }
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    schema = unwrapped(schema)
+    schema = unwrap(schema)
     for _ in range(_MOST_REFERENCES):
         if not isinstance(schema, Mapping) or "$ref" not in schema:
             break
         target: Any = root
         for name in str(schema["$ref"]).removeprefix("#").split("/")[1:]:
             target = target.get(name, {}) if isinstance(target, Mapping) else {}
-        schema = unwrapped(target)
+        schema = unwrap(target)
     return schema if isinstance(schema, Mapping) else {}
 
 

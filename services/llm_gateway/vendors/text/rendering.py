@@ -85,9 +85,9 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-def rendered(form: Format, request: ChatRequest) -> Prompt:
+def render_prompt(form: Format, request: ChatRequest) -> Prompt:
     """The request as a prompt of a built-in format. Raises LlmImagesUnsupported."""
-    turns = list(described(request))
+    turns = list(describe(request))
     if not form.has_system:
         turns = _without_system(turns)
     if form.alternates:
@@ -107,14 +107,14 @@ def opening_of(request: ChatRequest) -> str:
     return f"{OPEN}\n"
 
 
-def offered(request: ChatRequest) -> Sequence[ToolSpec]:
+def offered_tools(request: ChatRequest) -> Sequence[ToolSpec]:
     """The tools that the model may call."""
     return () if request.tool_choice is ToolMode.NONE else request.tools
 
 
-def described(request: ChatRequest) -> Iterator[Turn]:
+def describe(request: ChatRequest) -> Iterator[Turn]:
     """The chat as turns of text, with tools, calls and results in words. Raises LlmImagesUnsupported."""
-    tools, names = offered(request), names_of_calls(request)
+    tools, names = offered_tools(request), names_of_calls(request)
     said = [text_of(message, request.handle) for message in request.messages if message.role is Role.SYSTEM]
     if tools:
         said.append(_description(tools, several=request.parallel_tool_calls is not False))
@@ -143,7 +143,7 @@ def messages_of(request: ChatRequest) -> list[dict[str, Any]]:
 
 def turns_as_messages(request: ChatRequest) -> list[dict[str, Any]]:
     """The same with tools, calls and results in words, for templates that do not speak of tools."""
-    return [{"role": turn.role, "content": turn.text} for turn in described(request)]
+    return [{"role": turn.role, "content": turn.text} for turn in describe(request)]
 
 
 def tools_of(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
@@ -151,7 +151,7 @@ def tools_of(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     return [{"type": "function", "function": _tool(tool)} for tool in tools]
 
 
-def begun(text: str, begin: str = "") -> Prompt:
+def split_beginning(text: str, begin: str = "") -> Prompt:
     """A prompt from a template's text, what tokenizers add taken off its beginning."""
     found = next((mark for mark in (begin, *BEGINNINGS) if mark and text.startswith(mark)), "")
     return Prompt(text.removeprefix(found), found)

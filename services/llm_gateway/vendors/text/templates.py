@@ -21,11 +21,11 @@ from services.llm_gateway.vendors.text.rendering import (
     FORMATS,
     Format,
     Prompt,
-    begun,
     messages_of,
-    offered,
+    offered_tools,
     opening_of,
-    rendered,
+    render_prompt,
+    split_beginning,
     tools_of,
     turns_as_messages,
     with_opening,
@@ -54,7 +54,7 @@ class Formatter(Protocol):
         ...
 
 
-class BuiltIn:
+class BuiltInFormatter:
     """One of the built-in formats."""
 
     def __init__(self, form: Format) -> None:
@@ -62,7 +62,7 @@ class BuiltIn:
 
     async def prompt(self, request: ChatRequest) -> Prompt:
         """See Formatter.prompt."""
-        return rendered(self._form, request)
+        return render_prompt(self._form, request)
 
     async def close(self) -> None:
         """Nothing was started."""
@@ -77,7 +77,7 @@ class Template:
     end: str = ""
 
 
-class Templated:
+class TemplateFormatter:
     """A model's own template. `reads_calls`: whoever reads the replies knows the calls that the template teaches, even
     where they are not as tool_text.py reads them.
     """
@@ -91,7 +91,7 @@ class Templated:
 
     async def prompt(self, request: ChatRequest) -> Prompt:
         """See Formatter.prompt."""
-        tools = offered(request) if self._knows_tools else ()
+        tools = offered_tools(request) if self._knows_tools else ()
         context = {
             "messages": messages_of(request) if self._knows_tools else turns_as_messages(request),
             "tools": tools_of(tools) or None,
@@ -101,10 +101,10 @@ class Templated:
         }
         try:
             text = await self._child.render(self._template.source, context)
-        except Unrendered as error:
+        except TemplateFailure as error:
             message = f"The prompt template of {self._setting} cannot be rendered for {request.handle}: {error}."
             raise LlmBadRequest(message, handle=request.handle) from error
-        prompt = begun(text, self._template.begin)
+        prompt = split_beginning(text, self._template.begin)
         hermes = not self._knows_tools or OPEN in self._template.source
         return with_opening(prompt, opening_of(request)) if hermes else prompt
 
@@ -118,14 +118,14 @@ def formatter_of(value: str, setting: str, *, may_read: bool, reads_calls: bool 
     ProviderInvalid.
     """
     if value in FORMATS:
-        return BuiltIn(FORMATS[value])
+        return BuiltInFormatter(FORMATS[value])
     text = value
     if may_read and not _is_template(text) and not text.lstrip().startswith("{"):
         try:
             text = Path(value).read_text()
         except (OSError, ValueError) as error:
             raise _invalid(setting, f"is {value!r}, which cannot be read ({error})") from error
-    return Templated(_template_of(text, setting), setting, reads_calls=reads_calls)
+    return TemplateFormatter(_template_of(text, setting), setting, reads_calls=reads_calls)
 
 
 def _template_of(text: str, setting: str) -> Template:
@@ -160,7 +160,7 @@ def _invalid(setting: str, problem: str) -> ProviderInvalid:
     return ProviderInvalid(f"{setting} {problem}; expected one of {names}, or a Jinja template of a model's chats.")
 
 
-class Unrendered(Exception):
+class TemplateFailure(Exception):
     """The template cannot be rendered; the message is why."""
 
 
@@ -179,10 +179,10 @@ class TemplateChild:
             # An idle child may have gone just now.
             answer = await self._ask(line) or await self._ask(line)
         if not answer:
-            raise Unrendered("it fails, or needs too much memory")
+            raise TemplateFailure("it fails, or needs too much memory")
         said = orjson.loads(answer)
         if "error" in said:
-            raise Unrendered(said["error"])
+            raise TemplateFailure(said["error"])
         return str(said["prompt"])
 
     async def _ask(self, line: bytes) -> bytes:
@@ -199,7 +199,7 @@ class TemplateChild:
                 answered = answer.endswith(b"\n")
                 return answer if answered else b""
         except TimeoutError:
-            raise Unrendered(f"it takes longer than {self._seconds:g} s") from None
+            raise TemplateFailure(f"it takes longer than {self._seconds:g} s") from None
         except ConnectionError:
             return b""
         finally:

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from services.llm_gateway.core.chat import Delta
 from services.llm_gateway.core.reply_builder import ReplyBuilder
-from services.llm_gateway.vendors.text.tool_text import Called, Piece, Said, Thought, ToolText
+from services.llm_gateway.vendors.text.tool_text import CallPiece, Piece, TextPiece, ThoughtPiece, ToolText
 
 
 class TextReply:
@@ -29,11 +29,11 @@ class TextReply:
         builder = self._builder
         for piece in pieces:
             match piece:
-                case Said():
+                case TextPiece():
                     yield builder.add_text(("text", self._number), piece.text)
-                case Thought():
+                case ThoughtPiece():
                     yield builder.add_reasoning("thoughts", piece.text)
-                case Called():
+                case CallPiece():
                     # Text after a call is another part than text before it.
                     self._number += 1
                     key = ("call", self._number)

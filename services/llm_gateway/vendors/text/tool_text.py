@@ -20,28 +20,28 @@ _THINK, _THOUGHT = "<think>", "</think>"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TextPiece:
     """Text for the reader."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class ThoughtPiece:
     """Text that the model wrote to itself."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class CallPiece:
     """A call; `arguments_json` is what the model wrote, without its space."""
 
     name: str
     arguments_json: str
 
 
-Piece: TypeAlias = Said | Thought | Called
+Piece: TypeAlias = TextPiece | ThoughtPiece | CallPiece
 
 
 class ToolText:
@@ -69,7 +69,7 @@ class ToolText:
         """What is left at the end of the reply."""
         pieces = list(self._pieces(ended=True))
         if self._space and self._read == self._text:
-            pieces.append(Said(self._space))
+            pieces.append(TextPiece(self._space))
         return pieces
 
     def _pieces(self, *, ended: bool) -> Iterator[Piece]:
@@ -106,7 +106,7 @@ class ToolText:
         kept = thought.rstrip()
         self._space = "" if mark or ended else thought[len(kept) :]
         if kept:
-            yield Thought(kept)
+            yield ThoughtPiece(kept)
 
     def _after(self, ended: bool) -> Iterator[Piece]:
         """Space after thoughts and calls is none of the text."""
@@ -119,7 +119,7 @@ class ToolText:
         if not self._calls:
             text, self._rest = self._rest, ""
             if text:
-                yield Said(text)
+                yield TextPiece(text)
             return
         text, mark, after = self._rest.partition(OPEN)
         if mark:
@@ -130,7 +130,7 @@ class ToolText:
             text, self._rest = certain(self._rest, OPEN)
         kept = text.rstrip()
         if kept:
-            yield Said(self._space + kept)
+            yield TextPiece(self._space + kept)
             self._space = ""
         self._space += text[len(kept) :]
 
@@ -163,7 +163,7 @@ class ToolText:
 
     def _no_call(self, written: str) -> Iterator[Piece]:
         text, self._before, self._read = self._before + written, "", self._text
-        yield Said(self._space + text)
+        yield TextPiece(self._space + text)
         self._space = ""
 
     def _called(self, ended: bool) -> Iterator[Piece]:
@@ -208,7 +208,7 @@ class _Object:
         return None
 
 
-def _call_of(written: str) -> Called | None:
+def _call_of(written: str) -> CallPiece | None:
     try:
         value: Any = orjson.loads(written)
     except orjson.JSONDecodeError:
@@ -217,7 +217,7 @@ def _call_of(written: str) -> Called | None:
     arguments = value.get("arguments", value.get("parameters", {}))
     if not isinstance(name, str) or not name:
         return None
-    return Called(name, arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode())
+    return CallPiece(name, arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode())
 
 
 def certain(text: str, mark: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from services.llm_gateway.core.tables import google
 from services.llm_gateway.http.client import http_client
 from services.llm_gateway.http.routes import Route, Routes
 from services.llm_gateway.vendors.google.client import GoogleProvider
-from services.llm_gateway.vendors.google.listing import named, published
+from services.llm_gateway.vendors.google.listing import model_from_name, model_from_publisher
 from services.llm_gateway.vendors.vertex.credentials import Credentials, Tokens, credentials_of
 
 _ANYWHERE = "global"
@@ -93,9 +93,9 @@ class VertexProvider(GoogleProvider):
         """See Provider.list_models. Where the list of published models is not offered, the table is it."""
         await self._access.project()
         try:
-            return [published(item) for item in await self._items(_PUBLISHED, "publisherModels", timeout)]
+            return [model_from_publisher(item) for item in await self._items(_PUBLISHED, "publisherModels", timeout)]
         except ModelNotFound:
-            return [named(name) for name in (*google.MODELS, *google.EMBEDDINGS, *google.VERTEX_EMBEDDINGS)]
+            return [model_from_name(name) for name in (*google.MODELS, *google.EMBEDDINGS, *google.VERTEX_EMBEDDINGS)]
 
     async def close(self) -> None:
         """See Provider.close."""

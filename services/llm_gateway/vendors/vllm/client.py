@@ -11,7 +11,7 @@ from services.llm_gateway.http.exchange import Call
 from services.llm_gateway.vendors.openai.client import LocalProvider
 from services.llm_gateway.vendors.openai.translate import body_of
 from services.llm_gateway.vendors.text.templates import Formatter, formatter_of
-from services.llm_gateway.vendors.vllm.replies import CompletionReader, listed_of
+from services.llm_gateway.vendors.vllm.replies import CompletionReader, models_in
 from services.llm_gateway.vendors.vllm.translate import completion_body_of, prompt_fields
 
 # What a count of tokens and a generation have in common.
@@ -52,7 +52,7 @@ class VllmProvider(LocalProvider):
 
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:
         """See Provider.list_models."""
-        return listed_of(await self._transport.get("/v1/models", {}, timeout=timeout))
+        return models_in(await self._transport.get("/v1/models", {}, timeout=timeout))
 
     async def close(self) -> None:
         """See Provider.close."""

@@ -9,7 +9,7 @@ from services.llm_gateway.core.refusals import status_in
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.vendors.openai.replies import usage_of
-from services.llm_gateway.vendors.text.rendering import offered
+from services.llm_gateway.vendors.text.rendering import offered_tools
 from services.llm_gateway.vendors.text.text_reply import TextReply
 
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
@@ -20,7 +20,7 @@ class CompletionReader(ReplyReader):
 
     def __init__(self, request: ChatRequest, opening: str) -> None:
         super().__init__(ReplyBuilder())
-        self._text = TextReply(self.builder, calls=bool(offered(request)), opening=opening)
+        self._text = TextReply(self.builder, calls=bool(offered_tools(request)), opening=opening)
 
     def take_event(self, reply: Mapping[str, Any]) -> Iterator[Delta]:
         """See ReplyReader.take_event."""
@@ -59,7 +59,7 @@ def _token(token: str, logprob: float) -> dict[str, Any]:
     return {"token": token, "logprob": logprob, "bytes": list(token.encode())}
 
 
-def listed_of(reply: Any) -> list[ListedModel]:
+def models_in(reply: Any) -> list[ListedModel]:
     """The answer of /v1/models. An adapter (LoRA) has its parent's window, and none where that has none: old versions
     and servers in front leave max_model_len out.
     """

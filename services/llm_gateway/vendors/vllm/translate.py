@@ -6,13 +6,13 @@ import orjson
 
 from services.llm_gateway.core.chat import ChatRequest
 from services.llm_gateway.core.models import ChatModel
-from services.llm_gateway.vendors.shared.model_settings import COMPLETIONS, checked
+from services.llm_gateway.vendors.shared.model_settings import COMPLETIONS, own_settings
 from services.llm_gateway.vendors.text.rendering import Prompt
 
 
 def completion_body_of(request: ChatRequest, model: ChatModel, prompt: Prompt, *, stream: bool) -> bytes:
     """The request's JSON."""
-    settings = checked(request.settings, COMPLETIONS, request.handle)
+    settings = own_settings(request.settings, COMPLETIONS, request.handle)
     # Null is all that fits; left out it would be 16 tokens.
     body: dict[str, Any] = {"model": model.name, **prompt_fields(prompt), "max_tokens": request.max_output_tokens}
     stops = settings.pop("stop", [])
