@@ -124,28 +124,28 @@ def validate(budget: Budget) -> Budget:
 def refuse_beyond(
     budgets: Sequence[Budget],
     spent: Mapping[Period, Spending],
-    wanted: Spending,
+    claim: Spending,
     *,
     priced: bool,
     handle: str,
     now: datetime,
 ) -> None:
-    """Raises LlmBudgetExhausted where `wanted`, beside what is `spent` and under way, is more than a budget allows.
+    """Raises LlmBudgetExhausted where `claim`, beside what is `spent` and under way, is more than a budget allows.
 
     A model without a price takes nothing of the money, so that it may be called when that is gone.
     """
     for budget in budgets:
         used = spent[budget.period]
-        if _beyond(budget.requests, used.requests, wanted.requests):
+        if _beyond(budget.requests, used.requests, claim.requests):
             raise _exhausted(budget, "requests", f"{budget.requests} requests", handle, now)
-        if _beyond(budget.tokens, used.tokens, wanted.tokens):
+        if _beyond(budget.tokens, used.tokens, claim.tokens):
             raise _exhausted(budget, "tokens", f"{budget.tokens} tokens", handle, now)
-        if priced and _beyond(budget.cost, used.cost, wanted.cost):
+        if priced and _beyond(budget.cost, used.cost, claim.cost):
             raise _exhausted(budget, "usd", f"${(budget.cost or 0) / 1e9:g}", handle, now)
 
 
-def _beyond(limit: int | None, used: int, wanted: int) -> bool:
-    return limit is not None and (used >= limit or used + wanted > limit)
+def _beyond(limit: int | None, used: int, claim: int) -> bool:
+    return limit is not None and (used >= limit or used + claim > limit)
 
 
 def _exhausted(budget: Budget, name: str, limit: str, handle: str, now: datetime) -> LlmBudgetExhausted:

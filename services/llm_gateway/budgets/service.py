@@ -76,10 +76,10 @@ class _Entry:
 class Hold:
     """What one call has reserved. Release it when the call is accounted, or was none."""
 
-    def __init__(self, entry: _Entry | None = None, wanted: Spending | None = None) -> None:
-        self._entry, self._wanted = entry, wanted
-        if entry is not None and wanted is not None:
-            entry.held.add(wanted)
+    def __init__(self, entry: _Entry | None = None, claim: Spending | None = None) -> None:
+        self._entry, self._wanted = entry, claim
+        if entry is not None and claim is not None:
+            entry.held.add(claim)
 
     def release(self) -> None:
         """Once; again is nothing."""
@@ -125,10 +125,10 @@ class Ledger:
             return Hold()
         # No await from here to the hold: what is free is free for this call alone.
         tokens, moment = estimate(), self._clock()
-        wanted = Spending(1, tokens, cost_of(price, Usage(tokens, 0)) or 0)
+        claim = Spending(1, tokens, cost_of(price, Usage(tokens, 0)) or 0)
         priced = price is not None
-        refuse_beyond(entry.budgets, entry.spent(moment, held=True), wanted, priced=priced, handle=handle, now=moment)
-        return Hold(entry, wanted)
+        refuse_beyond(entry.budgets, entry.spent(moment, held=True), claim, priced=priced, handle=handle, now=moment)
+        return Hold(entry, claim)
 
     def add(self, row: UsageRow) -> None:
         """A call was accounted."""
@@ -209,12 +209,12 @@ class Ledger:
     def _forget(self) -> None:
         if len(self._entries) > _MOST_KEPT:
             old, free = time.monotonic() - _FORGET_SECONDS, Spending()
-            kept = {
+            entries = {
                 one: entry
                 for one, entry in self._entries.items()
                 if max(entry.asked_at, entry.read_at) > old or entry.held != free
             }
-            self._entries = kept
+            self._entries = entries
 
 
 def _spent_by(row: UsageRow) -> Spending:

@@ -50,23 +50,25 @@ class PostgresBudgets:
         """See BudgetStore.budgets."""
         with store_errors():
             rows = await self._pool.fetch(_LIST, list(organization_ids))
-        found: dict[UUID, list[Budget]] = defaultdict(list)
+        budgets: dict[UUID, list[Budget]] = defaultdict(list)
         for organization_id, period, requests, tokens, cost in rows:
-            found[organization_id].append(Budget(Period(period), requests, tokens, cost))
-        return found
+            budgets[organization_id].append(Budget(Period(period), requests, tokens, cost))
+        return budgets
 
     async def spent(
         self, organization_ids: Collection[UUID], starts: Mapping[Period, datetime]
     ) -> Mapping[UUID, Mapping[Period, Spending]]:
         """See BudgetStore.spent."""
         spans = [starts[period] for period in (Period.HOUR, Period.DAY, Period.MONTH)]
-        asked = (list(organization_ids), starts[Period.MINUTE], spans, min(spans))
+        arguments = (list(organization_ids), starts[Period.MINUTE], spans, min(spans))
         with store_errors():
-            rows = await self._pool.fetch(_SPENT, *asked)
-        found: dict[UUID, dict[Period, Spending]] = defaultdict(dict)
+            rows = await self._pool.fetch(_SPENT, *arguments)
+        spending: dict[UUID, dict[Period, Spending]] = defaultdict(dict)
         for row in rows:
-            found[row["organization_id"]][Period(row["period"])] = Spending(row["requests"], row["tokens"], row["cost"])
-        return found
+            spending[row["organization_id"]][Period(row["period"])] = Spending(
+                row["requests"], row["tokens"], row["cost"]
+            )
+        return spending
 
     async def set_budget(self, organization_id: UUID, budget: Budget) -> None:
         """See BudgetStore.set_budget."""

@@ -59,7 +59,7 @@ class Attempt:
     def __init__(self, end: Callable[[Outcome], None]) -> None:
         self._end: Callable[[Outcome], None] | None = end
 
-    def tell(self, outcome: Outcome) -> None:
+    def report(self, outcome: Outcome) -> None:
         """What became of it."""
         if self._end is not None:
             end, self._end = self._end, None
@@ -87,50 +87,50 @@ class Endpoint:
         return not (self.gate.running or self.breaker.is_open or self.breaker.in_a_row or rests)
 
     @asynccontextmanager
-    async def visit(self, errand: EndpointCall) -> AsyncGenerator[Attempt, None]:
+    async def attempt(self, call: EndpointCall) -> AsyncGenerator[Attempt, None]:
         """A place among the calls that run. Raises LlmCircuitOpen, LlmRateLimit, LlmQueueFull, LlmTimeout."""
-        self._check(errand)
-        await self.gate.enter(errand.organization_id, errand.model.handle, errand.clock.remaining())
+        self._check(call)
+        await self.gate.enter(call.organization_id, call.model.handle, call.clock.remaining())
         try:
             # It may have opened while the call waited.
-            self._check(errand)
+            self._check(call)
             probe = self.breaker.begin()
-            visit = Attempt(lambda outcome: self._ended(outcome, probe))
+            attempt = Attempt(lambda outcome: self._ended(outcome, probe))
             try:
-                yield visit
+                yield attempt
             except LlmError as error:
-                visit.tell(self._outcome(error, errand))
+                attempt.report(self._outcome(error, call))
                 raise
             finally:
-                visit.tell(Outcome.LEFT)
+                attempt.report(Outcome.LEFT)
         finally:
             self.gate.leave()
 
     def calling(
-        self, errand: EndpointCall, start: Callable[[], AsyncGenerator[Event, None]]
+        self, call: EndpointCall, start: Callable[[], AsyncGenerator[Event, None]]
     ) -> Callable[[], AsyncGenerator[Event, None]]:
-        """Makes one try: the events of `start()` on a visit. Raises what `visit` does, and the provider's LlmError."""
+        """Makes one try: the events of `start()`. Raises what `attempt` does, and the provider's LlmError."""
 
         async def events() -> AsyncGenerator[Event, None]:
-            async with self.visit(errand) as visit, aclosing(start()) as events:
+            async with self.attempt(call) as attempt, aclosing(start()) as events:
                 answered = False
                 async for event in events:
                     if not answered:
                         answered = True
-                        visit.tell(Outcome.ANSWERED)
+                        attempt.report(Outcome.ANSWERED)
                     yield event
 
         return events
 
-    def asking(self, errand: EndpointCall, call: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+    def asking(self, call: EndpointCall, ask: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
         """The same for a call with one result. None: nobody was asked."""
 
         async def result() -> T:
-            async with self.visit(errand) as visit:
-                made = await call()
-                if made is not None:
-                    visit.tell(Outcome.ANSWERED)
-                return made
+            async with self.attempt(call) as attempt:
+                reply = await ask()
+                if reply is not None:
+                    attempt.report(Outcome.ANSWERED)
+                return reply
 
         return result
 
@@ -140,33 +140,33 @@ class Endpoint:
             span.set_attribute("loci.endpoint.failures_in_a_row", self.breaker.in_a_row)
             span.set_attribute("loci.endpoint.times_opened", self.breaker.opened)
 
-    def _check(self, errand: EndpointCall) -> None:
+    def _check(self, call: EndpointCall) -> None:
         now = self._now()
         if (wait := self.breaker.blocked(now)) is not None:
             error = LlmCircuitOpen(
                 f"{self._provider} failed again and again ({self._last_fault}) and is left alone for {wait:.1f} s "
                 "more. Try again later.",
                 provider=self._provider,
-                handle=errand.model.handle,
+                handle=call.model.handle,
                 retry_after=wait,
             )
             error.metadata["retry_after"] = f"{wait:.1f}"
             raise error
-        if (rest := self._rests.get(errand.model.name, 0.0) - now) > 0:
+        if (rest := self._rests.get(call.model.name, 0.0) - now) > 0:
             raise LlmRateLimit(
-                f"{self._provider} asked for a rest of {errand.model.handle}, of which {rest:.1f} s are left. "
+                f"{self._provider} asked for a rest of {call.model.handle}, of which {rest:.1f} s are left. "
                 "Try again later.",
                 provider=self._provider,
-                handle=errand.model.handle,
+                handle=call.model.handle,
                 retry_after=rest,
             )
 
-    def _outcome(self, error: LlmError, errand: EndpointCall) -> Outcome:
+    def _outcome(self, error: LlmError, call: EndpointCall) -> Outcome:
         if isinstance(error, LlmRateLimit) and error.retry_after:
-            self._rests[errand.model.name] = self._now() + min(error.retry_after, _LONGEST_REST)
+            self._rests[call.model.name] = self._now() + min(error.retry_after, _LONGEST_REST)
         if not isinstance(error, _FAULTS):
             return Outcome.REFUSED
-        if isinstance(error, LlmTimeout) and errand.own_patience:
+        if isinstance(error, LlmTimeout) and call.own_patience:
             return Outcome.LEFT
         # Of the error its reason alone: its text quotes what another tenant was answered.
         self._last_fault = f"last {error.reason} {error.metadata.get('status', '')}".rstrip()

@@ -96,9 +96,9 @@ class Calls:
                 model = None
                 target = await self._catalogue.callable_model(account.organization_id, route.handle)
                 model = target.model
-                asked = route.request_to(model)
-                check(asked, model)
-                async with aclosing(self._ask(asked, target, account, clock, route, stream=stream)) as events:
+                attempt = route.request_to(model)
+                check(attempt, model)
+                async with aclosing(self._ask(attempt, target, account, clock, route, stream=stream)) as events:
                     async for event in events:
                         begun = True
                         yield event
@@ -123,7 +123,7 @@ class Calls:
         model = target.model
         provider = await self._providers.get(target.config)
         endpoint = self._endpoints.of(target.config)
-        errand = EndpointCall(account.organization_id, model, clock, own_patience=request.stall_timeout is not None)
+        call = EndpointCall(account.organization_id, model, clock, own_patience=request.stall_timeout is not None)
         retries = self._policy.retries
         if not route.is_last:
             retries = replace(retries, longest_wait=min(retries.longest_wait, _WAIT_BEFORE_FALLBACK))
@@ -133,7 +133,7 @@ class Calls:
         try:
             with telemetry.span(f"chat {model.name}", kind=SpanKind.CLIENT, **chat_attributes(request, model)) as span:
                 try:
-                    once = endpoint.calling(errand, lambda: provider.generate(request, model, stream=stream))
+                    once = endpoint.calling(call, lambda: provider.generate(request, model, stream=stream))
                     async with aclosing(retry_events(once, retries, clock)) as events:
                         async for event in events:
                             if isinstance(event, Completed):
@@ -159,9 +159,9 @@ class Calls:
         model = target.model
         check(request, model)
         provider = await self._providers.get(target.config)
-        errand = EndpointCall(account.organization_id, model, Clock(remaining))
-        once = self._endpoints.of(target.config).asking(errand, lambda: provider.count_tokens(request, model))
-        counted = await retry(once, self._policy.retries, errand.clock)
+        call = EndpointCall(account.organization_id, model, Clock(remaining))
+        once = self._endpoints.of(target.config).asking(call, lambda: provider.count_tokens(request, model))
+        counted = await retry(once, self._policy.retries, call.clock)
         if counted is None or not 0 <= counted <= _MOST_COUNTED:
             return TokenCount(estimate_request(request), RELATIVE_ERROR)
         return TokenCount(counted)
@@ -175,9 +175,9 @@ class Calls:
         check(request, target.model)
         provider = await self._providers.get(target.config)
         # Nobody opens a connection for it.
-        shown = replace(request, preview=True, websocket=False, run_key="")
+        unsent = replace(request, preview=True, websocket=False, run_key="")
         try:
-            async with aclosing(provider.generate(shown, target.model, stream=stream)) as events:
+            async with aclosing(provider.generate(unsent, target.model, stream=stream)) as events:
                 async for _ in events:
                     break
         except RequestPreview as rendered:
@@ -192,20 +192,20 @@ class Calls:
         model = target.model
         provider = await self._providers.get(target.config)
         endpoint = self._endpoints.of(target.config)
-        errand = EndpointCall(account.organization_id, model, Clock(remaining))
+        call = EndpointCall(account.organization_id, model, Clock(remaining))
         batches, meter = Batches(texts, model.batch_size), Meter(self._ledger, account, model, "embedding")
 
         async def one(batch: Sequence[str]) -> Embeddings:
-            once = endpoint.asking(errand, lambda: embed_batch(provider, model, batch))
-            return await retry(once, self._policy.retries, errand.clock)
+            once = endpoint.asking(call, lambda: embed_batch(provider, model, batch))
+            return await retry(once, self._policy.retries, call.clock)
 
         await meter.reserve(lambda: sum(estimate(len(text)) for text in texts))
         attributes = attributes_of("embeddings", model.provider_type, model.name)
         try:
             with telemetry.span(f"embeddings {model.name}", kind=SpanKind.CLIENT, **attributes) as span:
-                made = await batches.embed(one)
+                embeddings = await batches.embed(one)
                 span.set_attribute("gen_ai.usage.input_tokens", batches.tokens)
         finally:
             cost = meter.charge(Usage(batches.tokens, 0)) if batches.answered else None
             meter.close()
-        return model, made, cost
+        return model, embeddings, cost

@@ -39,16 +39,16 @@ class ChatServicer(chat_grpc.ChatServiceServicer):
         self._calls = calls
 
     async def Generate(self, request: chat_pb.GenerateRequest, context: Any) -> chat_pb.GenerateResponse:
-        asked = _request(request.request)
-        generation = await self._calls.generate(asked, _account(request.request), time_remaining())
+        chat = _request(request.request)
+        generation = await self._calls.generate(chat, _account(request.request), time_remaining())
         return chat_pb.GenerateResponse(generation=generation_message(generation))
 
     async def StreamGenerate(
         self, request: chat_pb.StreamGenerateRequest, context: Any
     ) -> AsyncGenerator[chat_pb.StreamGenerateResponse, None]:
-        asked = _request(request.request)
+        chat = _request(request.request)
         sequence = 0
-        async with aclosing(self._calls.stream(asked, _account(request.request), time_remaining())) as events:
+        async with aclosing(self._calls.stream(chat, _account(request.request), time_remaining())) as events:
             async for event in events:
                 sequence += 1
                 yield event_message(event, sequence)
@@ -56,13 +56,13 @@ class ChatServicer(chat_grpc.ChatServiceServicer):
     async def PreviewGeneration(
         self, request: chat_pb.PreviewGenerationRequest, context: Any
     ) -> chat_pb.PreviewGenerationResponse:
-        asked, account = _request(request.request), _account(request.request)
-        body = await self._calls.preview(asked, account, stream=request.stream)
+        chat, account = _request(request.request), _account(request.request)
+        body = await self._calls.preview(chat, account, stream=request.stream)
         return chat_pb.PreviewGenerationResponse(body_json=body.decode())
 
     async def CountTokens(self, request: chat_pb.CountTokensRequest, context: Any) -> chat_pb.CountTokensResponse:
-        asked, account = _request(request.request), _account(request.request)
-        counted = await self._calls.count_tokens(asked, account, time_remaining())
+        chat, account = _request(request.request), _account(request.request)
+        counted = await self._calls.count_tokens(chat, account, time_remaining())
         return chat_pb.CountTokensResponse(
             tokens=counted.tokens, estimated=counted.estimated, relative_error=counted.relative_error
         )

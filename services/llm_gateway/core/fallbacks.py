@@ -90,9 +90,9 @@ class FallbackChain:
                 handle=model.handle,
                 limit=model.context_window,
             )
-        wanted, most = self._asked.max_output_tokens, model.max_output_tokens
+        limit, most = self._asked.max_output_tokens, model.max_output_tokens
         # The first model's own limit; another's may be lower.
-        fitting = min(wanted, most) if wanted and most else wanted
+        fitting = min(limit, most) if limit and most else limit
         return replace(self._asked, handle=model.handle, max_output_tokens=fitting)
 
     def goes_on(self, error: LlmError, model: ChatModel | None, remaining: float | None) -> bool:

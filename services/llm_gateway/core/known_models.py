@@ -87,14 +87,14 @@ def known_embedding(provider_type: str, name: str, base_model: str = "") -> Know
 
 def _names(provider_type: str, name: str, base_model: str) -> Iterator[tuple[str, str]]:
     """Tables to look into, and the name to look for."""
-    given = (base_model, name) if base_model else (name,)
-    for text in given:
+    names = (base_model, name) if base_model else (name,)
+    for text in names:
         yield provider_type, bedrock.base_name(text) if provider_type == "bedrock" else text
-    for text in given:
+    for text in names:
         if found := _of_vendor(text):
             yield found
     for vendor in _HOSTED.get(provider_type, ()):
-        yield vendor, given[0]
+        yield vendor, names[0]
 
 
 def _of_vendor(text: str) -> tuple[str, str] | None:
@@ -103,10 +103,10 @@ def _of_vendor(text: str) -> tuple[str, str] | None:
     head, slash, model = lowered.partition("/")
     if not slash:
         # Names have dots of their own ("gpt-4.1"): they are split behind a vendor alone.
-        found = _DOTTED.match(lowered)
-        if found is None:
+        match = _DOTTED.match(lowered)
+        if match is None:
             return None
-        head, model = found.groups()
+        head, model = match.groups()
     vendor = _VENDORS.get(head)
     if vendor is None:
         return None

@@ -24,13 +24,15 @@ T = TypeVar("T")
 _TEXTS_AT_ONCE = 64
 
 
-def chat_model(config: ProviderConfig, listed: ListedModel, said: Override) -> ChatModel:
+def chat_model(config: ProviderConfig, listed: ListedModel, override: Override) -> ChatModel:
     """The model with its figures; the window may stay unknown."""
-    base_model = said.base_model or listed.base_model
+    base_model = override.base_model or listed.base_model
     row = known(config.type, listed.name, base_model)
-    window, window_source = _first(said.context_window, listed.context_window, row.context_window if row else None)
-    most, most_source = _first(said.max_output_tokens, listed.max_output_tokens, row.max_output_tokens if row else None)
-    capabilities, capabilities_source = _capabilities(said.capabilities, listed.capabilities, row)
+    window, window_source = _first(override.context_window, listed.context_window, row.context_window if row else None)
+    most, most_source = _first(
+        override.max_output_tokens, listed.max_output_tokens, row.max_output_tokens if row else None
+    )
+    capabilities, capabilities_source = _capabilities(override.capabilities, listed.capabilities, row)
     if most is not None and window is not None and most > window:
         most = window
     return ChatModel(
@@ -45,18 +47,18 @@ def chat_model(config: ProviderConfig, listed: ListedModel, said: Override) -> C
         display_name=listed.display_name or listed.name,
         max_output_tokens_source=most_source,
         capabilities_source=capabilities_source,
-        price=said.price or _from_endpoint(listed) or (row.price if row else None),
+        price=override.price or _from_endpoint(listed) or (row.price if row else None),
         base_model=base_model,
         is_tenants=config.organization_id is not None,
     )
 
 
 def embedding_model(
-    config: ProviderConfig, listed: ListedModel, said: Override, measured: int | None = None
+    config: ProviderConfig, listed: ListedModel, override: Override, measured: int | None = None
 ) -> EmbeddingModel:
     """The model with its figures. `measured`: the length of a vector it gave; without any length, dimensions is 0."""
-    row = known_embedding(config.type, listed.name, said.base_model or listed.base_model)
-    dimensions, source = _first(said.dimensions, listed.dimensions, row.dimensions if row else None)
+    row = known_embedding(config.type, listed.name, override.base_model or listed.base_model)
+    dimensions, source = _first(override.dimensions, listed.dimensions, row.dimensions if row else None)
     if dimensions is None and measured is not None:
         dimensions, source = measured, ValueSource.ENDPOINT
     return EmbeddingModel(
@@ -65,38 +67,38 @@ def embedding_model(
         name=listed.name,
         endpoint=config.base_url,
         dimensions=dimensions or 0,
-        batch_size=said.batch_size or (row.batch_size if row else _TEXTS_AT_ONCE),
+        batch_size=override.batch_size or (row.batch_size if row else _TEXTS_AT_ONCE),
         display_name=listed.display_name or listed.name,
         dimensions_source=source,
-        price=said.price or _from_endpoint(listed) or (row.price if row else None),
+        price=override.price or _from_endpoint(listed) or (row.price if row else None),
         is_tenants=config.organization_id is not None,
     )
 
 
-def is_known_chat(config: ProviderConfig, name: str, said: Override) -> bool:
+def is_known_chat(config: ProviderConfig, name: str, override: Override) -> bool:
     """Whether override or table know the model, whatever its endpoint says."""
-    return said.context_window is not None or known(config.type, name, said.base_model) is not None
+    return override.context_window is not None or known(config.type, name, override.base_model) is not None
 
 
-def embeds(config: ProviderConfig, listed: ListedModel, said: Override) -> bool:
+def embeds(config: ProviderConfig, listed: ListedModel, override: Override) -> bool:
     """Whether a model is known to be for embeddings."""
     if listed.kind in (ModelKind.CHAT, ModelKind.OTHER):
-        return said.dimensions is not None
-    if said.dimensions is not None or listed.dimensions is not None or listed.kind is ModelKind.EMBEDDING:
+        return override.dimensions is not None
+    if override.dimensions is not None or listed.dimensions is not None or listed.kind is ModelKind.EMBEDDING:
         return True
-    return known_embedding(config.type, listed.name, said.base_model or listed.base_model) is not None
+    return known_embedding(config.type, listed.name, override.base_model or listed.base_model) is not None
 
 
-def chats(config: ProviderConfig, listed: ListedModel, said: Override) -> bool:
+def chats(config: ProviderConfig, listed: ListedModel, override: Override) -> bool:
     """Whether a model may be for chats: nobody says that it is for something else."""
-    if said.context_window is not None:
+    if override.context_window is not None:
         return True
-    return listed.kind is ModelKind.CHAT or (listed.kind is ModelKind.UNKNOWN and not embeds(config, listed, said))
+    return listed.kind is ModelKind.CHAT or (listed.kind is ModelKind.UNKNOWN and not embeds(config, listed, override))
 
 
-def _first(said: T | None, listed: T | None, row: T | None) -> tuple[T | None, ValueSource | None]:
+def _first(override: T | None, listed: T | None, row: T | None) -> tuple[T | None, ValueSource | None]:
     for value, source in (
-        (said, ValueSource.OVERRIDE),
+        (override, ValueSource.OVERRIDE),
         (listed, ValueSource.ENDPOINT),
         (row, ValueSource.TABLE),
     ):
@@ -106,13 +108,17 @@ def _first(said: T | None, listed: T | None, row: T | None) -> tuple[T | None, V
 
 
 def _capabilities(
-    said: Mapping[str, bool], listed: Mapping[str, bool], row: KnownModel | None
+    override: Mapping[str, bool], listed: Mapping[str, bool], row: KnownModel | None
 ) -> tuple[Capabilities, ValueSource | None]:
     """Each by itself; the source is the first that says any."""
     can = row.capabilities if row else UNLISTED
-    if listed or said:
-        can = replace(can, **{**listed, **said})
-    for any_said, source in ((said, ValueSource.OVERRIDE), (listed, ValueSource.ENDPOINT), (row, ValueSource.TABLE)):
+    if listed or override:
+        can = replace(can, **{**listed, **override})
+    for any_said, source in (
+        (override, ValueSource.OVERRIDE),
+        (listed, ValueSource.ENDPOINT),
+        (row, ValueSource.TABLE),
+    ):
         if any_said:
             return can, source
     return can, None

@@ -63,8 +63,8 @@ class ProviderOverrides:
 
     def of(self, name: str) -> Override:
         """What is said of a model."""
-        said = self.models.get(name, _NOTHING)
-        return replace(said, price=self.price) if said.price is None and self.price is not None else said
+        override = self.models.get(name, _NOTHING)
+        return replace(override, price=self.price) if override.price is None and self.price is not None else override
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +83,19 @@ class OperatorOverrides:
             models[model] = replace(models.get(model, _NOTHING), price=price)
         if for_all is not None:
             models = {
-                model: said if model in prices else replace(said, price=for_all) for model, said in models.items()
+                model: override if model in prices else replace(override, price=for_all)
+                for model, override in models.items()
             }
         return ProviderOverrides(models, for_all)
 
 
 def _of_provider(by_handle: Mapping[str, T], provider: str) -> Mapping[str, T]:
-    found = {}
+    values = {}
     for handle, value in by_handle.items():
         name, _, model = handle.partition("/")
         if name == provider or ALIASES.get(name) == provider:
-            found[model] = value
-    return found
+            values[model] = value
+    return values
 
 
 def handles(value: Any, read: Callable[[Any], T]) -> dict[str, T]:
@@ -124,14 +125,19 @@ def model(value: Any) -> Override:
         known = ", ".join((*_NUMBERS, *CAPABILITIES, "base_model", "price"))
         raise InvalidOverride(f"{', '.join(unknown)} is none of {known}")
     numbers = {name: _number(name, value[name]) for name in _NUMBERS if value.get(name) is not None}
-    said = {name: value[name] for name in CAPABILITIES if value.get(name) is not None}
-    if wrong := [name for name, can in said.items() if not isinstance(can, bool)]:
+    capabilities = {name: value[name] for name in CAPABILITIES if value.get(name) is not None}
+    if wrong := [name for name, can in capabilities.items() if not isinstance(can, bool)]:
         raise InvalidOverride(f"{wrong[0]} is neither true nor false")
     base_model = value.get("base_model") or ""
     if not isinstance(base_model, str):
         raise InvalidOverride("base_model is not a text")
-    given = value.get("price")
-    return Override(**numbers, capabilities=said, base_model=base_model, price=None if given is None else price(given))
+    price_json = value.get("price")
+    return Override(
+        **numbers,
+        capabilities=capabilities,
+        base_model=base_model,
+        price=None if price_json is None else price(price_json),
+    )
 
 
 def price(value: Any) -> Price:
@@ -140,10 +146,10 @@ def price(value: Any) -> Price:
         raise InvalidOverride(f"a price is a JSON object of input and perhaps {', '.join(_PRICES[1:])}")
     if wrong := [name for name, figure in value.items() if figure is not None and not _is_price(figure)]:
         raise InvalidOverride(f"the price of {wrong[0]} is not a number of US dollars for a million tokens")
-    made = usd(
+    result = usd(
         value["input"], value.get("output") or 0.0, cached=value.get("cached_input"), write=value.get("cache_write")
     )
-    return replace(made, source=ValueSource.OVERRIDE)
+    return replace(result, source=ValueSource.OVERRIDE)
 
 
 def _is_price(value: Any) -> bool:

@@ -21,9 +21,9 @@ class FirstCallOnly:
     def passed(self, event: Event) -> Event | None:
         """The event as it goes on, None for one of a call that is left out."""
         if isinstance(event, Completed):
-            made = event.generation
-            message = replace(made.message, parts=first_call_only(made.message.parts))
-            return Completed(replace(made, message=message))
+            generation = event.generation
+            message = replace(generation.message, parts=first_call_only(generation.message.parts))
+            return Completed(replace(generation, message=message))
         index = event.index
         self._seen.add(index)
         if isinstance(event, ToolCallDelta):
@@ -44,14 +44,14 @@ class FirstCallOnly:
 
 def first_call_only(parts: Sequence[Part]) -> list[Part]:
     """The parts without the calls after the first, and without the encrypted thoughts that belong to those."""
-    kept: list[Part] = []
+    parts_left: list[Part] = []
     called = False
     for part in parts:
         if isinstance(part, ToolCall):
             if called:
-                if kept and isinstance(kept[-1], RedactedReasoning):
-                    kept.pop()
+                if parts_left and isinstance(parts_left[-1], RedactedReasoning):
+                    parts_left.pop()
                 continue
             called = True
-        kept.append(part)
-    return kept
+        parts_left.append(part)
+    return parts_left

@@ -251,10 +251,10 @@ _ROWS = (
 TYPES: Mapping[str, ProviderType] = {row.name: row for row in _ROWS}
 
 
-def base_url(provider_type: str, given: str) -> str:
+def base_url(provider_type: str, url: str) -> str:
     """The base URL in the form its type wants, from one given with or without /v1 and trailing slash."""
     row = TYPES[provider_type]
-    url = (given or row.base_url).rstrip("/")
+    url = (url or row.base_url).rstrip("/")
     if row.form is BaseUrl.BARE:
         return url.removesuffix("/v1").rstrip("/")
     if row.form is BaseUrl.AS_GIVEN:

@@ -224,18 +224,18 @@ def wrong_count(provider: str, handle: str, *, vectors: int, texts: int) -> LlmE
 def sizes_in(message: str) -> tuple[int | None, int | None, int | None]:
     """Tokens as the message of an overflow says them, None where it does not: the window's limit, the input, and the
     output that was asked for beside it."""
-    if found := _SUM.search(message):
-        requested, output, limit = map(_number, found.groups())
+    if match := _SUM.search(message):
+        requested, output, limit = map(_number, match.groups())
         return limit, requested, output
-    if found := _PARTS.search(message):
-        requested, output = map(_number, found.groups())
+    if match := _PARTS.search(message):
+        requested, output = map(_number, match.groups())
         return _first_number(_LIMIT, message), requested, output
     return _first_number(_LIMIT, message), _first_number(_REQUESTED, message), None
 
 
 def _first_number(pattern: re.Pattern[str], message: str) -> int | None:
-    found = pattern.search(message)
-    return None if found is None else next(_number(group) for group in found.groups() if group)
+    match = pattern.search(message)
+    return None if match is None else next(_number(group) for group in match.groups() if group)
 
 
 def _number(text: str) -> int:

@@ -190,10 +190,10 @@ def valid_usage(usage: Usage | None) -> Usage | None:
 
 def _ids(ids: Sequence[Any]) -> list[int]:
     """Token ids. Raises TypeError and ValueError for what is none."""
-    made = list(map(index, ids))
-    if made and not (min(made) >= 0 and max(made) < _MOST_TOKENS):
+    numbers = list(map(index, ids))
+    if numbers and not (min(numbers) >= 0 and max(numbers) < _MOST_TOKENS):
         raise ValueError("a token's id out of range")
-    return made
+    return numbers
 
 
 def _tokens(value: Any) -> int | None:

@@ -45,30 +45,30 @@ class Forward:
         return (self.method, self.path) == ("POST", MESSAGES)
 
 
-def validate(asked: Forward) -> Forward:
+def validate(request: Forward) -> Forward:
     """The request. Raises LlmBadRequest where its address leads elsewhere, or is none."""
-    if asked.provider_type not in TYPES:
-        raise LlmBadRequest(f"Requests are handed on to {' and '.join(TYPES)}, not to {asked.provider_type[:50]!r}.")
-    if asked.method not in METHODS:
+    if request.provider_type not in TYPES:
+        raise LlmBadRequest(f"Requests are handed on to {' and '.join(TYPES)}, not to {request.provider_type[:50]!r}.")
+    if request.method not in METHODS:
         raise LlmBadRequest(f"Requests are handed on with {', '.join(sorted(METHODS))}, not with another method.")
-    if len(asked.path) > _LONGEST or not _PATH.fullmatch(asked.path) or {".", ".."} & {*asked.path.split("/")}:
+    if len(request.path) > _LONGEST or not _PATH.fullmatch(request.path) or {".", ".."} & {*request.path.split("/")}:
         raise LlmBadRequest(
             "This path is not handed on: it has letters, digits and -._~ between single slashes, and no step upwards."
         )
-    if len(asked.query) > _LONGEST or not _QUERY.fullmatch(asked.query):
+    if len(request.query) > _LONGEST or not _QUERY.fullmatch(request.query):
         raise LlmBadRequest(f"This query is not handed on: it is no query, or longer than {_LONGEST:,} characters.")
-    if not _TEXT.fullmatch(asked.own_key) or not all(map(_TEXT.fullmatch, asked.headers.values())):
+    if not _TEXT.fullmatch(request.own_key) or not all(map(_TEXT.fullmatch, request.headers.values())):
         raise LlmBadRequest("A header has characters that headers do not have.")
-    return asked
+    return request
 
 
-def check_account(asked: Forward, config: ProviderConfig) -> None:
+def check_account(request: Forward, config: ProviderConfig) -> None:
     """Raises ForwardNotPermitted where a tenant would see what others keep on the operator's account."""
-    is_operators = config.organization_id is None and not asked.own_key
-    if is_operators and not _ANYBODYS.fullmatch(f"{asked.method} {asked.path}"):
+    is_operators = config.organization_id is None and not request.own_key
+    if is_operators and not _ANYBODYS.fullmatch(f"{request.method} {request.path}"):
         raise ForwardNotPermitted(
-            f"{asked.method} {asked.path} is not handed on with the key of the server, whose account may be others', "
-            "too: show a key of your own, or make a provider of your own with POST /v1/providers.",
+            f"{request.method} {request.path} is not handed on with the key of the server, whose account may be "
+            "others', too: show a key of your own, or make a provider of your own with POST /v1/providers.",
             provider=config.name,
         )
 
@@ -81,16 +81,16 @@ def in_dialect(config: ProviderConfig) -> ProviderConfig:
     return replace(config, base_url=f"{parts.scheme}://{parts.netloc}{_ZAI_PATH}")
 
 
-def url_of(asked: Forward, config: ProviderConfig) -> str:
+def url_of(request: Forward, config: ProviderConfig) -> str:
     """The whole address."""
-    query = f"?{asked.query}" if asked.query else ""
-    return f"{config.base_url.rstrip('/')}/{asked.path}{query}"
+    query = f"?{request.query}" if request.query else ""
+    return f"{config.base_url.rstrip('/')}/{request.path}{query}"
 
 
-def headers_of(asked: Forward, config: ProviderConfig) -> dict[str, str]:
+def headers_of(request: Forward, config: ProviderConfig) -> dict[str, str]:
     """What the vendor is sent."""
-    key = asked.own_key or config.api_key
-    headers = {name: value for name, value in asked.headers.items() if name in _SENT}
+    key = request.own_key or config.api_key
+    headers = {name: value for name, value in request.headers.items() if name in _SENT}
     headers |= {"accept-encoding": "gzip, deflate", "authorization": f"Bearer {key}"}
     # Compatible servers may know the older header alone.
     if not (config.is_vendor and config.type == "anthropic"):

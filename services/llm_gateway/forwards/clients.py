@@ -56,12 +56,12 @@ class Clients:
         self._kept: OrderedDict[tuple[object, str], _Client] = OrderedDict()
 
     @asynccontextmanager
-    async def answer(self, asked: Forward, config: ProviderConfig, patience: float) -> AsyncGenerator[Answer, None]:
+    async def answer(self, request: Forward, config: ProviderConfig, patience: float) -> AsyncGenerator[Answer, None]:
         """The answer to a request, closed at the end; `patience`: the longest wait for a byte, in seconds. Raises
         LlmError, also while its chunks are read.
         """
         async with self._of(config) as http:
-            response = await _sent(http, asked, config, patience)
+            response = await _sent(http, request, config, patience)
             try:
                 yield Answer(response.status_code, response.headers, _chunks(response, config, patience))
             finally:
@@ -89,18 +89,18 @@ class Clients:
         if known is not None and known.config == config:
             self._kept.move_to_end(config.key)
             return known
-        made = _Client(config, http_client(self._recordings.applied(config)))
+        client = _Client(config, http_client(self._recordings.applied(config)))
         old = self._kept.pop(config.key, None)
-        self._kept[config.key] = made
+        self._kept[config.key] = client
         # Held, so that nobody who comes meanwhile has it closed.
-        made.users += 1
+        client.users += 1
         try:
             await self._close_unused(old)
             if len(self._kept) > _MOST_KEPT:
                 await self._let_go(next(iter(self._kept)))
         finally:
-            made.users -= 1
-        return made
+            client.users -= 1
+        return client
 
     async def _let_go(self, key: tuple[object, str]) -> None:
         await self._close_unused(self._kept.pop(key))
@@ -112,13 +112,13 @@ class Clients:
                 await client.http.aclose()
 
 
-async def _sent(http: httpx2.AsyncClient, asked: Forward, config: ProviderConfig, patience: float) -> httpx2.Response:
+async def _sent(http: httpx2.AsyncClient, forward: Forward, config: ProviderConfig, patience: float) -> httpx2.Response:
     timeout = httpx2.Timeout(patience, connect=min(patience, _CONNECT_SECONDS))
     request = httpx2.Request(
-        asked.method,
-        url_of(asked, config),
-        headers=headers_of(asked, config),
-        content=asked.body or None,
+        forward.method,
+        url_of(forward, config),
+        headers=headers_of(forward, config),
+        content=forward.body or None,
         extensions={"timeout": timeout.as_dict()},
     )
     try:

@@ -63,47 +63,47 @@ class Forwards:
         self._clients: Clients | None = None
 
     async def forward(
-        self, asked: Forward, account: Account, remaining: float | None
+        self, request: Forward, account: Account, remaining: float | None
     ) -> AsyncGenerator[Head | bytes | End, None]:
         """The vendor's answer: a Head, pieces of the body, an End. Closing it closes the connection. Raises LlmError.
 
         An answer to a message that breaks off is accounted with what was counted by then.
         """
-        one = await self._catalogue.provider_of(account.organization_id, TYPES[validate(asked).provider_type])
+        one = await self._catalogue.provider_of(account.organization_id, TYPES[validate(request).provider_type])
         if one is None:
-            raise _no_provider(asked.provider_type)
-        config, wanted = in_dialect(one.config), _asked(asked.body)
-        check_account(asked, config)
-        model = _model(one, config, wanted.get("model"))
-        meter = None if asked.own_key else Meter(self._ledger, account, model, "chat")
+            raise _no_provider(request.provider_type)
+        config, body = in_dialect(one.config), _asked(request.body)
+        check_account(request, config)
+        model = _model(one, config, body.get("model"))
+        meter = None if request.own_key else Meter(self._ledger, account, model, "chat")
         errand = EndpointCall(account.organization_id, model, Clock(remaining))
-        patience = config.stall_seconds if wanted.get("stream") else config.reply_seconds
-        heard: AnswerReader | None = None
+        patience = config.stall_seconds if body.get("stream") else config.reply_seconds
+        reader: AnswerReader | None = None
         try:
-            if meter is not None and asked.method == "POST":
-                await meter.reserve(lambda: estimate(len(asked.body)))
+            if meter is not None and request.method == "POST":
+                await meter.reserve(lambda: estimate(len(request.body)))
             attributes = attributes_of("chat", model.provider_type, model.name)
             async with AsyncExitStack() as stack:
-                stack.enter_context(telemetry.span(f"forward {asked.path}", kind=SpanKind.CLIENT, **attributes))
-                visit = await stack.enter_async_context(self._endpoints.of(config).visit(errand))
+                stack.enter_context(telemetry.span(f"forward {request.path}", kind=SpanKind.CLIENT, **attributes))
+                attempt = await stack.enter_async_context(self._endpoints.of(config).attempt(errand))
                 clients = await self._loaded()
-                response = await stack.enter_async_context(clients.answer(asked, config, patience))
-                _judge(visit, response.status)
+                response = await stack.enter_async_context(clients.answer(request, config, patience))
+                _report(attempt, response.status)
                 head = Head(response.status, visible_headers(response.headers))
-                if asked.is_message and response.status == 200:
-                    heard = AnswerReader(head.headers.get("content-type", ""))
+                if request.is_message and response.status == 200:
+                    reader = AnswerReader(head.headers.get("content-type", ""))
                 yield head
                 async with aclosing(response.chunks) as chunks:
                     async for chunk in chunks:
-                        if heard is not None:
-                            heard.feed(chunk)
+                        if reader is not None:
+                            reader.feed(chunk)
                         yield chunk
-            if heard is not None:
-                heard.close()
-            yield End(heard.text if heard is not None else "")
+            if reader is not None:
+                reader.close()
+            yield End(reader.text if reader is not None else "")
         finally:
             if meter is not None:
-                _charge(meter, heard)
+                _charge(meter, reader)
                 meter.close()
 
     async def close(self) -> None:
@@ -119,10 +119,10 @@ class Forwards:
         return self._clients
 
 
-def _charge(meter: Meter, heard: AnswerReader | None) -> None:
-    usage = None if heard is None else heard.usage
-    if heard is not None and usage is not None:
-        meter.charge(replace(usage, estimated=usage.estimated or not heard.ended), heard.model[:_LONGEST_NAME])
+def _charge(meter: Meter, reader: AnswerReader | None) -> None:
+    usage = None if reader is None else reader.usage
+    if reader is not None and usage is not None:
+        meter.charge(replace(usage, estimated=usage.estimated or not reader.ended), reader.model[:_LONGEST_NAME])
 
 
 def _asked(body: bytes) -> Mapping[str, Any]:
@@ -140,8 +140,8 @@ def _model(one: ProviderEntry, config: ProviderConfig, name: Any) -> ChatModel:
     return chat_model(config, one.listing.said.get(name) or ListedModel(name), one.overrides.of(name))
 
 
-def _judge(visit: Attempt, status: int) -> None:
-    visit.tell(Outcome.FAILED if status >= 500 else Outcome.REFUSED if status >= 400 else Outcome.ANSWERED)
+def _report(attempt: Attempt, status: int) -> None:
+    attempt.report(Outcome.FAILED if status >= 500 else Outcome.REFUSED if status >= 400 else Outcome.ANSWERED)
 
 
 def _no_provider(provider_type: str) -> ProviderNotFound:

@@ -86,8 +86,8 @@ async def _decoded(chunks: AsyncIterable[bytes], encoding: str) -> AsyncGenerato
                 decoder = zlib.decompressobj(-zlib.MAX_WBITS)
             is_first = False
             while chunk and not decoder.eof:
-                if made := decoder.decompress(chunk, _STEP):
-                    yield made
+                if piece := decoder.decompress(chunk, _STEP):
+                    yield piece
                 chunk = decoder.unconsumed_tail
         if rest := decoder.flush(_STEP):
             yield rest

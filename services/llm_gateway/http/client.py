@@ -63,8 +63,8 @@ class WebSockets:
         if self._session is None:
             traces = [_no_redirects()]
             self._session = _session(traces) if self._allow_private else _public_session(traces)
-        made: aiohttp.ClientWebSocketResponse = await self._session.ws_connect(url, headers=headers, **options)
-        return made
+        connection: aiohttp.ClientWebSocketResponse = await self._session.ws_connect(url, headers=headers, **options)
+        return connection
 
     async def close(self) -> None:
         """Close the session."""
@@ -122,10 +122,10 @@ class _PublicResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = await self._system.resolve(host, port, family)
-        if not all(is_public(ipaddress.ip_address(one["host"])) for one in found):
+        addresses = await self._system.resolve(host, port, family)
+        if not all(is_public(ipaddress.ip_address(one["host"])) for one in addresses):
             raise OSError(f"{host} is a private address")
-        return found
+        return addresses
 
     async def close(self) -> None:
         await self._system.close()

@@ -20,18 +20,18 @@ async def embed_batch(provider: Provider, model: EmbeddingModel, texts: Sequence
     is of another shape.
     """
     with reply_guard(model.provider_name, model.handle):
-        made = await provider.embed(model, texts)
-        for vector in made.vectors:
+        embeddings = await provider.embed(model, texts)
+        for vector in embeddings.vectors:
             if not isfinite(sum(array("f", vector))):
                 raise ValueError("a vector with a number that is none")
-        _check_lengths(model, made)
-        if type(made.prompt_tokens) is not int or not 0 <= made.prompt_tokens < 2**31:
-            return Embeddings(made.vectors)
-        return made
+        _check_lengths(model, embeddings)
+        if type(embeddings.prompt_tokens) is not int or not 0 <= embeddings.prompt_tokens < 2**31:
+            return Embeddings(embeddings.vectors)
+        return embeddings
 
 
-def _check_lengths(model: EmbeddingModel, made: Embeddings) -> None:
-    wrong = next((len(vector) for vector in made.vectors if len(vector) != model.dimensions), None)
+def _check_lengths(model: EmbeddingModel, embeddings: Embeddings) -> None:
+    wrong = next((len(vector) for vector in embeddings.vectors if len(vector) != model.dimensions), None)
     if wrong is not None and model.dimensions:
         message = (
             f"{model.provider_name} returned vectors of {wrong} numbers where {model.handle} is known to have "

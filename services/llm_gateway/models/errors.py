@@ -86,6 +86,6 @@ def _how_to_set(one: ProviderEntry, name: str, what: str, figure: int) -> str:
 
 
 def _some(names: Iterable[str]) -> str:
-    found = sorted(names)
-    shown = ", ".join(found[:_NAMED]) or "none"
-    return f"{shown} and {len(found) - _NAMED} more" if len(found) > _NAMED else shown
+    ordered = sorted(names)
+    text = ", ".join(ordered[:_NAMED]) or "none"
+    return f"{text} and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else text

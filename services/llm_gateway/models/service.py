@@ -62,20 +62,20 @@ class Catalogue:
     async def callable_model(self, organization_id: UUID, handle: str) -> Target:
         """The model for a turn. Raises ModelNotFound, CredentialsUnreadable."""
         one, name = await self._resolve(organization_id, handle)
-        listed, said = one.listing.said.get(name), one.overrides.of(name)
-        if listed is None and not is_known_chat(one.config, name, said):
-            listed = await self._listed(one, name, said)
-        return Target(one.config, chat_model(one.config, listed or ListedModel(name), said))
+        listed, override = one.listing.said.get(name), one.overrides.of(name)
+        if listed is None and not is_known_chat(one.config, name, override):
+            listed = await self._listed(one, name, override)
+        return Target(one.config, chat_model(one.config, listed or ListedModel(name), override))
 
     async def chat_model(self, organization_id: UUID, handle: str) -> ChatModel:
         """The model as it may be offered. Raises ModelNotFound, CredentialsUnreadable, and ModelWindowUnknown where no
         window is known.
         """
         one, name = await self._resolve(organization_id, handle)
-        said = one.overrides.of(name)
-        listed = await self._listed(one, name, said)
-        model = chat_model(one.config, listed, said)
-        if not chats(one.config, listed, said):
+        override = one.overrides.of(name)
+        listed = await self._listed(one, name, override)
+        model = chat_model(one.config, listed, override)
+        if not chats(one.config, listed, override):
             raise not_for_chats(model)
         if model.context_window is None:
             raise window_unknown(one, model)
@@ -101,12 +101,12 @@ class Catalogue:
         CredentialsUnreadable, and what the endpoint answers.
         """
         one, name = await self._resolve(organization_id, handle)
-        said = one.overrides.of(name)
-        listed = await self._listed_embedding(one, name, said)
-        model = embedding_model(one.config, listed, said, one.listing.measured.get(name))
+        override = one.overrides.of(name)
+        listed = await self._listed_embedding(one, name, override)
+        model = embedding_model(one.config, listed, override, one.listing.measured.get(name))
         if not model.dimensions:
             measured = await one.listing.measure(name, lambda: self._measure(one.config, model))
-            model = embedding_model(one.config, listed, said, measured)
+            model = embedding_model(one.config, listed, override, measured)
         return EmbeddingTarget(one.config, model)
 
     async def provider_of(self, organization_id: UUID, types: Sequence[str]) -> ProviderEntry | None:
@@ -152,12 +152,12 @@ class Catalogue:
         await asyncio.gather(*(one.listing.renew() for one in chosen if one.problem is None))
         return chosen
 
-    async def _listed(self, one: ProviderEntry, name: str, said: Override) -> ListedModel:
+    async def _listed(self, one: ProviderEntry, name: str, override: Override) -> ListedModel:
         """The model as its endpoint lists it, or bare where it is known without. Raises ModelNotFound."""
-        listing, is_known = one.listing, is_known_chat(one.config, name, said)
+        listing, is_known = one.listing, is_known_chat(one.config, name, override)
         # Whoever creates an agent with a well-known model is not kept waiting by an endpoint that hangs.
         await listing.renew(wait=not is_known or not (one.config.is_vendor or listing.failed))
-        if listing.models is not None and name not in listing.models and not _declares(said):
+        if listing.models is not None and name not in listing.models and not _declares(override):
             # It may be newer than what is remembered.
             await listing.renew(if_older_than=listings.RETRY_SECONDS)
             if name not in listing.said:
@@ -166,21 +166,21 @@ class Catalogue:
             raise not_answering(one, name)
         return listing.said.get(name) or ListedModel(name)
 
-    async def _listed_embedding(self, one: ProviderEntry, name: str, said: Override) -> ListedModel:
+    async def _listed_embedding(self, one: ProviderEntry, name: str, override: Override) -> ListedModel:
         """The same of an embedding model."""
         config, listing = one.config, one.listing
-        row = known_embedding(config.type, name, said.base_model)
-        if said.dimensions is None and row is None:
+        row = known_embedding(config.type, name, override.base_model)
+        if override.dimensions is None and row is None:
             await listing.renew()
             if name not in listing.said:
                 await listing.renew(if_older_than=listings.RETRY_SECONDS)
         listed = listing.said.get(name) or ListedModel(name)
-        if embeds(config, listed, said):
+        if embeds(config, listed, override):
             return listed
         others = [model.handle for model in _embedding_models(one)]
         if name not in listing.said or listed.kind is not ModelKind.UNKNOWN:
             raise embedding_not_found(one, name, others)
-        if known(config.type, name, said.base_model or listed.base_model) is not None:
+        if known(config.type, name, override.base_model or listed.base_model) is not None:
             raise embedding_not_found(one, name, others)
         # Its endpoint lists it and says no more: whether it embeds is seen when a vector is asked for.
         return listed
@@ -195,30 +195,30 @@ def _by_name(one: ProviderEntry) -> tuple[bool, str]:
     return one.config.name != one.config.type, one.config.name
 
 
-def _declares(said: Override) -> bool:
+def _declares(override: Override) -> bool:
     """Whether an override alone makes a model be there."""
-    return said.context_window is not None or bool(said.base_model)
+    return override.context_window is not None or bool(override.base_model)
 
 
 def _offered(one: ProviderEntry) -> list[ChatModel]:
     listed = one.listing.said
-    declared = {name for name, said in one.overrides.models.items() if _declares(said)}
+    declared = {name for name, override in one.overrides.models.items() if _declares(override)}
     models = []
     for name in declared | listed.keys():
-        item, said = listed.get(name) or ListedModel(name), one.overrides.of(name)
-        if chats(one.config, item, said):
-            models.append(chat_model(one.config, item, said))
+        item, override = listed.get(name) or ListedModel(name), one.overrides.of(name)
+        if chats(one.config, item, override):
+            models.append(chat_model(one.config, item, override))
     return [model for model in models if model.context_window is not None]
 
 
 def _embedding_models(one: ProviderEntry) -> list[EmbeddingModel]:
     listed, measured = one.listing.said, one.listing.measured
-    declared = {name for name, said in one.overrides.models.items() if said.dimensions is not None}
+    declared = {name for name, override in one.overrides.models.items() if override.dimensions is not None}
     # Where the endpoint never answered, the table says what it has.
     table = EMBEDDINGS.get(one.config.type, {}) if one.listing.models is None else {}
     models = []
     for name in declared | listed.keys() | table.keys():
-        item, said = listed.get(name) or ListedModel(name), one.overrides.of(name)
-        if name in measured or embeds(one.config, item, said):
-            models.append(embedding_model(one.config, item, said, measured.get(name)))
+        item, override = listed.get(name) or ListedModel(name), one.overrides.of(name)
+        if name in measured or embeds(one.config, item, override):
+            models.append(embedding_model(one.config, item, override, measured.get(name)))
     return [model for model in models if model.dimensions]

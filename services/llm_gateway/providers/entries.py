@@ -70,10 +70,10 @@ class ProviderEntryFactory:
         self._patience = patience
         self._allow_private = allow_private
 
-    def operators(self, configs: Iterable[ProviderConfig], said: OperatorOverrides) -> dict[str, ProviderEntry]:
+    def operators(self, configs: Iterable[ProviderConfig], overrides: OperatorOverrides) -> dict[str, ProviderEntry]:
         """The operator's providers by name."""
-        made = (ProviderEntry(config, _joined(config, said), self._listing(config)) for config in configs)
-        return {one.config.name: one for one in made}
+        entries = (ProviderEntry(config, _joined(config, overrides), self._listing(config)) for config in configs)
+        return {one.config.name: one for one in entries}
 
     def of_row(self, row: StoredProvider, before: ProviderEntry | None) -> ProviderEntry:
         """A tenant's provider; what `before` knows of its models is kept where it is the same version."""
@@ -118,8 +118,8 @@ class ProviderEntryFactory:
     def _listing(self, config: ProviderConfig, row: StoredProvider | None = None) -> Listing:
         async def keep(listing: Listing) -> None:
             assert row is not None
-            said = None if listing.models is None else tuple(listing.models.values())
-            synced = replace(row, models=said, synced_at=listing.synced_at, sync_error=listing.error_text)
+            models = None if listing.models is None else tuple(listing.models.values())
+            synced = replace(row, models=models, synced_at=listing.synced_at, sync_error=listing.error_text)
             try:
                 await self._store.synced(synced)
             except Unavailable as error:
@@ -129,9 +129,9 @@ class ProviderEntryFactory:
         return Listing(self._providers, config, timeout=timeout, keep=None if row is None else keep)
 
 
-def _joined(config: ProviderConfig, said: OperatorOverrides) -> ProviderOverrides:
+def _joined(config: ProviderConfig, overrides: OperatorOverrides) -> ProviderOverrides:
     """What the operator says by handle goes before what the provider's own options say."""
-    own, by_handle = _named_models(config.options), said.of_provider(config.name)
+    own, by_handle = _named_models(config.options), overrides.of_provider(config.name)
     return ProviderOverrides({**own.models, **by_handle.models}, by_handle.price)
 
 
@@ -140,9 +140,9 @@ def _overrides(row: StoredProvider) -> ProviderOverrides:
 
 
 def _named_models(options: object) -> ProviderOverrides:
-    given = options.get("models") if hasattr(options, "get") else None
+    models = options.get("models") if hasattr(options, "get") else None
     try:
-        return names(given or {})
+        return names(models or {})
     except InvalidOverride as wrong:
         # It was checked when it was stored; rules may have become stricter since.
         logger.warning("the option `models` of a provider is passed over: %s", wrong)

@@ -39,14 +39,14 @@ def read_providers(env: Env) -> list[ProviderConfig]:
     LOCI_PROVIDERS, and those of a recording that is replayed. Raises SettingsError.
     """
     types = (row for row in TYPES.values() if row.name == "loci" or any(map(_is_set(env), row.present_by)))
-    found = [_of_type(env, row) for row in types]
+    configs = [_of_type(env, row) for row in types]
     for config in _listed(env):
-        if any(config.name == other.name for other in found):
+        if any(config.name == other.name for other in configs):
             raise SettingsError(
                 f"{PROVIDERS_SETTING} has a provider {config.name!r}, as other settings do; give it another name"
             )
-        found.append(config)
-    return list(Recordings.read(env).joined(found))
+        configs.append(config)
+    return list(Recordings.read(env).joined(configs))
 
 
 def read_overrides(env: Env) -> OperatorOverrides:
@@ -54,17 +54,17 @@ def read_overrides(env: Env) -> OperatorOverrides:
     example = '{"openai/my-model": 32768}'
     windows = _by_handle(env, WINDOWS_SETTING, window, "model handles and their context windows in tokens", example)
     example = '{"openai/my-model": {"context_window": 32768, "tools": true}}'
-    said = _by_handle(env, MODELS_SETTING, model, "model handles and what is known of them", example)
+    overrides = _by_handle(env, MODELS_SETTING, model, "model handles and what is known of them", example)
     prices = _by_handle(env, PRICES_SETTING, price, "model handles, or provider/*, and their prices", _PRICE_EXAMPLE)
     for handle, one in windows.items():
-        said[handle] = _with_window(said.get(handle), one)
-    return OperatorOverrides(said, prices)
+        overrides[handle] = _with_window(overrides.get(handle), one)
+    return OperatorOverrides(overrides, prices)
 
 
-def _with_window(said: Override | None, window: Override) -> Override:
-    if said is None or said.context_window is not None:
-        return said or window
-    return replace(said, context_window=window.context_window)
+def _with_window(override: Override | None, window: Override) -> Override:
+    if override is None or override.context_window is not None:
+        return override or window
+    return replace(override, context_window=window.context_window)
 
 
 def _by_handle(env: Env, name: str, read: Callable[[Any], T], what: str, example: str) -> dict[str, T]:
@@ -155,13 +155,13 @@ def _listed(env: Env) -> Iterator[ProviderConfig]:
     """Those of LOCI_PROVIDERS."""
     text = env.content(PROVIDERS_SETTING, default="", expected="a JSON list of providers", example=f"'{_EXAMPLE}'")
     try:
-        given = orjson.loads(text) if text else []
+        items = orjson.loads(text) if text else []
     except orjson.JSONDecodeError:
-        given = None
-    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        items = None
+    if not isinstance(items, list) or not all(isinstance(one, dict) for one in items):
         raise _wrong_list("it is not a JSON list of objects")
     names: set[str] = set()
-    for one in given:
+    for one in items:
         config = _config(one, _seconds(env))
         if config.name in names:
             raise _wrong_list(f"two are called {config.name!r}")
@@ -169,13 +169,13 @@ def _listed(env: Env) -> Iterator[ProviderConfig]:
         yield config
 
 
-def _config(given: Mapping[str, Any], seconds: Mapping[str, Any]) -> ProviderConfig:
-    texts = {name: given[name] for name in _FIELDS if name != "options" and given.get(name) is not None}
-    if unknown := sorted(given.keys() - {*_FIELDS}):
+def _config(item: Mapping[str, Any], seconds: Mapping[str, Any]) -> ProviderConfig:
+    texts = {name: item[name] for name in _FIELDS if name != "options" and item.get(name) is not None}
+    if unknown := sorted(item.keys() - {*_FIELDS}):
         raise _wrong_list(f"{', '.join(unknown)} is none of {', '.join(_FIELDS)}")
     if wrong := [name for name, value in texts.items() if not isinstance(value, str)]:
         raise _wrong_list(f"{wrong[0]} is not a text")
-    options = given.get("options") or {}
+    options = item.get("options") or {}
     if not isinstance(options, dict):
         raise _wrong_list("options is not an object")
     name = texts.pop("name", "")

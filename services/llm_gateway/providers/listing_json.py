@@ -20,14 +20,14 @@ def from_json(stored: Iterable[Mapping[str, Any]]) -> list[ListedModel]:
 
 
 def _to_json(model: ListedModel) -> dict[str, Any]:
-    said = {name: value for name in _PLAIN if (value := getattr(model, name))}
+    fields = {name: value for name in _PLAIN if (value := getattr(model, name))}
     if model.kind is not ModelKind.UNKNOWN:
-        said["kind"] = model.kind.name.lower()
+        fields["kind"] = model.kind.name.lower()
     if model.capabilities:
-        said["capabilities"] = dict(model.capabilities)
+        fields["capabilities"] = dict(model.capabilities)
     if model.price is not None:
-        said["price"] = {name: value for name in _PRICES if (value := getattr(model.price, name)) is not None}
-    return {"name": model.name, **said}
+        fields["price"] = {name: value for name in _PRICES if (value := getattr(model.price, name)) is not None}
+    return {"name": model.name, **fields}
 
 
 def _from_json(item: Mapping[str, Any]) -> ListedModel:

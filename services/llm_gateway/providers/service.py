@@ -68,10 +68,10 @@ class ProviderService:
         self._check_free(draft.name)
         row = self._row(draft, organization_id, provider_id)
         _, is_new = await self._store.create(replace(row, created_by=user_id))
-        made = await self._mine(organization_id, provider_id)
+        entry = await self._mine(organization_id, provider_id)
         if not is_new:
-            return made
-        await made.listing.ask(ASKED_SECONDS)
+            return entry
+        await entry.listing.ask(ASKED_SECONDS)
         return await self._mine(organization_id, provider_id)
 
     async def get(self, organization_id: UUID, provider_id: UUID) -> ProviderEntry:
@@ -85,8 +85,10 @@ class ProviderService:
         """The tenant's and the operator's, by name; perhaps only those of a name or type."""
         mine = await self._tenants.read(organization_id)
         everything = (*mine.values(), *self._operators.values())
-        found = [one for one in everything if name in ("", one.config.name) and provider_type in ("", one.config.type)]
-        return sorted(found, key=lambda one: (one.config.name, one.stored is None))
+        entries = [
+            one for one in everything if name in ("", one.config.name) and provider_type in ("", one.config.type)
+        ]
+        return sorted(entries, key=lambda one: (one.config.name, one.stored is None))
 
     async def update(
         self, organization_id: UUID, provider_id: UUID, change: ProviderChange, version: int | None

@@ -113,20 +113,20 @@ class ProviderServicer(provider_grpc.ProviderServiceServicer):
         self, request: provider_pb.CreateProviderRequest, context: Any
     ) -> provider_pb.CreateProviderResponse:
         caller, draft = current(), draft_of(request.settings, request.name)
-        made = await self._admin.create(caller.organization_id, caller.user_id, _id(request.id), draft)
-        return provider_pb.CreateProviderResponse(provider=provider_message(made))
+        entry = await self._admin.create(caller.organization_id, caller.user_id, _id(request.id), draft)
+        return provider_pb.CreateProviderResponse(provider=provider_message(entry))
 
     async def GetProvider(
         self, request: provider_pb.GetProviderRequest, context: Any
     ) -> provider_pb.GetProviderResponse:
-        found = await self._admin.get(current().organization_id, _id(request.id))
-        return provider_pb.GetProviderResponse(provider=provider_message(found))
+        entry = await self._admin.get(current().organization_id, _id(request.id))
+        return provider_pb.GetProviderResponse(provider=provider_message(entry))
 
     async def ListProviders(
         self, request: provider_pb.ListProvidersRequest, context: Any
     ) -> provider_pb.ListProvidersResponse:
-        found = await self._admin.list(current().organization_id, request.name, request.provider_type)
-        return provider_pb.ListProvidersResponse(providers=map(provider_message, found))
+        entries = await self._admin.list(current().organization_id, request.name, request.provider_type)
+        return provider_pb.ListProvidersResponse(providers=map(provider_message, entries))
 
     async def UpdateProvider(
         self, request: provider_pb.UpdateProviderRequest, context: Any

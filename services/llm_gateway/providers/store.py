@@ -57,11 +57,11 @@ class PostgresProviderStore:
 
     async def marks(self, organization_ids: Sequence[UUID]) -> Mapping[UUID, Mapping[UUID, Mark]]:
         """See ProviderStore.marks."""
-        found: dict[UUID, dict[UUID, Mark]] = {}
+        marks: dict[UUID, dict[UUID, Mark]] = {}
         async with _there():
             for row in await self._pool.fetch(_MARKS, list(organization_ids)):
-                found.setdefault(row["organization_id"], {})[row["id"]] = row["version"], row["synced_at"]
-        return found
+                marks.setdefault(row["organization_id"], {})[row["id"]] = row["version"], row["synced_at"]
+        return marks
 
     async def create(self, provider: StoredProvider) -> tuple[StoredProvider, bool]:
         """See ProviderStore.create."""

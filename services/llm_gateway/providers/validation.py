@@ -95,16 +95,16 @@ def _row(draft: ProviderDraft) -> ProviderType:
 
 
 def _base_url(draft: ProviderDraft, row: ProviderType, *, allow_private: bool) -> str:
-    given = draft.base_url.strip()
+    text = draft.base_url.strip()
     # Those without one of their own make it from the region, but for Azure, where it names the account.
-    if not given and not row.base_url:
+    if not text and not row.base_url:
         if row.is_present_by and set(row.is_present_by) <= set(row.url_settings):
             raise _invalid("base_url", f"providers of type {row.name} need one", draft)
         return ""
-    if given:
-        _check_url("base_url", given, draft, allow_private=allow_private)
-    url = base_url(row.name, given)
-    if not given and not allow_private and not row.base_url.startswith("https://"):
+    if text:
+        _check_url("base_url", text, draft, allow_private=allow_private)
+    url = base_url(row.name, text)
+    if not text and not allow_private and not row.base_url.startswith("https://"):
         example = f"https://{row.name.partition('_')[0]}.example.com"
         raise _invalid("base_url", f"providers of type {row.name} need one, for example {example}", draft)
     return url

@@ -81,8 +81,8 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
 class _Exchange:
     """An exchange under way; written once it has ended."""
 
-    def __init__(self, asked: RecordedRequest, recorder: "Recorder") -> None:
-        self._asked = asked
+    def __init__(self, request: RecordedRequest, recorder: "Recorder") -> None:
+        self._asked = request
         self._recorder = recorder
         self._at, self._started = datetime.now(UTC).isoformat(), time.monotonic()
         self._head = RecordedReply()

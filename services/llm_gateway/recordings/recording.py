@@ -130,23 +130,23 @@ def provider_line(fields: Mapping[str, Any]) -> bytes:
 
 def exchange_line(exchange: Exchange, secrets: Sequence[str]) -> bytes:
     """The line of an exchange. Should a secret stand in it (a vendor may quote the key it refuses), it is cut out."""
-    asked, answered = exchange.asked, _cleaned(exchange.answered, secrets)
+    request, reply = exchange.asked, _cleaned(exchange.answered, secrets)
     line = orjson.dumps(
         {
             "at": exchange.at,
             "request": {
-                "method": asked.method,
-                "path": asked.path,
-                "query": asked.query,
-                "body": _packed(asked.body, json=True),
+                "method": request.method,
+                "path": request.path,
+                "query": request.query,
+                "body": _packed(request.body, json=True),
             },
             "response": {
-                "status": answered.status,
-                "headers": answered.headers,
-                "milliseconds": answered.milliseconds,
-                "chunks": [(at, _packed(chunk)) for at, chunk in answered.chunks],
-                "end": answered.end,
-                "reason": answered.reason,
+                "status": reply.status,
+                "headers": reply.headers,
+                "milliseconds": reply.milliseconds,
+                "chunks": [(at, _packed(chunk)) for at, chunk in reply.chunks],
+                "end": reply.end,
+                "reason": reply.reason,
             },
         }
     )
@@ -158,11 +158,11 @@ def read(lines: Iterable[bytes]) -> Recording:
     recorded = Recording()
     for line in lines:
         try:
-            found = orjson.loads(line)
-            if "provider" in found:
-                recorded.provider = found["provider"]
+            item = orjson.loads(line)
+            if "provider" in item:
+                recorded.provider = item["provider"]
             else:
-                recorded.exchanges.append(_exchange(found))
+                recorded.exchanges.append(_exchange(item))
         except (ValueError, KeyError, TypeError):
             recorded.torn += bool(line.strip())
     return recorded
@@ -204,17 +204,17 @@ def _spelled(secrets: Iterable[str]) -> list[bytes]:
     return [form for secret in long for form in {secret.encode(), orjson.dumps(secret)[1:-1]}]
 
 
-def _cleaned(answered: RecordedReply, secrets: Sequence[str]) -> RecordedReply:
+def _cleaned(reply: RecordedReply, secrets: Sequence[str]) -> RecordedReply:
     """A reply in which no secret stands, neither torn between two chunks nor compressed."""
-    whole = plain = b"".join(chunk for _, chunk in answered.chunks)
-    headers = dict(answered.headers)
+    whole = plain = b"".join(chunk for _, chunk in reply.chunks)
+    headers = dict(reply.headers)
     if headers.pop("content-encoding", "") in _ZLIB:
         with suppress(zlib.error):
             plain = zlib.decompressobj(_ANY_ZLIB).decompress(whole)
     if not any(secret in plain for secret in _spelled(secrets)):
-        return answered
-    kept = answered.headers if plain is whole else tuple(headers.items())
-    return replace(answered, headers=kept, chunks=[(answered.milliseconds, _without(plain, secrets))])
+        return reply
+    kept = reply.headers if plain is whole else tuple(headers.items())
+    return replace(reply, headers=kept, chunks=[(reply.milliseconds, _without(plain, secrets))])
 
 
 def _without(data: bytes, secrets: Iterable[str]) -> bytes:
@@ -223,10 +223,12 @@ def _without(data: bytes, secrets: Iterable[str]) -> bytes:
     return data
 
 
-def _exchange(found: Mapping[str, Any]) -> Exchange:
-    request, response = found["request"], found["response"]
-    asked = RecordedRequest(request["method"], request["path"], _pairs(request["query"]), _unpacked(request["body"]))
-    answered = RecordedReply(
+def _exchange(item: Mapping[str, Any]) -> Exchange:
+    request, response = item["request"], item["response"]
+    request_of_item = RecordedRequest(
+        request["method"], request["path"], _pairs(request["query"]), _unpacked(request["body"])
+    )
+    reply = RecordedReply(
         status=response["status"],
         headers=_pairs(response["headers"]),
         milliseconds=response["milliseconds"],
@@ -234,8 +236,8 @@ def _exchange(found: Mapping[str, Any]) -> Exchange:
         end=response["end"],
         reason=response["reason"],
     )
-    return Exchange(asked, answered, found["at"])
+    return Exchange(request_of_item, reply, item["at"])
 
 
-def _pairs(found: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value) for name, value in found)
+def _pairs(pairs: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in pairs)

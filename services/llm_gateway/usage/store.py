@@ -143,8 +143,8 @@ class PostgresUsageReports:
 
     async def report(self, organization_id: UUID, query: ReportQuery) -> Report:
         """See UsageReports.report."""
-        asked = (query.since, query.until, query.agent_id, query.handle, query.kind)
-        return await self._report(tuple(query.group_by), _OF_QUERY, organization_id, *asked)
+        arguments = (query.since, query.until, query.agent_id, query.handle, query.kind)
+        return await self._report(tuple(query.group_by), _OF_QUERY, organization_id, *arguments)
 
     async def forget_before(self, moment: datetime) -> int:
         """See UsageReports.forget_before: at most 1,000 rows of each tenant."""
@@ -154,25 +154,25 @@ class PostgresUsageReports:
 
     async def _report(self, groups: tuple[Group, ...], condition: str, *values: Any) -> Report:
         with store_errors():
-            found = await self._pool.fetch(_statement(groups, condition), *values)
+            sums = await self._pool.fetch(_statement(groups, condition), *values)
         # The sums over everything are always first.
-        total, *rows = found
-        made = [Row([row[f"g{n}"] for n in range(len(groups))], _totals(row)) for row in rows[:MOST_ROWS]]
-        return Report(_totals(total), made if groups else [Row((), _totals(total))], len(rows) > MOST_ROWS)
+        total, *rows = sums
+        rows_of_report = [Row([row[f"g{n}"] for n in range(len(groups))], _totals(row)) for row in rows[:MOST_ROWS]]
+        return Report(_totals(total), rows_of_report if groups else [Row((), _totals(total))], len(rows) > MOST_ROWS)
 
 
 def _statement(groups: tuple[Group, ...], condition: str) -> str:
     """Sums by group and over all of it, in one pass over the rows."""
     names = [f"g{n}" for n in range(len(groups))]
     values = "".join(f", {_VALUES[group]} AS {name}" for group, name in zip(groups, names, strict=True))
-    listed = ", ".join(names)
-    shown = f"{listed}, grouping({listed})" if groups else "1"
-    sets = f"(), ({listed})" if groups else "()"
+    columns = ", ".join(names)
+    overall = f"{columns}, grouping({columns})" if groups else "1"
+    sets = f"(), ({columns})" if groups else "()"
     times = [name for group, name in zip(groups, names, strict=True) if group in _TIMES]
     order = ", ".join([*times, "cost_nanos_usd DESC", "requests DESC", *names])
     return f"""
         SELECT * FROM (
-            SELECT {shown} AS overall, {_SUMS}
+            SELECT {overall} AS overall, {_SUMS}
             FROM (SELECT *{values} FROM llm_gateway.usage WHERE {condition}) AS asked
             GROUP BY GROUPING SETS ({sets})
         ) AS summed ORDER BY overall DESC, {order} LIMIT {MOST_ROWS + 2}

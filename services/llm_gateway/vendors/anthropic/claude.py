@@ -64,15 +64,15 @@ class Claude:
 
 def parse_claude(name: str) -> Claude | None:
     """The model that a name says, also within longer ones ("us.anthropic.claude-..."); None for another vendor's."""
-    found = _NAME.search(name)
-    if found is None:
+    match = _NAME.search(name)
+    if match is None:
         return None
-    major, minor = (found[1], found[2]) if found[1] else (found[4], found[5])
-    return Claude(found[3], (int(major), int(minor or 0)) if major else (4, 6))
+    major, minor = (match[1], match[2]) if match[1] else (match[4], match[5])
+    return Claude(match[3], (int(major), int(minor or 0)) if major else (4, 6))
 
 
 def thinking_of(
-    wanted: Mapping[str, Any] | None,
+    setting: Mapping[str, Any] | None,
     claude: Claude,
     messages: Sequence[Message],
     *,
@@ -87,11 +87,11 @@ def thinking_of(
     cannot be forced. By budget it must have thought at the beginning of a turn that goes on, which it has not where
     another vendor's model began it.
     """
-    kind = (wanted or {}).get("type")
+    kind = (setting or {}).get("type")
     if forced or (kind == "adaptive" and claude.thinks_by_budget_alone):
         kind = None
     elif kind == "enabled" and claude.takes_budgets:
-        return None if _turn_began_without_thoughts(messages, redacted_by) else dict(wanted or {})
+        return None if _turn_began_without_thoughts(messages, redacted_by) else dict(setting or {})
     elif kind == "disabled" and (claude.line, claude.version) == ("sonnet", (5, 5)) and effort not in _HIGHEST_EFFORTS:
         kind = "between_tools"
     elif kind == "disabled" and (claude.always_thinks or (claude.version >= (5, 0) and effort in _HIGHEST_EFFORTS)):
@@ -100,19 +100,21 @@ def thinking_of(
         return {"type": kind}
     if kind is None and (forced or not claude.binds_thoughts):
         return None
-    made: dict[str, Any] = {"type": "adaptive"}
+    thinking: dict[str, Any] = {"type": "adaptive"}
     if kind is not None:
-        made["display"] = (wanted or {}).get("display") or "summarized"
-    return {**made, "block_binding": {"prefix_mismatch_behavior": "drop_block"}} if claude.binds_thoughts else made
+        thinking["display"] = (setting or {}).get("display") or "summarized"
+    return (
+        {**thinking, "block_binding": {"prefix_mismatch_behavior": "drop_block"}} if claude.binds_thoughts else thinking
+    )
 
 
-def room_for(thinking: Mapping[str, Any] | None, wanted: int | None, most: int | None) -> int | None:
-    """The limit of a reply of `wanted` tokens (None: not said), of which the model writes at most `most`: a budget of
+def room_for(thinking: Mapping[str, Any] | None, limit: int | None, most: int | None) -> int | None:
+    """The limit of a reply of `setting` tokens (None: not said), of which the model writes at most `most`: a budget of
     thoughts counts into it, and has to be below.
     """
     budget = (thinking or {}).get("budget_tokens")
-    if wanted is None or not isinstance(budget, int) or budget < wanted:
-        return wanted
+    if limit is None or not isinstance(budget, int) or budget < limit:
+        return limit
     room = budget + _LEAST_BESIDE_BUDGET
     return room if most is None else min(room, most)
 

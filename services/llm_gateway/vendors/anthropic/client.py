@@ -74,11 +74,11 @@ def _is_served(item: Mapping[str, Any]) -> bool:
 
 
 def _listed(item: Mapping[str, Any]) -> ListedModel:
-    said = item.get("capabilities") or {}
+    flags = item.get("capabilities") or {}
     capabilities = {
-        ours: bool(said[theirs].get("supported"))
+        ours: bool(flags[theirs].get("supported"))
         for ours, theirs in _CAPABILITIES.items()
-        if isinstance(said.get(theirs), dict)
+        if isinstance(flags.get(theirs), dict)
     }
     return ListedModel(
         item["id"],

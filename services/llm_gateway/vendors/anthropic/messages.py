@@ -38,8 +38,8 @@ def system_of(request: ChatRequest) -> list[dict[str, Any]]:
     return blocks
 
 
-def conversation(request: ChatRequest, origin: str | None, said: str = "") -> list[dict[str, Any]]:
-    """The messages with `origin`'s own thoughts (None: with none), and at the end `said`, which is no part of what is
+def conversation(request: ChatRequest, origin: str | None, note: str = "") -> list[dict[str, Any]]:
+    """The messages with `origin`'s own thoughts (None: with none), and at the end `note`, which is no part of what is
     cached.
     """
     messages = with_valid_ids(request.messages, call_ids.ANTHROPIC)
@@ -47,8 +47,8 @@ def conversation(request: ChatRequest, origin: str | None, said: str = "") -> li
     users = [turn["content"] for turn in turns if turn["role"] == "user"]
     for content in users[-_MARKED_ENDS:]:
         content[-1] = {**content[-1], "cache_control": CACHE}
-    if said and users:
-        users[-1].append(_text(said))
+    if note and users:
+        users[-1].append(_text(note))
     return turns
 
 

@@ -37,8 +37,8 @@ class _NoForm(Exception):
 @lru_cache(maxsize=2_048)
 def close_schema_json(parameters_json: str) -> str | None:
     """The form of a tool's schema, None where it has none."""
-    made = close_schema(parse_schema(parameters_json))
-    return None if made is None else orjson.dumps(made).decode()
+    form = close_schema(parse_schema(parameters_json))
+    return None if form is None else orjson.dumps(form).decode()
 
 
 def close_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -46,14 +46,14 @@ def close_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     if schema.get("type") != "object":
         return None
     try:
-        made = _closed(schema)
+        form = _closed(schema)
         named = {**schema.get("definitions", {}), **schema.get("$defs", {})}
         if named:
-            made["$defs"] = {name: _closed(value) for name, value in named.items()}
+            form["$defs"] = {name: _closed(value) for name, value in named.items()}
             _check_references(named)
     except (_NoForm, RecursionError):
         return None
-    return made if _optional_in(made) <= MOST_OPTIONAL else None
+    return form if _optional_in(form) <= MOST_OPTIONAL else None
 
 
 def _closed(schema: Any) -> dict[str, Any]:
@@ -64,38 +64,38 @@ def _closed(schema: Any) -> dict[str, Any]:
         if not target.startswith("#/$defs/"):
             raise _NoForm
         return {"$ref": target}
-    made = {name: value for name, value in schema.items() if name in _KEPT}
+    form = {name: value for name, value in schema.items() if name in _KEPT}
     for name in ("anyOf", "oneOf", "allOf"):
         if schema.get(name):
-            made["allOf" if name == "allOf" else "anyOf"] = [_closed(choice) for choice in schema[name]]
-    if not made.keys() & {"type", "enum", "const", "anyOf", "allOf"}:
+            form["allOf" if name == "allOf" else "anyOf"] = [_closed(choice) for choice in schema[name]]
+    if not form.keys() & {"type", "enum", "const", "anyOf", "allOf"}:
         raise _NoForm
-    kinds = made.get("type")
+    kinds = form.get("type")
     kinds = [kinds] if isinstance(kinds, str) else kinds or []
     if "object" in kinds:
-        made |= _object(schema)
+        form |= _object(schema)
     if "array" in kinds:
-        made["items"] = _closed(schema.get("items"))
-    return _told(made, {name: value for name, value in schema.items() if name in _NARROWING})
+        form["items"] = _closed(schema.get("items"))
+    return _told(form, {name: value for name, value in schema.items() if name in _NARROWING})
 
 
 def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
     if schema.get("additionalProperties", False) is not False:
         raise _NoForm
-    made = {"properties": {name: _closed(value) for name, value in (schema.get("properties") or {}).items()}}
+    form = {"properties": {name: _closed(value) for name, value in (schema.get("properties") or {}).items()}}
     required = {"required": list(schema["required"])} if schema.get("required") else {}
-    return {**made, **required, "additionalProperties": False}
+    return {**form, **required, "additionalProperties": False}
 
 
-def _told(made: dict[str, Any], narrowing: dict[str, Any]) -> dict[str, Any]:
+def _told(form: dict[str, Any], narrowing: dict[str, Any]) -> dict[str, Any]:
     if narrowing.get("format") in _FORMATS:
-        made["format"] = narrowing.pop("format")
+        form["format"] = narrowing.pop("format")
     if narrowing.get("minItems") in (0, 1):
-        made["minItems"] = narrowing.pop("minItems")
+        form["minItems"] = narrowing.pop("minItems")
     if narrowing:
         notes = ", ".join(f"{name}: {orjson.dumps(value).decode()}" for name, value in narrowing.items())
-        made["description"] = " ".join(filter(None, (made.get("description", ""), f"({notes})")))
-    return made
+        form["description"] = " ".join(filter(None, (form.get("description", ""), f"({notes})")))
+    return form
 
 
 def _check_references(named: Mapping[str, Any]) -> None:
@@ -114,11 +114,11 @@ def _check_references(named: Mapping[str, Any]) -> None:
 
 def _references(schema: Any) -> list[str]:
     if isinstance(schema, list):
-        return [found for item in schema for found in _references(item)]
+        return [name for item in schema for name in _references(item)]
     if not isinstance(schema, Mapping):
         return []
     own = [str(schema["$ref"]).rpartition("/")[2]] if isinstance(schema.get("$ref"), str) else []
-    return own + [found for value in schema.values() for found in _references(value)]
+    return own + [name for value in schema.values() for name in _references(value)]
 
 
 def _optional_in(schema: Any) -> int:

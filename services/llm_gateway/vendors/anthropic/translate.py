@@ -31,8 +31,8 @@ def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
     dialect = profile_of(model.provider_type)
     settings = _settings(request, model, dialect)
     body = _input_of(request, model, dialect, settings)
-    wanted = request.max_output_tokens or model.max_output_tokens or _LEAST_MAX_TOKENS
-    body["max_tokens"] = room_for(settings.get("thinking"), wanted, model.max_output_tokens)
+    limit = request.max_output_tokens or model.max_output_tokens or _LEAST_MAX_TOKENS
+    body["max_tokens"] = room_for(settings.get("thinking"), limit, model.max_output_tokens)
     if request.temperature is not None and dialect.temperatures is not None:
         least, highest = dialect.temperatures
         body["temperature"] = min(max(request.temperature, least), highest)
@@ -60,10 +60,10 @@ def _wants_json(request: ChatRequest) -> bool:
 
 def _reply_schema(request: ChatRequest, model: ChatModel) -> dict[str, Any] | None:
     """The schema of a reply that the wire itself demands, None for any other."""
-    wanted = request.response_format
-    if wanted is None or wanted.schema is None or not model.capabilities.structured_output:
+    format = request.response_format
+    if format is None or format.schema is None or not model.capabilities.structured_output:
         return None
-    return close_schema(wanted.schema)
+    return close_schema(format.schema)
 
 
 def _can_be_forced(model: ChatModel) -> bool:
@@ -77,12 +77,12 @@ def _input_of(
     """What costs input tokens."""
     origin = dialect.origin if shows_thoughts(parse_claude(model.name), settings.get("thinking")) else None
     unforced = not _can_be_forced(model)
-    said = spoken.note_for(
+    note = spoken.note_for(
         request,
         must_call=unforced and request.forces_a_call,
         in_json=_wants_json(request) and unforced and _reply_schema(request, model) is None,
     )
-    body: dict[str, Any] = {"model": model.name, "messages": conversation(request, origin, said)}
+    body: dict[str, Any] = {"model": model.name, "messages": conversation(request, origin, note)}
     if system := system_of(request):
         body["system"] = system
     if tools := _tools(request, model, dialect):

@@ -37,8 +37,8 @@ class Addresses:
         parts = urlsplit(url)
         path, mark, rest = parts.path.partition("/openai")
         root = f"{parts.scheme}://{parts.netloc}{path.rstrip('/')}"
-        found = _DEPLOYMENT.search(rest) if mark else None
-        deployment = found.group(1) if found else ""
+        match = _DEPLOYMENT.search(rest) if mark else None
+        deployment = match.group(1) if match else ""
         version = version or parse_qs(parts.query).get("api-version", [""])[-1]
         if rest.startswith("/v1") or version in _NOT_DATED:
             version = ""

@@ -73,12 +73,12 @@ class AzureProvider(OpenAIProvider):
         one = self._addresses.deployment
         try:
             reply = await self._listing.get("/deployments", {"api-version": LISTING_VERSION}, timeout=timeout)
-            listed = deployments(reply.get("data") or ())
+            models_of_list = deployments(reply.get("data") or ())
         except _SAME_EVERYWHERE:
             raise
         except LlmError:
             if one:
                 return [ListedModel(one)]
             reply = await self._listing.get("/v1/models", {}, timeout=timeout)
-            listed = models(reply.get("data") or ())
-        return [model for model in listed if model.name == one] or [ListedModel(one)] if one else listed
+            models_of_list = models(reply.get("data") or ())
+        return [model for model in models_of_list if model.name == one] or [ListedModel(one)] if one else models_of_list

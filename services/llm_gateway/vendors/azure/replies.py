@@ -19,8 +19,8 @@ def read_refusal(status: int, body: Any) -> Refusal:
     error = body.get("error", body) if isinstance(body, dict) else None
     if not isinstance(error, dict):
         return refusal
-    found = ", ".join(_filtered(error))
-    return replace(refusal, message=f"{refusal.message} (found: {found})") if found else refusal
+    categories = ", ".join(_filtered(error))
+    return replace(refusal, message=f"{refusal.message} (found: {categories})") if categories else refusal
 
 
 def _filtered(error: Mapping[str, Any]) -> Iterator[str]:

@@ -84,8 +84,10 @@ class BedrockProvider(HttpProvider):
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:
         """See Provider.list_models."""
         models = self._transport.get("/foundation-models", {}, timeout=timeout)
-        found, *profiles = await asyncio.gather(models, *(self._profiles(kind, timeout) for kind in _PROFILE_TYPES))
-        return list(listed_models(found.get("modelSummaries") or (), [one for some in profiles for one in some]))
+        foundations, *profiles = await asyncio.gather(
+            models, *(self._profiles(kind, timeout) for kind in _PROFILE_TYPES)
+        )
+        return list(listed_models(foundations.get("modelSummaries") or (), [one for some in profiles for one in some]))
 
     async def _profiles(self, kind: str, timeout: float) -> list[Mapping[str, Any]]:
         query = {"maxResults": _PAGE, "type": kind}

@@ -28,18 +28,18 @@ def listed_models(
         yield _listed(str(profile_id), foundation, known.get(foundation, {}), profile.get("inferenceProfileName") or "")
 
 
-def _listed(id: str, foundation: str, said: Mapping[str, Any], name: str) -> ListedModel:
+def _listed(id: str, foundation: str, summary: Mapping[str, Any], name: str) -> ListedModel:
     return ListedModel(
         id,
-        display_name=name or said.get("modelName") or id,
-        kind=_kind(said),
-        capabilities=_capabilities(said),
+        display_name=name or summary.get("modelName") or id,
+        kind=_kind(summary),
+        capabilities=_capabilities(summary),
         base_model=base_name(foundation),
     )
 
 
-def _kind(said: Mapping[str, Any]) -> ModelKind:
-    modalities = said.get("outputModalities")
+def _kind(summary: Mapping[str, Any]) -> ModelKind:
+    modalities = summary.get("outputModalities")
     if not modalities:
         return ModelKind.UNKNOWN
     if "EMBEDDING" in modalities:
@@ -47,10 +47,10 @@ def _kind(said: Mapping[str, Any]) -> ModelKind:
     return ModelKind.CHAT if "TEXT" in modalities and "SPEECH" not in modalities else ModelKind.OTHER
 
 
-def _capabilities(said: Mapping[str, Any]) -> dict[str, bool]:
+def _capabilities(summary: Mapping[str, Any]) -> dict[str, bool]:
     capabilities = {}
-    if said.get("inputModalities"):
-        capabilities["vision"] = "IMAGE" in said["inputModalities"]
-    if said.get("responseStreamingSupported") is not None:
-        capabilities["streaming"] = bool(said["responseStreamingSupported"])
+    if summary.get("inputModalities"):
+        capabilities["vision"] = "IMAGE" in summary["inputModalities"]
+    if summary.get("responseStreamingSupported") is not None:
+        capabilities["streaming"] = bool(summary["responseStreamingSupported"])
     return capabilities

@@ -36,8 +36,8 @@ def system_of(request: ChatRequest, habits: ModelProfile) -> list[dict[str, Any]
     return [*blocks, CACHE_POINT] if blocks and "system" in habits.marks else blocks
 
 
-def conversation(request: ChatRequest, habits: ModelProfile, *, thoughts: bool, said: str = "") -> list[dict[str, Any]]:
-    """The messages; `thoughts`: with the model's own, and at the end `said`, behind the last cache point."""
+def conversation(request: ChatRequest, habits: ModelProfile, *, thoughts: bool, note: str = "") -> list[dict[str, Any]]:
+    """The messages; `thoughts`: with the model's own, and at the end `note`, behind the last cache point."""
     messages = with_valid_ids(request.messages, call_ids.ANTHROPIC)
 
     def blocks_of(parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
@@ -50,8 +50,8 @@ def conversation(request: ChatRequest, habits: ModelProfile, *, thoughts: bool, 
             # Others than Claude take one behind text alone.
             if habits.claude or "text" in content[-1]:
                 content.append(CACHE_POINT)
-    if said and users:
-        users[-1].append({"text": said})
+    if note and users:
+        users[-1].append({"text": note})
     return turns
 
 

@@ -76,23 +76,23 @@ class Reader(ReplyReader):
 
     def take_event(self, event: Mapping[str, Any]) -> Iterator[Delta]:
         """See ReplyReader.take_event; an event is {its name: what it says}. Unknown ones are passed over."""
-        for name, said in event.items():
+        for name, fields in event.items():
             match name:
                 case "contentBlockDelta":
-                    yield from self._take_delta(said["contentBlockIndex"], said["delta"])
+                    yield from self._take_delta(fields["contentBlockIndex"], fields["delta"])
                 case "contentBlockStart":
-                    if call := said["start"].get("toolUse"):
-                        yield from self._begin_call(said["contentBlockIndex"], call)
+                    if call := fields["start"].get("toolUse"):
+                        yield from self._begin_call(fields["contentBlockIndex"], call)
                 case "messageStop":
-                    self._take_stop(said.get("stopReason"))
+                    self._take_stop(fields.get("stopReason"))
                 case "metadata":
-                    self._take_usage(said.get("usage"))
+                    self._take_usage(fields.get("usage"))
                     self.ended = True
                 case "exception":
                     kind = str(event["__type"])
-                    self.failure = status_of(kind), {"__type": kind, **said}
+                    self.failure = status_of(kind), {"__type": kind, **fields}
                 case "error":
-                    self.failure = 500, said
+                    self.failure = 500, fields
 
     def _take_block(self, index: int, block: Mapping[str, Any]) -> Iterator[Delta]:
         if call := block.get("toolUse"):

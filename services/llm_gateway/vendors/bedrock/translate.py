@@ -76,14 +76,14 @@ def _input_of(
     by_call = replies_by_call(request, model)
     choice = _tool_choice(request, habits, by_call=by_call)
     tools = _tools(request, habits, by_call=by_call)
-    said = spoken.note_for(
+    note = spoken.note_for(
         request,
         must_call=request.forces_a_call and choice is None,
         may_not_call=bool(tools) and request.tool_choice is ToolMode.NONE and not by_call,
         in_json=_wants_json(request) and not by_call and _reply_schema(request, habits) is None,
     )
     thoughts = shows_thoughts(habits.claude, thinking)
-    body: dict[str, Any] = {"messages": conversation(request, habits, thoughts=thoughts, said=said)}
+    body: dict[str, Any] = {"messages": conversation(request, habits, thoughts=thoughts, note=note)}
     if system := system_of(request, habits):
         body["system"] = system
     if tools:
@@ -96,10 +96,10 @@ def _wants_json(request: ChatRequest) -> bool:
 
 
 def _reply_schema(request: ChatRequest, habits: ModelProfile) -> dict[str, Any] | None:
-    wanted = request.response_format
-    if wanted is None or wanted.schema is None or not habits.schemas:
+    format = request.response_format
+    if format is None or format.schema is None or not habits.schemas:
         return None
-    return close_schema(wanted.schema)
+    return close_schema(format.schema)
 
 
 def _tools(request: ChatRequest, habits: ModelProfile, *, by_call: bool) -> list[dict[str, Any]]:
@@ -168,9 +168,9 @@ def _output(request: ChatRequest, habits: ModelProfile, settings: Mapping[str, A
     output: dict[str, Any] = {}
     if habits.efforts == "output" and (effort := settings.get("effort")):
         output["effort"] = effort
-    wanted = request.response_format
-    if wanted is not None and _wants_json(request) and (schema := _reply_schema(request, habits)) is not None:
-        structure = {"jsonSchema": {"schema": orjson.dumps(schema).decode(), "name": wanted.name}}
+    format = request.response_format
+    if format is not None and _wants_json(request) and (schema := _reply_schema(request, habits)) is not None:
+        structure = {"jsonSchema": {"schema": orjson.dumps(schema).decode(), "name": format.name}}
         output["textFormat"] = {"type": "json_schema", "structure": structure}
     return output
 

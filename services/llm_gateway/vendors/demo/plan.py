@@ -85,9 +85,9 @@ def plan(text: str, system: str, tools: Sequence[ToolSpec]) -> Plan:
 
 
 def _summary(transcript: str) -> Plan:
-    said = [line[:_LONGEST_LINE] for line in _SAID.findall(transcript)]
-    shown = "\n".join(f"- {line}" for line in said[-_MOST_LINES:])
-    return _say(f"The user said, among {len(said)} things:\n{shown}\n")
+    lines = [line[:_LONGEST_LINE] for line in _SAID.findall(transcript)]
+    text = "\n".join(f"- {line}" for line in lines[-_MOST_LINES:])
+    return _say(f"The user said, among {len(lines)} things:\n{text}\n")
 
 
 def _say(sentence: str) -> Plan:
@@ -110,11 +110,11 @@ def _search(topic: str, blocks: dict[str, str], tools: Sequence[ToolSpec]) -> Pl
     steps = [[PlannedCall(searching, {"query": topic})]] if searching else []
 
     def answer(returned: Sequence[CallResult]) -> str:
-        found = [f"In my memory blocks: {'; '.join(known)}."] if known else []
+        lines = [f"In my memory blocks: {'; '.join(known)}."] if known else []
         for item in returned:
-            found.append(f"{item.call.name} {'failed' if item.failed else 'says'}: {item.text}")
+            lines.append(f"{item.call.name} {'failed' if item.failed else 'says'}: {item.text}")
         nothing = f"I know nothing about {topic}."
-        return _signed(f"About {topic}:\n" + "\n".join(found) + "\n" if found else nothing)
+        return _signed(f"About {topic}:\n" + "\n".join(lines) + "\n" if lines else nothing)
 
     return Plan(steps, answer)
 

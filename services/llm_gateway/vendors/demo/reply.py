@@ -30,12 +30,16 @@ def next_parts(request: ChatRequest) -> list[Part]:
     system = "\n".join(text_of(message) for message in request.messages if message.role is Role.SYSTEM)
     question, after = _current_turn(request.messages)
     tools = _allowed(request)
-    made = plan(question, system, tools)
-    steps = made.steps if request.parallel_tool_calls is not False else [[call] for step in made.steps for call in step]
+    plan_of_turn = plan(question, system, tools)
+    steps = (
+        plan_of_turn.steps
+        if request.parallel_tool_calls is not False
+        else [[call] for step in plan_of_turn.steps for call in step]
+    )
     done = [message for message in after if any(isinstance(part, ToolCall) for part in message.parts)]
     if len(done) < len(steps):
         return _calls(steps[len(done)], request)
-    answer = made.answer(_returned(after))
+    answer = plan_of_turn.answer(_returned(after))
     if request.forces_a_call and tools:
         return _calls([_demanded(tools, question, answer)], request)
     return [Text(answer if request.response_format is None else _json_of(request.response_format, answer))]
@@ -58,8 +62,8 @@ def _demanded(tools: Sequence[ToolSpec], question: str, answer: str) -> PlannedC
     return PlannedCall(tool.name, sample({**orjson.loads(tool.parameters_json), "type": "object"}, text))
 
 
-def _json_of(wanted: ResponseFormat, answer: str) -> str:
-    value = {"answer": answer} if wanted.schema is None else sample(wanted.schema, answer)
+def _json_of(format: ResponseFormat, answer: str) -> str:
+    value = {"answer": answer} if format.schema is None else sample(format.schema, answer)
     return orjson.dumps(value).decode()
 
 

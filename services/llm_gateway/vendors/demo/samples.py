@@ -51,10 +51,10 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str
         reference = schema.get("$ref")
         if not isinstance(reference, str) or not reference.startswith("#/"):
             break
-        found: Any = root
+        target: Any = root
         for step in reference[2:].split("/"):
-            found = found.get(step, {}) if isinstance(found, Mapping) else {}
-        schema = {**{name: value for name, value in schema.items() if name != "$ref"}, **found}
+            target = target.get(step, {}) if isinstance(target, Mapping) else {}
+        schema = {**{name: value for name, value in schema.items() if name != "$ref"}, **target}
     merged = dict(schema)
     for part in schema.get("allOf") or ():
         resolved = _resolved(part, root)

@@ -46,8 +46,8 @@ def generation_of(model: ChatModel) -> int:
     name = model.base_model or model.name
     if _NEWEST.search(name):
         return 99
-    found = _GENERATION.search(name)
-    return int(found.group(1)) if found else 0
+    match = _GENERATION.search(name)
+    return int(match.group(1)) if match else 0
 
 
 def contents_of(messages: Sequence[Message], model: ChatModel) -> list[Content]:

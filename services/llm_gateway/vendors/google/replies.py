@@ -187,9 +187,9 @@ class Reader(ReplyReader):
         self.builder.tokens.ids += [one["tokenId"] for one in chosen if "tokenId" in one]
 
     def _blocked(self, reason: str, message: str) -> LlmBadRequest:
-        said = f"{reason}: {message}" if message else reason
+        text = f"{reason}: {message}" if message else reason
         return LlmBadRequest(
-            f"{self._provider} blocked the prompt ({said}). Change what was written, or its safety_settings.",
+            f"{self._provider} blocked the prompt ({text}). Change what was written, or its safety_settings.",
             provider=self._provider,
             handle=self._handle,
         )
@@ -258,7 +258,9 @@ def _reason(details: list[dict[str, Any]]) -> str:
 
 def _is_used_up(details: list[dict[str, Any]]) -> bool:
     """A quota of a day, or of nothing at all, is one that no short wait helps; one of a minute is a rate."""
-    violations = [found for detail in _of_type(details, "QuotaFailure") for found in detail.get("violations") or ()]
+    violations = [
+        violation for detail in _of_type(details, "QuotaFailure") for violation in detail.get("violations") or ()
+    ]
     return any("PerDay" in str(one.get("quotaId")) or str(one.get("quotaValue")) == "0" for one in violations)
 
 

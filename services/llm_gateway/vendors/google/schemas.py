@@ -38,32 +38,32 @@ def clean_schema(schema: Any) -> dict[str, Any]:
         return {}
     schema = _merged(schema)
     definitions = _named({**(schema.get("definitions") or {}), **(schema.get("$defs") or {})})
-    made: dict[str, Any] = {"$defs": definitions} if definitions else {}
+    result: dict[str, Any] = {"$defs": definitions} if definitions else {}
     if isinstance(target := schema.get("$ref"), str):
         # Nothing but such names may stand beside a reference.
-        return {**made, "$ref": target.replace(_OLD_DEFINITIONS, _DEFINITIONS)}
-    made |= {name: value for name, value in schema.items() if name in _PLAIN}
-    made |= _values(schema) | _bounds(schema)
+        return {**result, "$ref": target.replace(_OLD_DEFINITIONS, _DEFINITIONS)}
+    result |= {name: value for name, value in schema.items() if name in _PLAIN}
+    result |= _values(schema) | _bounds(schema)
     if schema.get("format") in _FORMATS:
-        made["format"] = schema["format"]
-    return made | _children(schema)
+        result["format"] = schema["format"]
+    return result | _children(schema)
 
 
 def _children(schema: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if isinstance(properties := schema.get("properties"), Mapping):
-        made["properties"] = _named(properties)
+        result["properties"] = _named(properties)
     if isinstance(items := schema.get("items"), Mapping):
-        made["items"] = clean_schema(items)
+        result["items"] = clean_schema(items)
     for name in _LISTS:
         if isinstance(choices := schema.get(name), list):
-            made[name] = [clean_schema(choice) for choice in choices]
+            result[name] = [clean_schema(choice) for choice in choices]
     others = schema.get("additionalProperties")
     if isinstance(others, bool):
-        made["additionalProperties"] = others
+        result["additionalProperties"] = others
     elif isinstance(others, Mapping):
-        made["additionalProperties"] = clean_schema(others)
-    return made
+        result["additionalProperties"] = clean_schema(others)
+    return result
 
 
 def _named(schemas: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,14 +83,14 @@ def _values(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bounds(schema: Mapping[str, Any]) -> dict[str, Any]:
-    step, made = (1 if schema.get("type") == "integer" else 0), {}
+    step, result = (1 if schema.get("type") == "integer" else 0), {}
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     # Draft 4 says true here, of the bound beside it.
     if isinstance(above, int | float) and above is not True and "minimum" not in schema:
-        made["minimum"] = above + step
+        result["minimum"] = above + step
     if isinstance(below, int | float) and below is not True and "maximum" not in schema:
-        made["maximum"] = below - step
-    return made
+        result["maximum"] = below - step
+    return result
 
 
 def _merged(schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -98,14 +98,14 @@ def _merged(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     every = schema.get("allOf")
     if not isinstance(every, list):
         return schema
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     own = {name: value for name, value in schema.items() if name != "allOf"}
     for part in (*every, own):
         if not isinstance(part, Mapping):
             continue
         one = _merged(part)
-        properties = {**made.get("properties", {}), **(one.get("properties") or {})}
-        required = [*dict.fromkeys((*made.get("required", ()), *(one.get("required") or ())))]
-        made |= one
-        made |= ({"properties": properties} if properties else {}) | ({"required": required} if required else {})
-    return made
+        properties = {**result.get("properties", {}), **(one.get("properties") or {})}
+        required = [*dict.fromkeys((*result.get("required", ()), *(one.get("required") or ())))]
+        result |= one
+        result |= ({"properties": properties} if properties else {}) | ({"required": required} if required else {})
+    return result

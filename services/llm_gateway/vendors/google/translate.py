@@ -38,12 +38,12 @@ _LEAST_BUDGET = 128
 def body_of(request: ChatRequest, model: ChatModel) -> Body:
     """The request's JSON."""
     settings = own_settings(request.settings, GOOGLE, request.handle)
-    wanted = request.response_format or _format_of(settings.get("response_schema"))
+    format = request.response_format or _format_of(settings.get("response_schema"))
     config = _config(request, model, settings)
     enforced = not request.tools or generation_of(model) >= _FORMAT_WITH_TOOLS_SINCE
-    if wanted is not None and enforced:
-        config |= _format(wanted)
-    body = _input_of(request, model, "" if wanted is None or enforced else _format_in_words(wanted))
+    if format is not None and enforced:
+        config |= _format(format)
+    body = _input_of(request, model, "" if format is None or enforced else _format_in_words(format))
     if config:
         body["generationConfig"] = config
     if safety := settings.get("safety_settings"):
@@ -144,14 +144,14 @@ def _either(values: Mapping[str, Any], *names: str) -> Any:
     return next((values[name] for name in names if values.get(name) is not None), None)
 
 
-def _format(wanted: ResponseFormat) -> Body:
+def _format(format: ResponseFormat) -> Body:
     config: Body = {"responseMimeType": _JSON}
-    return config if wanted.schema is None else {**config, "responseJsonSchema": clean_schema(wanted.schema)}
+    return config if format.schema is None else {**config, "responseJsonSchema": clean_schema(format.schema)}
 
 
-def _format_in_words(wanted: ResponseFormat) -> str:
+def _format_in_words(format: ResponseFormat) -> str:
     """For models that refuse tools beside a format: it is asked for, and not enforced."""
-    schema = f" It fits this JSON Schema: {orjson.dumps(wanted.schema).decode()}" if wanted.schema else ""
+    schema = f" It fits this JSON Schema: {orjson.dumps(format.schema).decode()}" if format.schema else ""
     return f"When you reply to the user, the reply is one JSON object and nothing else.{schema}"
 
 

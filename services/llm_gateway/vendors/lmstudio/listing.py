@@ -39,23 +39,25 @@ def _of_v1(item: Mapping[str, Any]) -> ListedModel:
     can = item.get("capabilities") or {}
     loaded = [(instance.get("config") or {}).get("context_length") for instance in item.get("loaded_instances") or ()]
     kind = _KINDS.get(str(item.get("type")), ModelKind.OTHER)
-    said: dict[str, bool] = {}
+    capabilities: dict[str, bool] = {}
     if kind is ModelKind.CHAT:
-        said = {"vision": bool(can["vision"])} if "vision" in can else {}
-        said |= {"tools": True} if can.get("trained_for_tool_use") else {}
-        said |= {"reasoning": True} if can.get("reasoning") else {}
+        capabilities = {"vision": bool(can["vision"])} if "vision" in can else {}
+        capabilities |= {"tools": True} if can.get("trained_for_tool_use") else {}
+        capabilities |= {"reasoning": True} if can.get("reasoning") else {}
     window = _smallest(loaded) or _smallest([item.get("max_context_length")])
-    return ListedModel(item["key"], window, display_name=item.get("display_name") or "", kind=kind, capabilities=said)
+    return ListedModel(
+        item["key"], window, display_name=item.get("display_name") or "", kind=kind, capabilities=capabilities
+    )
 
 
 def _of_v0(item: Mapping[str, Any]) -> ListedModel:
     kind = _KINDS.get(str(item.get("type")), ModelKind.OTHER)
-    said: dict[str, bool] = {}
+    capabilities: dict[str, bool] = {}
     if kind is ModelKind.CHAT:
-        said = {"vision": item["type"] == "vlm"}
-        said |= {"tools": True} if "tool_use" in (item.get("capabilities") or ()) else {}
+        capabilities = {"vision": item["type"] == "vlm"}
+        capabilities |= {"tools": True} if "tool_use" in (item.get("capabilities") or ()) else {}
     window = _smallest([item.get("loaded_context_length")]) or _smallest([item.get("max_context_length")])
-    return ListedModel(item["id"], window, kind=kind, capabilities=said)
+    return ListedModel(item["id"], window, kind=kind, capabilities=capabilities)
 
 
 def _smallest(windows: Iterable[Any]) -> int | None:

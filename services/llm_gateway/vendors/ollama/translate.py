@@ -95,8 +95,8 @@ def _think(settings: Mapping[str, Any]) -> bool | str | None:
     return None if effort is None else str(effort)
 
 
-def _format(wanted: ResponseFormat) -> Any:
-    return "json" if wanted.schema is None else wanted.schema
+def _format(format: ResponseFormat) -> Any:
+    return "json" if format.schema is None else format.schema
 
 
 def _offered(request: ChatRequest) -> Sequence[ToolSpec]:
@@ -127,20 +127,20 @@ def _messages(request: ChatRequest) -> Iterator[dict[str, Any]]:
 
 def _said(role: str, parts: Iterable[Part], handle: str) -> dict[str, Any]:
     parts = list(parts)
-    said: dict[str, Any] = {"role": role, "content": _text(parts)}
+    message_out: dict[str, Any] = {"role": role, "content": _text(parts)}
     images = [_image(part, handle) for part in parts if isinstance(part, Image)]
-    return {**said, "images": images} if images else said
+    return {**message_out, "images": images} if images else message_out
 
 
 def _assistant(message: Message, *, with_thoughts: bool) -> dict[str, Any]:
-    said: dict[str, Any] = {"role": "assistant", "content": _text(message.parts)}
+    message_out: dict[str, Any] = {"role": "assistant", "content": _text(message.parts)}
     calls = [part for part in message.parts if isinstance(part, ToolCall)]
     thoughts = "\n".join(part.text for part in message.parts if isinstance(part, Reasoning))
     if thoughts and with_thoughts:
-        said["thinking"] = thoughts
+        message_out["thinking"] = thoughts
     if calls:
-        said["tool_calls"] = [_call(number, call) for number, call in enumerate(calls)]
-    return said
+        message_out["tool_calls"] = [_call(number, call) for number, call in enumerate(calls)]
+    return message_out
 
 
 def _call(number: int, call: ToolCall) -> dict[str, Any]:

@@ -55,8 +55,8 @@ class OpenAIProvider(HttpProvider):
 
     def _speaks_responses(self, model: ChatModel) -> bool:
         """Whether it is called by Responses: where that is said, else OpenAI's own models that reason."""
-        said = self._config.options.get("responses")
-        return self._is_openai and model.capabilities.reasoning if said is None else bool(said)
+        setting = self._config.options.get("responses")
+        return self._is_openai and model.capabilities.reasoning if setting is None else bool(setting)
 
     def _path(self, path: str, model: str) -> str:
         """Where that call of the model goes."""

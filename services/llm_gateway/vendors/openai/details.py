@@ -65,7 +65,7 @@ def _line(lines: str) -> str:
 def details_of(parts: Iterable[Part], ids: Mapping[str, str]) -> list[dict[str, Any]]:
     """The blocks among the parts of a message, in order; `ids` are the new ids of its calls by the old, since a block
     may name the call that it belongs to."""
-    made = []
+    details = []
     for part in parts:
         if isinstance(part, Reasoning) and (lines := own_value(ORIGIN, part.signature)):
             detail = _merged(lines)
@@ -76,8 +76,8 @@ def details_of(parts: Iterable[Part], ids: Mapping[str, str]) -> list[dict[str, 
             continue
         if detail.get("id") in ids:
             detail["id"] = ids[detail["id"]]
-        made.append(detail)
-    return made
+        details.append(detail)
+    return details
 
 
 def _merged(lines: str) -> dict[str, Any]:

@@ -117,22 +117,22 @@ def _modalities(item: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _capabilities(item: Mapping[str, Any]) -> dict[str, bool]:
-    said: dict[str, bool] = {}
+    capabilities: dict[str, bool] = {}
     for field, complete in (("supported_parameters", _COMPLETE_PARAMETERS), ("supported_features", _COMPLETE_FEATURES)):
         if isinstance(words := item.get(field), list):
             have = {name for name in _WORDS if set(_WORDS[name]) & set(map(str, words))}
-            said |= {name: name in have for name in {*have, *complete}}
+            capabilities |= {name: name in have for name in {*have, *complete}}
     if inputs := _modalities(item, "input_modalities"):
-        said["vision"] = "image" in inputs
+        capabilities["vision"] = "image" in inputs
     flags = [item, item.get("capabilities")]
     for place in (place for place in flags if isinstance(place, Mapping)):
-        said |= {
+        capabilities |= {
             name: place[word] for name, words in _WORDS.items() for word in words if isinstance(place.get(word), bool)
         }
     if hosts := _hosts(item):
         for name in ("tools", "structured_output"):
-            said[name] = any(host.get(word) is True for host in hosts for word in _WORDS[name])
-    return said
+            capabilities[name] = any(host.get(word) is True for host in hosts for word in _WORDS[name])
+    return capabilities
 
 
 def _price(item: Mapping[str, Any]) -> Price | None:

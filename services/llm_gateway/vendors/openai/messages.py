@@ -32,16 +32,16 @@ def messages_of(request: ChatRequest, model: ChatModel, vendor: VendorProfile, n
     """The messages; `note` is added to the instructions. Raises LlmBadRequest for a tool message with anything but
     results."""
     messages = with_valid_ids(request.messages, vendor.ids)
-    made: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for message, original in zip(messages, request.messages, strict=True):
-        if vendor.speaks_after_results and message.role is Role.USER and made and made[-1]["role"] == "tool":
-            made.append({"role": "assistant", "content": "."})
-        made += _message(message, original, request.handle, model, vendor)
+        if vendor.speaks_after_results and message.role is Role.USER and result and result[-1]["role"] == "tool":
+            result.append({"role": "assistant", "content": "."})
+        result += _message(message, original, request.handle, model, vendor)
     if note:
-        made = _noted(made, note)
+        result = _noted(result, note)
     if vendor.cache_marks is not None and vendor.cache_marks.match(model.name):
-        _mark_ends(made)
-    return made
+        _mark_ends(result)
+    return result
 
 
 def _message(
@@ -68,16 +68,24 @@ def _assistant(message: Message, original: Message, model: ChatModel, vendor: Ve
     ]
     content: Any = joined_text(message.parts)
     thoughts = _thoughts(message, original, vendor, calls=bool(calls))
-    if vendor.thoughts is Thoughts.PARTS and model.capabilities.reasoning and (told := _told(message.parts)):
-        content = [_thinking(told), *([{"type": "text", "text": content}] if content else [])]
-    made = {"role": "assistant", "content": (content or None) if calls else content, **thoughts}
-    return {**made, "tool_calls": calls} if calls else made
+    if (
+        vendor.thoughts is Thoughts.PARTS
+        and model.capabilities.reasoning
+        and (text := _unsigned_thoughts(message.parts))
+    ):
+        content = [_thinking(text), *([{"type": "text", "text": content}] if content else [])]
+    message_out = {"role": "assistant", "content": (content or None) if calls else content, **thoughts}
+    return {**message_out, "tool_calls": calls} if calls else message_out
 
 
 def _thoughts(message: Message, original: Message, vendor: VendorProfile, *, calls: bool) -> dict[str, Any]:
     if vendor.thoughts is Thoughts.FIELD:
-        told = _told(message.parts) or (vendor.placeholder if calls else None)
-        return {} if told is None or (not told and vendor.placeholder is None) else {vendor.thoughts_field: told}
+        thoughts = _unsigned_thoughts(message.parts) or (vendor.placeholder if calls else None)
+        return (
+            {}
+            if thoughts is None or (not thoughts and vendor.placeholder is None)
+            else {vendor.thoughts_field: thoughts}
+        )
     if vendor.thoughts is Thoughts.DETAILS:
         pairs = zip(original.parts, message.parts, strict=True)
         ids = {old.id: new.id for old, new in pairs if isinstance(old, ToolCall) and isinstance(new, ToolCall)}
@@ -86,7 +94,7 @@ def _thoughts(message: Message, original: Message, vendor: VendorProfile, *, cal
     return {}
 
 
-def _told(parts: Iterable[Part]) -> str:
+def _unsigned_thoughts(parts: Iterable[Part]) -> str:
     """Thoughts in the clear, which nobody signed: a signature says that they are another dialect's."""
     return "\n".join(part.text for part in parts if isinstance(part, Reasoning) and not part.signature)
 
@@ -105,10 +113,10 @@ def _tool_results(parts: Iterable[Part], handle: str, vendor: VendorProfile) -> 
         if vendor.result_pictures:
             yield {**fields, "content": _content(part.content)}
             continue
-        found = [item for item in part.content if isinstance(item, Image)]
-        pictures += found
+        images = [item for item in part.content if isinstance(item, Image)]
+        pictures += images
         text = joined_text(part.content)
-        note = f"({len(found)} picture(s) in the next message)" if found else ""
+        note = f"({len(images)} picture(s) in the next message)" if images else ""
         yield {**fields, "content": f"{text}\n{note}".strip() if note else text}
     if pictures:
         yield {"role": "user", "content": _content(pictures)}

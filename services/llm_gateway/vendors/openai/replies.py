@@ -226,8 +226,8 @@ def _upstream(metadata: Any) -> str:
         inner = orjson.loads(raw) if isinstance(raw, str) else raw
     except orjson.JSONDecodeError:
         inner = raw
-    said = read_refusal(0, inner).message if inner else _worded(metadata.get("reasons") or "")
-    return ": ".join(filter(None, (str(metadata.get("provider_name") or ""), said)))
+    text = read_refusal(0, inner).message if inner else _worded(metadata.get("reasons") or "")
+    return ": ".join(filter(None, (str(metadata.get("provider_name") or ""), text)))
 
 
 def embeddings_of(body: Mapping[str, Any]) -> list[list[float]]:

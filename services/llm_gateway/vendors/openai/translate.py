@@ -79,28 +79,28 @@ def _token_details(request: ChatRequest, model: ChatModel, vendor: VendorProfile
 
 def _response_format(request: ChatRequest, vendor: VendorProfile) -> tuple[dict[str, Any], str]:
     """The field, and what has to be said in the instructions: a vendor that takes no schemas is told it there."""
-    wanted = request.response_format
-    if wanted is None:
+    format = request.response_format
+    if format is None:
         return {}, ""
-    if wanted.schema is None or not vendor.reply_schemas:
-        schema = "" if wanted.schema is None else f" It has this JSON Schema: {orjson.dumps(wanted.schema).decode()}"
+    if format.schema is None or not vendor.reply_schemas:
+        schema = "" if format.schema is None else f" It has this JSON Schema: {orjson.dumps(format.schema).decode()}"
         note = "" if vendor.reply_schemas else f"Reply with one JSON object and nothing else.{schema}"
         return {"response_format": {"type": "json_object"}}, note
-    return {"response_format": {"type": "json_schema", "json_schema": reply_schema(wanted, request.handle)}}, ""
+    return {"response_format": {"type": "json_schema", "json_schema": reply_schema(format, request.handle)}}, ""
 
 
-def reply_schema(wanted: ResponseFormat, handle: str) -> dict[str, Any]:
+def reply_schema(format: ResponseFormat, handle: str) -> dict[str, Any]:
     """Strict only where that leaves the meaning of the schema as it is."""
-    fields: dict[str, Any] = {"name": wanted.name, "schema": wanted.schema}
-    if wanted.strict is None or wanted.schema is None:
+    fields: dict[str, Any] = {"name": format.name, "schema": format.schema}
+    if format.strict is None or format.schema is None:
         return fields
     strict = None
-    if wanted.strict:
+    if format.strict:
         try:
-            strict = schemas.strict_reply(wanted.schema)
+            strict = schemas.strict_reply(format.schema)
         except schemas.SchemaTooLarge as error:
             raise _too_large("response_format", error, handle) from error
-    return {**fields, "schema": strict or wanted.schema, "strict": strict is not None}
+    return {**fields, "schema": strict or format.schema, "strict": strict is not None}
 
 
 def _too_large(what: str, error: schemas.SchemaTooLarge, handle: str) -> LlmSchemaRefused:
@@ -126,12 +126,12 @@ def _settings(request: ChatRequest, model: ChatModel, vendor: VendorProfile) -> 
 
 def _switch(thinking: Any, effort: str | None) -> dict[str, Any]:
     """Thinking on or off, as the setting of that name says it or the effort "none" means it."""
-    said = thinking if isinstance(thinking, dict) else {}
+    switch = thinking if isinstance(thinking, dict) else {}
     if effort == "none":
-        said = {"type": "disabled"}
-    if said.get("type") not in ("enabled", "disabled"):
+        switch = {"type": "disabled"}
+    if switch.get("type") not in ("enabled", "disabled"):
         return {}
-    return {"thinking": {name: said[name] for name in ("type", "clear_thinking") if name in said}}
+    return {"thinking": {name: switch[name] for name in ("type", "clear_thinking") if name in switch}}
 
 
 def _effort(request: ChatRequest, model: ChatModel, effort: str | None) -> dict[str, Any]:
@@ -164,11 +164,11 @@ def _tools(request: ChatRequest, model: ChatModel, vendor: VendorProfile) -> lis
 
 def strict_schemas(request: ChatRequest, vendor: VendorProfile) -> dict[str, str]:
     """The strict forms of the tools that are to be enforced and have one, by name. Raises LlmSchemaRefused."""
-    wanted = [tool for tool in request.tools if tool.strict]
-    if vendor.strict is Strict.NO or not wanted:
+    tools = [tool for tool in request.tools if tool.strict]
+    if vendor.strict is Strict.NO or not tools:
         return {}
-    made = {tool.name: form for tool in wanted if (form := _strict_form(tool, request.handle)) is not None}
-    return {} if vendor.strict is Strict.ALL and len(made) < len(request.tools) else made
+    forms = {tool.name: form for tool in tools if (form := _strict_form(tool, request.handle)) is not None}
+    return {} if vendor.strict is Strict.ALL and len(forms) < len(request.tools) else forms
 
 
 def complete_reply(generation: Generation, request: ChatRequest, vendor: VendorProfile) -> Generation:

@@ -89,9 +89,9 @@ class Responses:
 
     def _called(self, request: ChatRequest, body: dict[str, Any], *, stream: bool) -> AsyncGenerator[Event, None]:
         config = self._config
-        wanted = request.websocket or bool(config.options.get("websocket"))
+        by_socket = request.websocket or bool(config.options.get("websocket"))
         # Recordings are of HTTP.
-        if wanted and request.run_key and not (config.record_to or config.replay_from):
+        if by_socket and request.run_key and not (config.record_to or config.replay_from):
             return self._over_sockets(request, body, stream=stream)
         return self._over_http(request, body, stream=stream)
 
@@ -143,8 +143,8 @@ class Responses:
                     if isinstance(event, Completed):
                         is_kept = True
                         if reader.completed:
-                            said = message_items(event.generation.message, request, self._origin)
-                            socket.keep(body, reader.builder.response_id, said)
+                            items = message_items(event.generation.message, request, self._origin)
+                            socket.keep(body, reader.builder.response_id, items)
                         # Before the caller hears of it: the run's next call comes at once.
                         self._sockets.give_back(request.run_key, socket)
                     yield event

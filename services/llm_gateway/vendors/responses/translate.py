@@ -110,7 +110,7 @@ def message_items(
 
 def _assistant(parts: Sequence[Part], origin: str, *, thoughts: bool) -> Iterator[dict[str, Any]]:
     held: list[dict[str, Any]] = []
-    said: dict[str, Any] | None = None  # the message that texts are put into
+    message: dict[str, Any] | None = None  # the message that texts are put into
     for part in parts:
         match part:
             case Text():
@@ -119,22 +119,22 @@ def _assistant(parts: Sequence[Part], origin: str, *, thoughts: bool) -> Iterato
                 yield from held
                 held = []
                 phase = own_value(origin, part.signature)
-                if said is None or said.get("phase") != phase:
-                    if said is not None:
-                        yield said
-                    said = {"type": "message", "role": "assistant", "content": []}
-                    said |= {"phase": phase} if phase else {}
-                said["content"].append({"type": "output_text", "text": part.text})
+                if message is None or message.get("phase") != phase:
+                    if message is not None:
+                        yield message
+                    message = {"type": "message", "role": "assistant", "content": []}
+                    message |= {"phase": phase} if phase else {}
+                message["content"].append({"type": "output_text", "text": part.text})
             case Reasoning() | RedactedReasoning():
                 if (item := _thought(part, origin)) is not None and thoughts:
-                    if said is not None:
-                        yield said
-                    said = None
+                    if message is not None:
+                        yield message
+                    message = None
                     held.append(item)
             case ToolCall():
-                if said is not None:
-                    yield said
-                said = None
+                if message is not None:
+                    yield message
+                message = None
                 yield from held
                 held = []
                 call = {"type": "function_call", "call_id": part.id, "name": part.name}
@@ -143,8 +143,8 @@ def _assistant(parts: Sequence[Part], origin: str, *, thoughts: bool) -> Iterato
                 pass
             case _:
                 assert_never(part)
-    if said is not None:
-        yield said
+    if message is not None:
+        yield message
 
 
 def _thought(part: Reasoning | RedactedReasoning, origin: str) -> dict[str, Any] | None:
@@ -204,11 +204,11 @@ def _settings(request: ChatRequest, model: ChatModel, terms: Terms) -> dict[str,
     can, settings = model.capabilities, own_settings(request.settings, OPENAI, request.handle)
     fields: dict[str, Any] = {name: settings[name] for name in ("service_tier",) if name in settings}
     if can.reasoning:
-        given = settings.get("reasoning") or {}
-        effort = settings.get("reasoning_effort") or given.get("reasoning_effort")
-        wanted = {"effort": spelt_effort(effort, model.base_model or model.name)} if effort else {}
-        wanted |= {"summary": "auto"} if terms.summary else {}
-        fields |= {"include": ["reasoning.encrypted_content"]} | ({"reasoning": wanted} if wanted else {})
+        reasoning_setting = settings.get("reasoning") or {}
+        effort = settings.get("reasoning_effort") or reasoning_setting.get("reasoning_effort")
+        reasoning = {"effort": spelt_effort(effort, model.base_model or model.name)} if effort else {}
+        reasoning |= {"summary": "auto"} if terms.summary else {}
+        fields |= {"include": ["reasoning.encrypted_content"]} | ({"reasoning": reasoning} if reasoning else {})
     if can.temperature:
         fields |= {"top_p": settings["top_p"]} if "top_p" in settings else {}
         fields |= {} if request.temperature is None else {"temperature": request.temperature}
@@ -218,8 +218,8 @@ def _settings(request: ChatRequest, model: ChatModel, terms: Terms) -> dict[str,
     return fields | ({"text": text} if text else {})
 
 
-def _format(wanted: ResponseFormat, handle: str) -> dict[str, Any]:
-    return {"type": "json_object"} if wanted.schema is None else {"type": "json_schema", **reply_schema(wanted, handle)}
+def _format(format: ResponseFormat, handle: str) -> dict[str, Any]:
+    return {"type": "json_object"} if format.schema is None else {"type": "json_schema", **reply_schema(format, handle)}
 
 
 def _token_details(request: ChatRequest, model: ChatModel) -> dict[str, Any]:

@@ -70,10 +70,10 @@ class Socket:
             return False
         return digests(body["input"][:known]) == self.digests
 
-    def keep(self, body: Mapping[str, Any], response_id: str, said: Iterable[Any]) -> None:
-        """Remember the reply to that body, whose items are `said`."""
+    def keep(self, body: Mapping[str, Any], response_id: str, items_of_reply: Iterable[Any]) -> None:
+        """Remember the reply to that body, whose items are `items_of_reply`."""
         self.response_id, self.model = response_id, body["model"]
-        self.digests = digests([*body["input"], *said])
+        self.digests = digests([*body["input"], *items_of_reply])
 
     async def events(self, message: bytes, patience: float) -> AsyncGenerator[bytes, None]:
         """Send it, then what comes; `patience` is the longest wait for each, in seconds. Raises SocketLost and

@@ -70,15 +70,15 @@ class SglangProvider(LocalProvider):
         return Call("/generate", body, reader, stream, last=reader.last)
 
     async def _parsers(self, settings: Mapping[str, Any]) -> Parsers:
-        found = {}
+        names = {}
         for name in ("tool_call_parser", "reasoning_parser"):
-            found[name] = settings.get(name) or self._config.options.get(name) or (await self._told()).get(name) or ""
-        return Parsers(found["tool_call_parser"], found["reasoning_parser"])
+            names[name] = settings.get(name) or self._config.options.get(name) or (await self._told()).get(name) or ""
+        return Parsers(names["tool_call_parser"], names["reasoning_parser"])
 
     async def _formatter(self, request: ChatRequest, *, reads_calls: bool) -> Formatter:
-        given = self._config.options.get("chat_template")
-        told = "" if given else (await self._told()).get("chat_template")
-        value = given or (told if told in FORMATS else "")
+        option = self._config.options.get("chat_template")
+        template = "" if option else (await self._told()).get("chat_template")
+        value = option or (template if template in FORMATS else "")
         if not value:
             known = ", ".join(sorted(FORMATS))
             raise LlmBadRequest(
@@ -88,12 +88,12 @@ class SglangProvider(LocalProvider):
                 provider=self.name,
                 handle=request.handle,
             )
-        made = self._formatters.get((value, reads_calls))
-        if made is None:
+        formatter = self._formatters.get((value, reads_calls))
+        if formatter is None:
             may_read = self._config.organization_id is None
-            made = formatter_of(value, _SETTING, may_read=may_read, reads_calls=reads_calls)
-            self._formatters[value, reads_calls] = made
-        return made
+            formatter = formatter_of(value, _SETTING, may_read=may_read, reads_calls=reads_calls)
+            self._formatters[value, reads_calls] = formatter
+        return formatter
 
     async def _told(self) -> Mapping[str, Any]:
         """What the server tells of how it was started; nothing where that is for its administrator alone."""
@@ -132,8 +132,8 @@ class SglangProvider(LocalProvider):
         if "is_generation" not in info:
             return models
         kind = ModelKind.CHAT if info["is_generation"] else ModelKind.EMBEDDING
-        said = {"vision": bool(info["has_image_understanding"])} if "has_image_understanding" in info else {}
-        return [replace(model, kind=kind, capabilities={**model.capabilities, **said}) for model in models]
+        capabilities = {"vision": bool(info["has_image_understanding"])} if "has_image_understanding" in info else {}
+        return [replace(model, kind=kind, capabilities={**model.capabilities, **capabilities}) for model in models]
 
     async def close(self) -> None:
         """See Provider.close."""

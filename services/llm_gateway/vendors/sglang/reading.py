@@ -94,15 +94,15 @@ class ParsedReader(_Reader):
         deltas = list(self._shown(self._thoughts.close() if self._thoughts else ()))
         text = self._opening + self._held.text
         if self._parsers.reasoning and text:
-            said = await self._ask("/separate_reasoning", separate_body_of(text, self._parsers.reasoning))
-            text = said.get("text") or ""
-            if thoughts := said.get("reasoning_text"):
+            reply = await self._ask("/separate_reasoning", separate_body_of(text, self._parsers.reasoning))
+            text = reply.get("text") or ""
+            if thoughts := reply.get("reasoning_text"):
                 deltas.append(self.builder.add_reasoning("thoughts", thoughts))
         calls: Sequence[Mapping[str, Any]] = ()
         if self._finds_calls and text:
             body = parse_calls_body_of(self._request, text, self._parsers.calls)
-            said = await self._ask("/parse_function_call", body)
-            text, calls = said.get("normal_text") or "", said.get("calls") or ()
+            reply = await self._ask("/parse_function_call", body)
+            text, calls = reply.get("normal_text") or "", reply.get("calls") or ()
         if rest := self._held.rest(text):
             deltas.append(self.builder.add_text("text", rest))
         for number, call in enumerate(calls):

@@ -17,11 +17,11 @@ def call_ban() -> str:
     return "(Reply now in words: tools may not be called.)"
 
 
-def json_demand(wanted: ResponseFormat) -> str:
+def json_demand(format: ResponseFormat) -> str:
     """That the reply is one JSON object."""
-    if wanted.schema is None:
+    if format.schema is None:
         return "(Reply with one JSON object and nothing else, without a code fence.)"
-    schema = orjson.dumps(wanted.schema).decode()
+    schema = orjson.dumps(format.schema).decode()
     return f"(Reply with one JSON object of this JSON Schema and nothing else, without a code fence: {schema})"
 
 

@@ -22,8 +22,8 @@ def restore_json(arguments_json: str, parameters_json: str) -> str:
     except orjson.JSONDecodeError:
         return arguments_json
     root = parse_schema(parameters_json)
-    made = restore(value, root, root)
-    return arguments_json if made == value else orjson.dumps(made).decode()
+    result = restore(value, root, root)
+    return arguments_json if result == value else orjson.dumps(result).decode()
 
 
 def restore(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:

@@ -69,8 +69,8 @@ class Format:
 def _marked(before: str, end: str, model: str = "assistant", **fields: Any) -> Format:
     """A format whose turns all begin with the role's name; `before` has a place for it."""
     names = {role: before.format(role) for role in ("system", "user", model)}
-    said = names[model]
-    return Format((names["system"], end), (names["user"], end), (said, end), said, stops=(end.strip(),), **fields)
+    opening = names[model]
+    return Format((names["system"], end), (names["user"], end), (opening, end), opening, stops=(end.strip(),), **fields)
 
 
 FORMATS: Mapping[str, Format] = {
@@ -115,11 +115,11 @@ def offered_tools(request: ChatRequest) -> Sequence[ToolSpec]:
 def describe(request: ChatRequest) -> Iterator[Turn]:
     """The chat as turns of text, with tools, calls and results in words. Raises LlmImagesUnsupported."""
     tools, names = offered_tools(request), names_of_calls(request)
-    said = [text_of(message, request.handle) for message in request.messages if message.role is Role.SYSTEM]
+    texts = [text_of(message, request.handle) for message in request.messages if message.role is Role.SYSTEM]
     if tools:
-        said.append(_description(tools, several=request.parallel_tool_calls is not False))
-    if said:
-        yield Turn("system", "\n\n".join(said))
+        texts.append(_description(tools, several=request.parallel_tool_calls is not False))
+    if texts:
+        yield Turn("system", "\n\n".join(texts))
     for message in request.messages:
         text = text_of(message, request.handle)
         match message.role:
@@ -153,8 +153,8 @@ def tools_of(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 def split_beginning(text: str, begin: str = "") -> Prompt:
     """A prompt from a template's text, what tokenizers add taken off its beginning."""
-    found = next((mark for mark in (begin, *BEGINNINGS) if mark and text.startswith(mark)), "")
-    return Prompt(text.removeprefix(found), found)
+    mark_found = next((mark for mark in (begin, *BEGINNINGS) if mark and text.startswith(mark)), "")
+    return Prompt(text.removeprefix(mark_found), mark_found)
 
 
 def with_opening(prompt: Prompt, opening: str) -> Prompt:
@@ -184,11 +184,13 @@ def _messages(message: Message, names: Mapping[str, str], handle: str) -> Iterat
         case Role.SYSTEM | Role.USER:
             yield {"role": message.role.name.lower(), "content": text_of(message, handle)}
         case Role.ASSISTANT:
-            said: dict[str, Any] = {"role": "assistant", "content": text_of(message, handle)}
+            message_out: dict[str, Any] = {"role": "assistant", "content": text_of(message, handle)}
             thoughts = "\n".join(part.text for part in message.parts if isinstance(part, Reasoning))
             calls = [_call(part) for part in message.parts if isinstance(part, ToolCall)]
             yield (
-                said | ({"reasoning_content": thoughts} if thoughts else {}) | ({"tool_calls": calls} if calls else {})
+                message_out
+                | ({"reasoning_content": thoughts} if thoughts else {})
+                | ({"tool_calls": calls} if calls else {})
             )
         case Role.TOOL:
             for part in message.parts:
@@ -243,10 +245,10 @@ def _description(tools: Sequence[ToolSpec], *, several: bool) -> str:
 def _without_system(turns: list[Turn]) -> list[Turn]:
     if not turns or turns[0].role != "system":
         return turns
-    said, *rest = turns
+    first, *rest = turns
     if rest and rest[0].role == "user":
-        return [Turn("user", f"{said.text}\n\n{rest[0].text}"), *rest[1:]]
-    return [Turn("user", said.text), *rest]
+        return [Turn("user", f"{first.text}\n\n{rest[0].text}"), *rest[1:]]
+    return [Turn("user", first.text), *rest]
 
 
 def _alternating(turns: Sequence[Turn]) -> list[Turn]:

@@ -76,8 +76,8 @@ def main() -> None:
         if not line:
             return
         signal.alarm(0)
-        asked = json.loads(line)
-        sys.stdout.write(f"{json.dumps(render(asked['template'], asked['context']))}\n")
+        request = json.loads(line)
+        sys.stdout.write(f"{json.dumps(render(request['template'], request['context']))}\n")
         sys.stdout.flush()
 
 

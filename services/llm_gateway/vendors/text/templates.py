@@ -180,10 +180,10 @@ class TemplateChild:
             answer = await self._ask(line) or await self._ask(line)
         if not answer:
             raise TemplateFailure("it fails, or needs too much memory")
-        said = orjson.loads(answer)
-        if "error" in said:
-            raise TemplateFailure(said["error"])
-        return str(said["prompt"])
+        reply = orjson.loads(answer)
+        if "error" in reply:
+            raise TemplateFailure(reply["error"])
+        return str(reply["prompt"])
 
     async def _ask(self, line: bytes) -> bytes:
         """b"": the child ended."""

@@ -103,10 +103,10 @@ class ToolText:
         else:
             thought, self._rest = certain(self._rest, _THOUGHT)
         thought = self._space + thought
-        kept = thought.rstrip()
-        self._space = "" if mark or ended else thought[len(kept) :]
-        if kept:
-            yield ThoughtPiece(kept)
+        stripped = thought.rstrip()
+        self._space = "" if mark or ended else thought[len(stripped) :]
+        if stripped:
+            yield ThoughtPiece(stripped)
 
     def _after(self, ended: bool) -> Iterator[Piece]:
         """Space after thoughts and calls is none of the text."""
@@ -128,11 +128,11 @@ class ToolText:
             self._rest = ""
         else:
             text, self._rest = certain(self._rest, OPEN)
-        kept = text.rstrip()
-        if kept:
-            yield TextPiece(self._space + kept)
+        stripped = text.rstrip()
+        if stripped:
+            yield TextPiece(self._space + stripped)
             self._space = ""
-        self._space += text[len(kept) :]
+        self._space += text[len(stripped) :]
 
     def _opened(self, ended: bool) -> Iterator[Piece]:
         """After the tag, an object; anything else is text, and so was the tag."""

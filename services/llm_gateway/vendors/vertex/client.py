@@ -79,15 +79,15 @@ class VertexProvider(GoogleProvider):
             config = {"embedContentConfig": size} if size else {}
             requests = [{"content": {"role": "user", "parts": [{"text": text}]}, **config} for text in texts]
             reply = await self._embedded(model, "batchEmbedContents", {"requests": requests})
-            found = reply.get("embeddings") or ()
+            items = reply.get("embeddings") or ()
             tokens = (reply.get("usageMetadata") or {}).get("promptTokenCount")
         else:
-            asked = {"instances": [{"content": text} for text in texts], "parameters": size}
-            reply = await self._embedded(model, "predict", asked)
-            found, tokens = [item.get("embeddings") or {} for item in reply.get("predictions") or ()], None
+            body = {"instances": [{"content": text} for text in texts], "parameters": size}
+            reply = await self._embedded(model, "predict", body)
+            items, tokens = [item.get("embeddings") or {} for item in reply.get("predictions") or ()], None
         if tokens is None:
-            tokens = sum(int((item.get("statistics") or {}).get("token_count") or 0) for item in found)
-        return self._embeddings(model, texts, [item.get("values") or [] for item in found], tokens)
+            tokens = sum(int((item.get("statistics") or {}).get("token_count") or 0) for item in items)
+        return self._embeddings(model, texts, [item.get("values") or [] for item in items], tokens)
 
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:
         """See Provider.list_models. Where the list of published models is not offered, the table is it."""
@@ -125,8 +125,8 @@ class _Access:
 
     async def project(self) -> str:
         """The project to which calls are billed. Raises ProviderInvalid and LlmAuthentication."""
-        said = str(self._config.options.get("project") or "")
-        project = said or ("" if self._config.replay_from else (await self._found()).project)
+        option = str(self._config.options.get("project") or "")
+        project = option or ("" if self._config.replay_from else (await self._found()).project)
         if _PROJECT.fullmatch(project) is None:
             raise ProviderInvalid(
                 f"{self._config.name} has no project of Google Cloud ({project!r}); set GOOGLE_CLOUD_PROJECT, or the "

@@ -137,10 +137,10 @@ async def _exchanged(config: ProviderConfig, http: httpx2.AsyncClient, url: str,
             provider=config.name,
         ) from error
     try:
-        said = orjson.loads(response.content)
+        value = orjson.loads(response.content)
     except orjson.JSONDecodeError:
-        said = None
-    reply: dict[str, Any] = said if isinstance(said, dict) else {}
+        value = None
+    reply: dict[str, Any] = value if isinstance(value, dict) else {}
     if response.status_code >= 500:
         sentence = f"{config.name} gets no token: {url} failed ({response.status_code}). Try again later."
         raise LlmServerError(sentence, provider=config.name, status=response.status_code)
@@ -156,20 +156,22 @@ def _default(config: ProviderConfig) -> Credentials:
     Blocking, as all of that SDK.
     """
     try:
-        found, project = google.auth.default(scopes=[_SCOPE])
+        credentials, project = google.auth.default(scopes=[_SCOPE])
     except google.auth.exceptions.GoogleAuthError as error:
         raise _refused(config, f"there are no application default credentials ({error})") from error
 
     def refreshed() -> Token:
         try:
-            found.refresh(google.auth.transport.requests.Request())  # type: ignore[no-untyped-call]
+            credentials.refresh(google.auth.transport.requests.Request())  # type: ignore[no-untyped-call]
         except google.auth.exceptions.TransportError as error:
             sentence = f"{config.name} gets no token: {error}. Check the network."
             raise LlmConnection(sentence, provider=config.name) from error
         except google.auth.exceptions.GoogleAuthError as error:
             raise _refused(config, f"the token is refused: {error}") from error
-        left = (found.expiry.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds() if found.expiry else 0.0
-        return Token(str(found.token), left or _ASSERTION_SECONDS)
+        left = (
+            (credentials.expiry.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds() if credentials.expiry else 0.0
+        )
+        return Token(str(credentials.token), left or _ASSERTION_SECONDS)
 
     async def fetch() -> Token:
         return await asyncio.to_thread(refreshed)

@@ -44,11 +44,11 @@ class VllmProvider(LocalProvider):
         """See Provider.count_tokens. Exact: by the server's own tokenizer and template, images aside."""
         if self._formatter is None:
             body = orjson.loads(body_of(request, model, stream=False))
-            asked = {name: body[name] for name in _COUNTED if name in body}
+            fields = {name: body[name] for name in _COUNTED if name in body}
         else:
-            asked = {"model": model.name, **prompt_fields(await self._formatter.prompt(request))}
+            fields = {"model": model.name, **prompt_fields(await self._formatter.prompt(request))}
         # A server in front may not pass the route on.
-        return await self._exchange.count(request, "/tokenize", orjson.dumps(asked), "count", may_lack=True)
+        return await self._exchange.count(request, "/tokenize", orjson.dumps(fields), "count", may_lack=True)
 
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:
         """See Provider.list_models."""

@@ -25,9 +25,9 @@ def completion_body_of(request: ChatRequest, model: ChatModel, prompt: Prompt, *
     if request.token_ids:
         body["return_token_ids"] = True
     if request.response_format is not None:
-        wanted = request.response_format
-        schema = {"name": wanted.name, "schema": wanted.schema}
-        is_any = wanted.schema is None
+        format = request.response_format
+        schema = {"name": format.name, "schema": format.schema}
+        is_any = format.schema is None
         body["response_format"] = {"type": "json_object"} if is_any else {"type": "json_schema", "json_schema": schema}
     if stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
