@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gateway.agent_files.schema import AgentFile, FileAgent, FileGroup
-from gateway.rest.convert import enum_numbers
 from loci.agent.v1 import agent_pb2
 from services.common.errors import InvalidArgument
+from services.common.fields import enum_numbers
 
 _ID = re.compile(r"[a-z_]+-\d{1,12}")
 # More of them are no accident.

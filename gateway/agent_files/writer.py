@@ -5,11 +5,11 @@ from typing import Any
 
 from gateway.resources.blocks.responses import block_to_rest
 from gateway.resources.tools.responses import tool_to_rest
-from gateway.rest import convert
 from gateway.rest.convert import from_json, moment, to_rest
 from loci.agent.v1 import agent_pb2, group_pb2
 from loci.memory.v1 import block_pb2, folder_pb2
 from loci.tool.v1 import mcp_pb2, tool_pb2
+from services.common.fields import enum_names
 
 Json = dict[str, Any]
 # The database revision of the form that is written, as readers know it.
@@ -176,7 +176,7 @@ def folder(one: folder_pb2.Folder, numbers: Numbers, embedding_config: Json | No
 
 def file(one: folder_pb2.File, numbers: Numbers) -> Json:
     """A file with its whole text."""
-    status = convert.enum_names(folder_pb2.FileStatus.DESCRIPTOR)[one.status]
+    status = enum_names(folder_pb2.FileStatus.DESCRIPTOR)[one.status]
     return {
         "source_id": numbers.of(one.folder_id),
         "file_name": one.name,

@@ -12,8 +12,9 @@ from gateway.openai_api.requests import ChatCompletion, ChatMessage, Tool
 from gateway.resources.messages.approvals import ToolReturn, ToolReturnCreate
 from gateway.resources.messages.content import Content, ContentPart, ImagePart, ImageSource, TextPart
 from gateway.resources.messages.requests import ClientTool, InputMessage, MessageCreate, SendMessages
-from gateway.rest.convert import Rest, enum_names, from_json
+from gateway.rest.convert import Rest, from_json
 from loci.agent.v1 import agent_pb2, message_service_pb2
+from services.common.fields import enum_names
 
 # Between texts that the agent said apart.
 _APART = "\n\n"

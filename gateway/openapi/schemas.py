@@ -5,7 +5,8 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-from gateway.rest.convert import enum_names
+from loci.common.v1 import field_pb2
+from services.common.fields import Field, enum_names, fields_of
 
 Schema = dict[str, Any]
 
@@ -27,6 +28,13 @@ _INTEGERS = {
     FieldDescriptor.TYPE_INT64,
     FieldDescriptor.TYPE_UINT32,
     FieldDescriptor.TYPE_UINT64,
+}
+
+_JSON: Mapping[int, Schema] = {
+    field_pb2.JSON_KIND_UNSPECIFIED: ANY,
+    field_pb2.JSON_KIND_OBJECT: OBJECT,
+    field_pb2.JSON_KIND_ARRAY: {"type": "array", "items": OBJECT},
+    field_pb2.JSON_KIND_OPTIONAL_OBJECT: {"anyOf": [OBJECT, NULL]},
 }
 
 
@@ -95,22 +103,29 @@ def of(
 
 def members_of(descriptor: Descriptor) -> dict[str, Schema]:
     """The members of `convert.to_rest` of a message."""
-    return dict(_member(field) for field in descriptor.fields)
+    return {field.rest_name: _member(field) for field in fields_of(descriptor).values() if not field.rule.hidden}
 
 
-def _member(field: FieldDescriptor) -> tuple[str, Schema]:
-    name = field.name
-    if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        return name, by_name(_scalar(field.message_type.fields_by_name["value"]))
-    if name.endswith("_json"):
-        return name.removesuffix("_json"), ANY
+def _member(declared: Field) -> Schema:
+    field = declared.descriptor
+    if declared.is_map and field.message_type is not None:
+        return by_name(_scalar(field.message_type.fields_by_name["value"]))
+    schema = _value(declared)
+    return schema | {"deprecated": True} if declared.rule.deprecated else schema
+
+
+def _value(declared: Field) -> Schema:
+    field = declared.descriptor
+    if declared.is_json:
+        return _JSON[declared.rule.json]
+    one = choice(*declared.rule.values) if declared.rule.values else _scalar(field)
     if field.is_repeated:
-        return name, array(_scalar(field))
+        return array(one)
     if field.has_presence:
-        return name, maybe(_scalar(field))
+        return maybe(one)
     if field.enum_type is not None:
-        return name, names_of(field.enum_type, null=True)
-    return name, maybe(TEXT) if name.endswith("_id") else _scalar(field)
+        return names_of(field.enum_type, null=True)
+    return maybe(TEXT) if field.name.endswith("_id") else one
 
 
 def _scalar(field: FieldDescriptor) -> Schema:

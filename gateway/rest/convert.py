@@ -2,20 +2,30 @@
 
 The rule: field names stay; a `*_json` text becomes the JSON in it, under the name without `_json`; an enum becomes its
 value's name in lower case without the prefix, UNSPECIFIED null; a timestamp becomes ISO 8601 with offset; what is
-unset and knows it is null, and so is an empty id.
+unset and knows it is null, and so is an empty id. The rules of the fields (loci.common.v1.FieldRule) say which have
+another name, which are hidden, and what an empty JSON text is.
 """
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
 import orjson
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
+from loci.common.v1 import field_pb2
+from services.common.fields import Field, enum_names, fields_of
+
 Rest = dict[str, Any]
+_EMPTY_JSON = {
+    field_pb2.JSON_KIND_UNSPECIFIED: "",
+    field_pb2.JSON_KIND_OBJECT: "{}",
+    field_pb2.JSON_KIND_ARRAY: "[]",
+    field_pb2.JSON_KIND_OPTIONAL_OBJECT: "",
+}
 _Read = Callable[[Any], Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -27,23 +37,24 @@ def to_rest(message: Message, *, leave: frozenset[str] = frozenset()) -> Rest:
 
 @cache
 def _plan(descriptor: Descriptor) -> Sequence[tuple[str, _Read]]:
-    return [_entry(field) for field in descriptor.fields]
+    return [(each.rest_name, _reader(each)) for each in fields_of(descriptor).values() if not each.rule.hidden]
 
 
-def _entry(field: FieldDescriptor) -> tuple[str, _Read]:
-    name = field.name
-    if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        return name, lambda message: dict(getattr(message, name))
-    if name.endswith("_json"):
-        return name.removesuffix("_json"), lambda message: from_json(getattr(message, name))
-    convert = _scalar(field) or _as_it_is
-    if field.is_repeated:
-        return name, lambda message: [convert(value) for value in getattr(message, name)]
-    if field.has_presence:
-        return name, lambda message: convert(getattr(message, name)) if message.HasField(name) else None
+def _reader(field: Field) -> _Read:
+    name = field.wire
+    if field.is_map:
+        return lambda message: dict(getattr(message, name))
+    if field.is_json:
+        empty = _EMPTY_JSON[field.rule.json]
+        return lambda message: from_json(getattr(message, name) or empty)
+    convert = _scalar(field.descriptor) or _as_it_is
+    if field.descriptor.is_repeated:
+        return lambda message: [convert(value) for value in getattr(message, name)]
+    if field.descriptor.has_presence:
+        return lambda message: convert(getattr(message, name)) if message.HasField(name) else None
     if name.endswith("_id"):
-        return name, lambda message: getattr(message, name) or None
-    return name, lambda message: convert(getattr(message, name))
+        return lambda message: getattr(message, name) or None
+    return lambda message: convert(getattr(message, name))
 
 
 def _as_it_is(value: Any) -> Any:
@@ -66,21 +77,6 @@ def _scalar(field: FieldDescriptor) -> _Read | None:
             return lambda value: value.ToNanoseconds() / 1e9
         case _:
             return to_rest
-
-
-@cache
-def enum_names(descriptor: EnumDescriptor) -> Mapping[int, str | None]:
-    """Number -> REST name of each value; None for the unspecified one."""
-    prefix = descriptor.values_by_number[0].name.removesuffix("UNSPECIFIED")
-    return {
-        value.number: value.name.removeprefix(prefix).lower() if value.number else None for value in descriptor.values
-    }
-
-
-@cache
-def enum_numbers(descriptor: EnumDescriptor) -> Mapping[str, int]:
-    """REST name -> number, without the unspecified one."""
-    return {name: number for number, name in enum_names(descriptor).items() if name is not None}
 
 
 def from_json(text: str) -> Any:

@@ -11,9 +11,9 @@ from gateway.resources.messages.content import parts
 from gateway.resources.messages.requests import MessageCreate
 from gateway.rest import old_names
 from gateway.rest.body import Body, Json, Positive, deprecated, dump, given, refuse
-from gateway.rest.convert import enum_numbers
 from gateway.rest.old_names import Renamed
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2
+from services.common.fields import enum_numbers
 from services.common.ids import to_public, uuid7
 
 AgentTypeName = Literal[

@@ -6,15 +6,16 @@ from typing import Any
 from gateway.access.run_tokens import SECRET_MEMBERS, sees_secrets
 from gateway.resources.blocks.responses import block_to_rest
 from gateway.resources.folders.responses import folder_to_rest
-from gateway.resources.identities.responses import group, identity
+from gateway.resources.groups.responses import group
 from gateway.resources.messages.responses import message
 from gateway.resources.tools.responses import tool_to_rest
-from gateway.rest.convert import Rest, enum_names, from_json, to_rest
+from gateway.rest.convert import Rest, from_json, to_rest
 from loci.agent.v1 import agent_pb2, message_pb2
 from loci.llm.v1 import model_pb2
 from loci.memory.v1 import folder_pb2
 from loci.tool.v1 import tool_pb2
 from services.common.context import current
+from services.common.fields import enum_names
 from services.common.file_limits import file_limits
 from services.common.ids import to_public
 
@@ -104,7 +105,7 @@ def agent_state(
         "tools": [as_tool(attached) for attached in agent.tools],
         "sources": folders_of(agent.folders, models),
         "pending_approval": _pending_approval(agent) if agent.HasField("pending_approval") else None,
-        "identities": [identity(each) for each in agent.identities],
+        "identities": [to_rest(each) for each in agent.identities],
         "identity_ids": [each.id for each in agent.identities],
         "managed_group": managed,
         "multi_agent_group": managed,

@@ -1,7 +1,8 @@
 """Folders and files as REST."""
 
-from gateway.rest.convert import Rest, enum_names, to_rest
+from gateway.rest.convert import Rest, to_rest
 from loci.memory.v1 import folder_pb2
+from services.common.fields import enum_names
 
 # Of a folder that is searched by words alone.
 _NO_EMBEDDING: Rest = {

@@ -5,8 +5,11 @@ from typing import Annotated, Literal
 from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import Field
 
-from gateway.rest.body import Body, Json, Positive, dump, given
+from gateway.rest.body import Body, Json, Positive, dump
+from gateway.rest.request_model import RequestModel
+from loci.agent.v1 import group_pb2
 from loci.agent.v1 import group_service_pb2 as wire
+from services.common.fields import When
 from services.common.ids import to_public, uuid7
 
 
@@ -100,49 +103,49 @@ ManagerConfigUpdate = Annotated[
 ]
 
 
-class CreateGroup(Body):
+# REST sets these by `manager_config`, and what was made from a template by the template.
+_NOT_IN_BODIES = (
+    "manager_type",
+    "manager_agent_id",
+    "manager_settings",
+    "template_id",
+    "base_template_id",
+    "deployment_id",
+)
+
+
+class CreateGroup(RequestModel, of=group_pb2.Group, when=When.CREATION, leave=_NOT_IN_BODIES):
     """Body of groups.create."""
 
-    agent_ids: list[str]
-    description: str
     manager_config: ManagerConfig = Field(default_factory=lambda: RoundRobinManager(manager_type="round_robin"))
-    project_id: str | None = None
+    # Here the API has no null.
     shared_block_ids: list[str] = Field(default_factory=list)
-    hidden: bool | None = None
 
 
-class UpdateGroup(Body):
+class UpdateGroup(RequestModel, of=group_pb2.Group, when=When.CHANGE, leave=_NOT_IN_BODIES):
     """Body of groups.update: only what is sent changes; lists are sent whole."""
 
-    agent_ids: list[str] | None = None
-    description: str | None = None
     manager_config: ManagerConfigUpdate | None = None
-    project_id: str | None = None
-    shared_block_ids: list[str] | None = None
-    hidden: bool | None = None
 
 
 def create_request(body: CreateGroup) -> wire.CreateGroupRequest:
-    """The request of CreateGroup, with an id, so that it may be sent twice."""
-    fields = given(body) | _manager(body.manager_config)
-    fields.pop("manager_config", None)
-    return wire.CreateGroupRequest(group_id=to_public("group", uuid7()), group=wire.GroupDraft(**fields))
+    """Returns the request of CreateGroup, with an id, so that it may be sent twice."""
+    return wire.CreateGroupRequest(
+        group_id=to_public("group", uuid7()), group=body.message(**_manager(body.manager_config))
+    )
 
 
 def update_request(group_id: str, body: UpdateGroup) -> wire.UpdateGroupRequest | None:
-    """The request of UpdateGroup; None when nothing changes."""
-    fields = given(body)
-    config = fields.pop("manager_config", None)
-    if config is not None:
-        fields |= _manager(config)
-    if not fields:
+    """Returns the request of UpdateGroup; None when nothing changes."""
+    manager = {} if body.manager_config is None else _manager(body.manager_config)
+    mask = FieldMask(paths=sorted((*body.mask().paths, *manager)))
+    if not mask.paths:
         return None
-    mask = FieldMask(paths=sorted(fields))
-    return wire.UpdateGroupRequest(group_id=group_id, group=wire.GroupDraft(**fields), update_mask=mask)
+    return wire.UpdateGroupRequest(group_id=group_id, group=body.message(**manager), update_mask=mask)
 
 
 def _manager(config: Body) -> Json:
-    """Fields of a draft. A setting that is sent as null is one that shall be none."""
+    """Returns the fields of the message. A setting that is sent as null is to be none."""
     sent = {name: getattr(config, name) for name in config.model_fields_set}
     fields: Json = {name: sent.pop(name, None) for name in ("manager_type", "manager_agent_id")}
     return {name: value for name, value in fields.items() if value is not None} | {

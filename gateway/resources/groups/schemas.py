@@ -1,14 +1,11 @@
 """Groups."""
 
-from gateway.openapi.schemas import TEXT, WHOLE, choice, maybe, of
-from gateway.resources.identities.schemas import _TIMES
+from gateway.openapi.schemas import TEXT, WHOLE, maybe, of
 from loci.agent.v1 import group_pb2
 
 GROUP = of(
     "Group",
     group_pb2.Group.DESCRIPTOR,
-    leave=(*_TIMES, "manager_settings"),
-    manager_type=choice("round_robin", "supervisor", "dynamic", "sleeptime", "voice_sleeptime", "swarm"),
     **dict.fromkeys(("termination_token", "last_processed_message_id"), maybe(TEXT)),
     **dict.fromkeys(
         (

@@ -1,9 +1,10 @@
 """The reference's Job, made of a run or of a file. Pure."""
 
 from gateway.resources.runs.responses import run_to_rest
-from gateway.rest.convert import Rest, enum_names, moment
+from gateway.rest.convert import Rest, moment
 from loci.agent.v1 import run_pb2
 from loci.memory.v1 import folder_pb2
+from services.common.fields import enum_names
 
 JOB, RUN = "job", "run"
 _STATUSES = {"pending": "pending", "parsing": "running", "embedding": "running", "error": "failed"}

@@ -7,17 +7,17 @@ import grpc
 import orjson
 from starlette.requests import Request
 
-from gateway.rest import convert
 from gateway.rest.convert import Rest, from_json, moment
 from gateway.rest.services import Services
 from gateway.turns.sse import frame
 from loci.tool.v1 import execution_service_pb2, mcp_pb2, mcp_service_pb2, tool_pb2
 from services.common.errors import from_rpc
+from services.common.fields import enum_names
 
 # Connecting, listing and installing may take as long as the tool runner lets them.
 ASKING_SECONDS = 100.0
-_EVENTS = convert.enum_names(mcp_service_pb2.McpConnectEvent.DESCRIPTOR)
-_STATUSES = convert.enum_names(mcp_pb2.McpStatus.DESCRIPTOR)
+_EVENTS = enum_names(mcp_service_pb2.McpConnectEvent.DESCRIPTOR)
+_STATUSES = enum_names(mcp_pb2.McpStatus.DESCRIPTOR)
 
 
 def server_rest(server: mcp_pb2.McpServer) -> Rest:

@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, assert_never
 from uuid import UUID
 
-from gateway.rest.convert import Rest, enum_names, to_rest, whole_second
+from gateway.rest.convert import Rest, to_rest, whole_second
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
+from services.common.fields import enum_names
 from services.common.ids import from_public, to_public
 
 # What agents say; the other kinds are what they were told, which no turn's answer repeats.

@@ -10,10 +10,10 @@ from gateway.openapi.schemas import NULL, array
 from gateway.resources.usage import responses as usage
 from gateway.resources.usage.requests import BudgetLimits
 from gateway.resources.usage.schemas import BUDGET
-from gateway.rest.convert import enum_numbers
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.llm.v1 import usage_service_pb2 as usage_pb
+from services.common.fields import enum_numbers
 
 router = APIRouter(prefix="/budgets", tags=["usage"])
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from gateway.rest.convert import Rest, enum_names, to_rest
+from gateway.rest.convert import Rest, to_rest
 from loci.llm.v1 import usage_service_pb2 as usage_pb
+from services.common.fields import enum_names
 
 _NANOS = 1_000_000_000
 _PERIODS = enum_names(usage_pb.BudgetPeriod.DESCRIPTOR)

@@ -9,11 +9,11 @@ from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.resources.usage import responses as usage
 from gateway.resources.usage.schemas import USAGE_REPORT
-from gateway.rest.convert import enum_numbers
 from gateway.rest.params import AgentFilter, Moment, Names, split
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.llm.v1 import usage_service_pb2 as usage_pb
+from services.common.fields import enum_numbers
 from services.common.timestamps import timestamp
 
 router = APIRouter(prefix="/usage", tags=["usage"])

@@ -25,6 +25,7 @@ from loci.agent.v1 import agent_pb2, agent_service_pb2, message_service_pb2, run
 from loci.llm.v1 import model_pb2
 from loci.memory.v1 import block_pb2, passage_pb2
 from loci.tool.v1 import execution_service_pb2, tool_pb2
+from services.common.fields import enum_names, enum_numbers
 
 NOON = Timestamp(seconds=1_764_590_400, nanos=123_456_789)
 NOTHING = Models({}, {})
@@ -73,9 +74,9 @@ def test_a_value_that_is_younger_than_this_gateway_is_its_number() -> None:
 
 
 def test_enum_names_and_numbers() -> None:
-    names = convert.enum_names(tool_pb2.ToolType.DESCRIPTOR)
+    names = enum_names(tool_pb2.ToolType.DESCRIPTOR)
     assert (names[0], names[tool_pb2.TOOL_TYPE_LETTA_CORE]) == (None, "letta_core")
-    assert convert.enum_numbers(tool_pb2.ToolType.DESCRIPTOR)["custom"] == tool_pb2.TOOL_TYPE_CUSTOM
+    assert enum_numbers(tool_pb2.ToolType.DESCRIPTOR)["custom"] == tool_pb2.TOOL_TYPE_CUSTOM
 
 
 @pytest.mark.parametrize(
