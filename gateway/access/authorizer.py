@@ -60,8 +60,8 @@ class Judge:
                 request = run_service_pb2.GetRunRequest(run_id=name)
                 return frozenset({(await self.peers.call(self.peers.runs.GetRun, request)).run.agent_id})
             case Target(kind="step", id=name):
-                wanted = step_service_pb2.GetStepRequest(step_id=name)
-                return frozenset({(await self.peers.call(self.peers.steps.GetStep, wanted)).step.agent_id})
+                rpc_request = step_service_pb2.GetStepRequest(step_id=name)
+                return frozenset({(await self.peers.call(self.peers.steps.GetStep, rpc_request)).step.agent_id})
         return target.agents
 
 

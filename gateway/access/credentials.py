@@ -68,14 +68,14 @@ class Credentials:
         request = wire.AuthenticateRequest(credential_hash=digest)
         try:
             with use_context(edge, signer=self._signer):
-                found = await self._peers.call(self._peers.access.Authenticate, request)
+                response = await self._peers.call(self._peers.access.Authenticate, request)
         except Unauthenticated as error:
             self._good.pop(digest, None)
             if error.reason != "CREDENTIAL_INVALID":
                 raise
             _remember(self._bad, digest, until)
             raise _unknown() from None
-        known = self._read(found)
+        known = self._read(response)
         _remember(self._good, digest, (until, known))
         return known
 

@@ -113,8 +113,8 @@ class _Import:
             request = model_service_pb2.GetModelRequest(handle=self._options.model)
             await self._peers.call(self._peers.models.GetModel, request)
         if self._options.embedding:
-            asked = model_service_pb2.GetEmbeddingModelRequest(handle=self._options.embedding)
-            await self._peers.call(self._peers.models.GetEmbeddingModel, asked)
+            rpc_request = model_service_pb2.GetEmbeddingModelRequest(handle=self._options.embedding)
+            await self._peers.call(self._peers.models.GetEmbeddingModel, rpc_request)
 
     # Servers and tools ----------------------------------------------------------------------------------------------
 
@@ -259,8 +259,8 @@ class _Import:
     async def _are_there(self, agent_ids: Sequence[str]) -> bool:
         """Whether an import whose answer was lost was made after all."""
         request = wire.BatchFindAgentsRequest(agent_ids=agent_ids)
-        found = await self._peers.call(self._peers.transfers.BatchFindAgents, request)
-        return len(found.agent_ids) == len(agent_ids)
+        response = await self._peers.call(self._peers.transfers.BatchFindAgents, request)
+        return len(response.agent_ids) == len(agent_ids)
 
     def _requests(self) -> Iterator[wire.ImportAgentsRequest]:
         for agent in self._file.agents:

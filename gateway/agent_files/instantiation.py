@@ -23,8 +23,8 @@ class Made(NamedTuple):
 async def make_agents(loci: Services, name: str, version: int | None, filling: Filling) -> Made:
     """All agents of a version, see `named_version`, or none. Raises LociError."""
     request = wire.GetTemplateVersionRequest(name=name, version=version)
-    found = await loci.peers.call(loci.peers.templates.GetTemplateVersion, request)
-    file = filled_in(of_document(from_json(found.agent_file_json)), filling)
+    response = await loci.peers.call(loci.peers.templates.GetTemplateVersion, request)
+    file = filled_in(of_document(from_json(response.agent_file_json)), filling)
     deployment_id = to_public("deployment", uuid7())
     options = Options(
         append_copy_suffix=False,
@@ -35,8 +35,8 @@ async def make_agents(loci: Services, name: str, version: int | None, filling: F
         project_id=filling.project_id,
         tags=filling.tags,
         identity_ids=filling.identity_ids,
-        template_id=f"{found.template.id}:{found.version}",
-        base_template_id=found.template.id,
+        template_id=f"{response.template.id}:{response.version}",
+        base_template_id=response.template.id,
         deployment_id=deployment_id,
     )
     done = await import_file(loci, file, options)

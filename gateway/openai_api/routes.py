@@ -70,18 +70,18 @@ async def list_agents(
     loci: Loci, after: str | None = None, limit: Annotated[int, Query(ge=1, le=MOST_PER_PAGE)] = MOST_PER_PAGE
 ) -> Response:
     """Agents, newest first, as models; `after` and `limit` are for tenants with more than 1,000."""
-    wanted = agent_service_pb2.ListAgentsRequest(page=PageRequest(page_size=limit, after=after), omit_relations=True)
-    found = await loci.peers.call(loci.peers.agents.ListAgents, wanted)
-    models = [_model(agent) for agent in found.agents]
-    return json_response({"object": "list", "data": models, "has_more": bool(found.next_page_token)})
+    request = agent_service_pb2.ListAgentsRequest(page=PageRequest(page_size=limit, after=after), omit_relations=True)
+    response = await loci.peers.call(loci.peers.agents.ListAgents, request)
+    models = [_model(agent) for agent in response.agents]
+    return json_response({"object": "list", "data": models, "has_more": bool(response.next_page_token)})
 
 
 @router.get("/models/{name:path}")
 @returns(OPENAI_MODEL)
 async def retrieve_agent(name: str, loci: Loci) -> Response:
     """The agent with this id or name, as a model."""
-    wanted = agent_service_pb2.GetAgentRequest(agent_id=await _agent_named(loci, name))
-    return json_response(_model((await loci.peers.call(loci.peers.agents.GetAgent, wanted)).agent))
+    request = agent_service_pb2.GetAgentRequest(agent_id=await _agent_named(loci, name))
+    return json_response(_model((await loci.peers.call(loci.peers.agents.GetAgent, request)).agent))
 
 
 async def _agent_named(loci: Services, name: str) -> str:
@@ -90,17 +90,17 @@ async def _agent_named(loci: Services, name: str) -> str:
     try:
         from_public("agent", agent_id)
     except InvalidArgument:
-        wanted = agent_service_pb2.ListAgentsRequest(
+        request = agent_service_pb2.ListAgentsRequest(
             page=PageRequest(page_size=2), name=name, show_hidden=True, omit_relations=True
         )
-        found = (await loci.peers.call(loci.peers.agents.ListAgents, wanted)).agents
+        agents = (await loci.peers.call(loci.peers.agents.ListAgents, request)).agents
     else:
         return agent_id
-    if not found:
+    if not agents:
         raise NotFound("Agent not found", reason="AGENT_NOT_FOUND", metadata={"name": name})
-    if len(found) > 1:
+    if len(agents) > 1:
         raise InvalidRequest(f"several agents are named {name!r}; give the id of one", "body", "model")
-    only: str = found[0].id
+    only: str = agents[0].id
     return only
 
 

@@ -193,8 +193,8 @@ class AgentSocket:
 
     async def _check_own(self, run_id: str) -> None:
         """Raises NotFound (RUN_NOT_FOUND) for a run of another agent or conversation: this socket is not for them."""
-        asked = run_service_pb2.GetRunRequest(run_id=run_id)
-        run = (await self._loci.peers.call(self._loci.peers.runs.GetRun, asked)).run
+        request = run_service_pb2.GetRunRequest(run_id=run_id)
+        run = (await self._loci.peers.call(self._loci.peers.runs.GetRun, request)).run
         elsewhere = self._conversation and run.conversation_id != self._place.run_filter
         if run.agent_id != self._place.agent_id or elsewhere:
             raise NotFound(f"there is no run {run_id} here", reason="RUN_NOT_FOUND")

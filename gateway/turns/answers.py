@@ -108,8 +108,8 @@ async def _gone_on_with(loci: Services, turn: TurnEvents, frames: Frames, after:
     if isinstance(first, Rejoined) or first.attached.started:
         return begun(loci, first, events, frames, pings=pings)
     await events.aclose()
-    meant = run_service_pb2.StreamRunRequest(run_id=turn.run_id)
-    return rejoined(loci, await join(loci, meant, AttachRun(starting_after=after)), pings=pings)
+    request = run_service_pb2.StreamRunRequest(run_id=turn.run_id)
+    return rejoined(loci, await join(loci, request, AttachRun(starting_after=after)), pings=pings)
 
 
 def leaving(loci: Services, turn: message_service_pb2.TurnRequest, events: TurnEvents) -> Callable[[], Awaitable[None]]:

@@ -67,12 +67,12 @@ async def is_known_whole(loci: Services, run_id: str, after: int) -> bool:
     """Whether a reader that knows what was told up to `after` knows the run's end. Raises LociError."""
     if not after:
         return False
-    found = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=run_id))
-    if found.run.status not in _ENDED:
+    response = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=run_id))
+    if response.run.status not in _ENDED:
         return False
     # The end is told to whoever asks, and is all that is left.
-    meant = run_service_pb2.StreamRunRequest(run_id=run_id, after_sequence=after)
-    turn = TurnEvents(loci.peers, joined=meant, tokens=False, window=loci.settings.reattach_window)
+    request = run_service_pb2.StreamRunRequest(run_id=run_id, after_sequence=after)
+    turn = TurnEvents(loci.peers, joined=request, tokens=False, window=loci.settings.reattach_window)
     events = turn.events()
     try:
         async for event in events:

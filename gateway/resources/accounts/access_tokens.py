@@ -30,8 +30,8 @@ _MOST_OFFSET = 2**31 - 1
 @returns(TOKEN)
 async def create_token(body: CreateToken, loci: Loci) -> Response:
     """Makes a token for a page. What it says is told now, and never again."""
-    made = await loci.peers.call(loci.peers.access.CreateClientToken, body.request())
-    return json_response(_rest(made.token) | {"token": made.secret})
+    created = await loci.peers.call(loci.peers.access.CreateClientToken, body.request())
+    return json_response(_rest(created.token) | {"token": created.secret})
 
 
 @router.get("")
@@ -44,8 +44,8 @@ async def list_tokens(
 ) -> Response:
     """A page of tokens that are not over, the newest first; each by its id, without its secret."""
     request = wire.ListClientTokensRequest(page=page_request(_PER_PAGE, limit=limit), offset=offset, agent_id=agent_id)
-    found = await loci.peers.call(loci.peers.access.ListClientTokens, request)
-    return json_response({"hasNextPage": found.has_next_page, "tokens": [_rest(token) for token in found.tokens]})
+    response = await loci.peers.call(loci.peers.access.ListClientTokens, request)
+    return json_response({"hasNextPage": response.has_next_page, "tokens": [_rest(token) for token in response.tokens]})
 
 
 @router.delete("/{token}")

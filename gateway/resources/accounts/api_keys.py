@@ -27,8 +27,8 @@ KeyId = Annotated[str, Path(examples=[f"key-{EXAMPLE_UUID}"]), checked_id("key")
 @returns(NEW_API_KEY)
 async def create_key(body: CreateApiKey, loci: Loci) -> Response:
     """Makes a key. `key` is what it says: told now, and never again."""
-    made = await loci.peers.call(loci.peers.access.CreateApiKey, body.request())
-    return json_response(_rest(made.key) | {"key": made.secret})
+    created = await loci.peers.call(loci.peers.access.CreateApiKey, body.request())
+    return json_response(_rest(created.key) | {"key": created.secret})
 
 
 @router.get("")
@@ -38,11 +38,11 @@ async def list_keys(loci: Loci) -> Response:
     keys: list[Rest] = []
     request = wire.ListApiKeysRequest(page=PageRequest(page_size=MOST_PER_PAGE))
     while True:
-        found = await loci.peers.call(loci.peers.access.ListApiKeys, request)
-        keys += map(_rest, found.keys)
-        if not found.next_page_token:
+        response = await loci.peers.call(loci.peers.access.ListApiKeys, request)
+        keys += map(_rest, response.keys)
+        if not response.next_page_token:
             return json_response(keys)
-        request.page.page_token = found.next_page_token
+        request.page.page_token = response.next_page_token
 
 
 @router.delete("/{key_id}")

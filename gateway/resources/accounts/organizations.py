@@ -34,8 +34,8 @@ _After = Annotated[str | None, Query(description="An id: the page begins after t
 async def list_organizations(loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """A page of organizations, the oldest first; who is not the operator sees their own."""
     request = wire.ListOrganizationsRequest(page=page)
-    found = await loci.peers.call(loci.peers.access.ListOrganizations, request)
-    return json_response([_organization(one) for one in found.organizations])
+    response = await loci.peers.call(loci.peers.access.ListOrganizations, request)
+    return json_response([_organization(one) for one in response.organizations])
 
 
 @_organizations.post("")
@@ -43,8 +43,8 @@ async def list_organizations(loci: Loci, page: PageRequest = FIRST_PAGE) -> Resp
 async def create_organization(body: bodies.CreateOrganization, loci: Loci) -> Response:
     """Makes a tenant, with one user of the same UUID. For the operator."""
     request = wire.CreateOrganizationRequest(name=body.name or "")
-    made = await loci.peers.call(loci.peers.access.CreateOrganization, request)
-    return json_response(_organization(made.organization))
+    created = await loci.peers.call(loci.peers.access.CreateOrganization, request)
+    return json_response(_organization(created.organization))
 
 
 @_organizations.patch("")
@@ -73,8 +73,8 @@ async def delete_organization(org_id: OrganizationId, loci: Loci) -> Response:
 async def list_users(loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """A page of users, the oldest first; the operator sees those of all organizations."""
     request = wire.ListUsersRequest(page=page)
-    found = await loci.peers.call(loci.peers.access.ListUsers, request)
-    return json_response([_user(one) for one in found.users])
+    response = await loci.peers.call(loci.peers.access.ListUsers, request)
+    return json_response([_user(one) for one in response.users])
 
 
 @_users.post("")
@@ -82,8 +82,8 @@ async def list_users(loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
 async def create_user(body: bodies.CreateUser, loci: Loci) -> Response:
     """Makes a user."""
     request = wire.CreateUserRequest(name=body.name, organization_id=body.organization_id or "")
-    made = await loci.peers.call(loci.peers.access.CreateUser, request)
-    return json_response(_user(made.user))
+    created = await loci.peers.call(loci.peers.access.CreateUser, request)
+    return json_response(_user(created.user))
 
 
 @_users.put("")

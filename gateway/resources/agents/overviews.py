@@ -36,7 +36,7 @@ async def count_agents(
     last_stop_reason: StopReasonName | None = None,
 ) -> Response:
     """How many agents there are: all, or those that the filters of their list leave."""
-    wanted = agent_service_pb2.ListAgentsRequest(
+    rpc_request = agent_service_pb2.ListAgentsRequest(
         name=name,
         tags=tags,
         match_all_tags=match_all_tags,
@@ -50,7 +50,7 @@ async def count_agents(
         created_by_id=created_by_id,
         last_stop_reason=stop_reason_number(last_stop_reason),
     )
-    request = agent_service_pb2.CountAgentsRequest(filter=wanted)
+    request = agent_service_pb2.CountAgentsRequest(filter=rpc_request)
     return json_response((await loci.peers.call(loci.peers.agents.CountAgents, request)).count)
 
 

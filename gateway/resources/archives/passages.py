@@ -139,10 +139,10 @@ async def search_everywhere(body: bodies.SearchPassages, loci: Loci) -> Response
         end_time=timestamp(body.end_date),
         mode=MODES[body.search_mode],
     )
-    found = await loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS)
-    passages = await passage_rests(loci, [hit.passage for hit in found.hits])
-    hits = [_hit(*pair) for pair in zip(passages, found.hits, strict=True)]
-    return json_response(hits, headers=without_vectors(found.without_vectors))
+    response = await loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS)
+    passages = await passage_rests(loci, [hit.passage for hit in response.hits])
+    hits = [_hit(*pair) for pair in zip(passages, response.hits, strict=True)]
+    return json_response(hits, headers=without_vectors(response.without_vectors))
 
 
 async def _newest(loci: Services, body: bodies.SearchPassages) -> Response:

@@ -120,8 +120,8 @@ async def _rewound(loci: Services, place: Place, body: bodies.Rewind) -> Respons
         keep_blocks=not body.restore_blocks,
         rewind_id=to_public("rewind", uuid7()),
     )
-    made = await loci.peers.call(loci.peers.checkpoints.RewindConversation, request)
-    return json_response(to_rest(made.rewind))
+    created = await loci.peers.call(loci.peers.checkpoints.RewindConversation, request)
+    return json_response(to_rest(created.rewind))
 
 
 async def _rewinds(loci: Services, place: Place, page: PageRequest) -> Response:

@@ -53,10 +53,10 @@ class ConversationAgents:
             request = conversation_service_pb2.GetConversationRequest(
                 conversation_id=conversation_id, omit_relations=True
             )
-            found = await self._peers.call(self._peers.conversations.GetConversation, request)
+            response = await self._peers.call(self._peers.conversations.GetConversation, request)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            known = self._known[key] = found.conversation.agent_id
+            known = self._known[key] = response.conversation.agent_id
         return known
 
 

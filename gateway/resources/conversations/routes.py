@@ -86,8 +86,8 @@ async def list_conversations(
 async def retrieve_conversation(conversation_id: ConversationId, loci: Loci) -> Response:
     """One conversation."""
     request = conversation_service_pb2.GetConversationRequest(conversation_id=conversation_id)
-    found = await loci.peers.call(loci.peers.conversations.GetConversation, request)
-    return json_response(conversation(found.conversation))
+    response = await loci.peers.call(loci.peers.conversations.GetConversation, request)
+    return json_response(conversation(response.conversation))
 
 
 @router.patch("/conversations/{conversation_id}")
@@ -220,14 +220,14 @@ async def compact_conversation(
     body = body or bodies.CompactConversation()
     place = await loci.conversations.place(conversation_id, body.agent_id)
     settings = body.compaction_settings
-    wanted = message_service_pb2.CompactConversationRequest(
+    rpc_request = message_service_pb2.CompactConversationRequest(
         agent_id=place.agent_id,
         conversation_id=place.conversation_id,
         run_id=to_public("run", uuid7()),
         compaction_settings_json="" if settings is None else dump(settings),
         retry=await retry_of(request),
     )
-    return await answers.compacted(request, loci, wanted)
+    return await answers.compacted(request, loci, rpc_request)
 
 
 async def _forked_at(

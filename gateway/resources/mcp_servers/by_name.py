@@ -73,13 +73,13 @@ async def test_server(body: bodies.NamedMcpServer, loci: Loci) -> Response:
 async def connect_server(body: bodies.NamedMcpServer, request: Request, loci: Loci) -> Response:
     """Connects to a server that is not stored, or to the stored one of that name; see GET /mcp-servers/connect."""
     stored = next((server.id for server in await all_servers(loci) if server.name == body.server_name), "")
-    wanted = mcp_service_pb2.StreamConnectRequest(
+    rpc_request = mcp_service_pb2.StreamConnectRequest(
         id=stored,
         name=body.server_name,
         transport=None if stored else bodies.transport(body),
         callback_url=origin_of(request, loci),
     )
-    return await stream(loci, wanted)
+    return await stream(loci, rpc_request)
 
 
 @router.patch("/servers/{mcp_server_name}")

@@ -58,8 +58,8 @@ async def list_mcp_servers(loci: Loci) -> Response:
 @returns(event=OBJECT)
 async def connect_mcp_server(mcp_server_id: McpServerId, request: Request, loci: Loci) -> Response:
     """Connects, and leads through OAuth: events connection_attempt, oauth_required, authorization_url, ..."""
-    wanted = mcp_service_pb2.StreamConnectRequest(id=mcp_server_id, callback_url=origin_of(request, loci))
-    return await stream(loci, wanted)
+    rpc_request = mcp_service_pb2.StreamConnectRequest(id=mcp_server_id, callback_url=origin_of(request, loci))
+    return await stream(loci, rpc_request)
 
 
 @router.get("/{mcp_server_id}")
@@ -157,13 +157,13 @@ async def tools_of(loci: Services, server_id: str) -> list[tool_pb2.Tool]:
 
 async def run(loci: Services, request: Request, body: bodies.RunTool | None, **which: str) -> Response:
     """Of a tool, named by `which` fields of RunMcpToolRequest."""
-    wanted = mcp_service_pb2.RunMcpToolRequest(
+    rpc_request = mcp_service_pb2.RunMcpToolRequest(
         arguments_json=dump(body.args if body else {}),
         call_key=f"mcp/{loci.call_keys.of(await retry_of(request), request.scope['path'])}",
         **which,
     )
     window = loci.settings.reattach_window
-    answer = await until_answered(loci.peers.mcp_servers.RunMcpTool, wanted, window=window)
+    answer = await until_answered(loci.peers.mcp_servers.RunMcpTool, rpc_request, window=window)
     return json_response(result_rest(answer.receipt))
 
 

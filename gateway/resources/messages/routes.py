@@ -60,13 +60,13 @@ async def send_streaming(agent_id: AgentId, body: SendMessages, request: Request
 async def compact(agent_id: AgentId, request: Request, loci: Loci, body: Compact | None = None) -> Response:
     """Compacts the agent's window now. Answers with the summary and how many messages the window had and has."""
     settings = body.compaction_settings if body else None
-    wanted = message_service_pb2.CompactConversationRequest(
+    rpc_request = message_service_pb2.CompactConversationRequest(
         agent_id=agent_id,
         run_id=to_public("run", uuid7()),
         compaction_settings_json="" if settings is None else dump(settings),
         retry=await retry_of(request),
     )
-    return await answers.compacted(request, loci, wanted)
+    return await answers.compacted(request, loci, rpc_request)
 
 
 @router.get("/messages")

@@ -26,10 +26,10 @@ _SHOWN = frozenset({"user_message", "assistant_message", "system_message", "tool
 @returns(array(FOUND))
 async def search(body: SearchMessages, loci: Loci) -> Response:
     """The messages that answer best to `query`, by meaning and by words; without one the newest."""
-    found = await loci.peers.call(loci.peers.messages.SearchMessages, body.request(), timeout=_SEARCH_SECONDS)
+    response = await loci.peers.call(loci.peers.messages.SearchMessages, body.request(), timeout=_SEARCH_SECONDS)
     spoken = Spoken()
-    results = [_result(hit, shown) for hit in found.hits for shown in spoken.whole(hit.message) if _is_shown(shown)]
-    return json_response(results[: body.limit], headers=without_vectors(found.without_vectors))
+    results = [_result(hit, shown) for hit in response.hits for shown in spoken.whole(hit.message) if _is_shown(shown)]
+    return json_response(results[: body.limit], headers=without_vectors(response.without_vectors))
 
 
 @router.post("/agents/messages/search")

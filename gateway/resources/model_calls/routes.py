@@ -67,6 +67,6 @@ async def generate_text(agent_id: AgentId, body: GenerateText, loci: Loci) -> Re
 
 
 async def _previewed(loci: Services, turn: message_service_pb2.TurnRequest, *, stream: bool) -> Response:
-    asked = model_call_service_pb2.PreviewModelCallRequest(turn=turn, stream_tokens=stream)
-    shown = await loci.peers.call(loci.peers.model_calls.PreviewModelCall, asked)
+    request = model_call_service_pb2.PreviewModelCallRequest(turn=turn, stream_tokens=stream)
+    shown = await loci.peers.call(loci.peers.model_calls.PreviewModelCall, request)
     return Response(shown.body_json, media_type="application/json")

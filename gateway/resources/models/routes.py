@@ -37,9 +37,9 @@ async def list_models(
     if asks_openai(request.scope):
         return await openai_compatible.list_agents(loci)
     names = None if provider_name is None else [provider_name]
-    wanted = model_service_pb2.ListModelsRequest(provider_names=names)
-    found = await loci.peers.call(loci.peers.models.ListModels, wanted)
-    models = map(model_to_rest, found.models)
+    rpc_request = model_service_pb2.ListModelsRequest(provider_names=names)
+    response = await loci.peers.call(loci.peers.models.ListModels, rpc_request)
+    models = map(model_to_rest, response.models)
     return json_response([one for one in models if _is_wanted(one, provider_category, provider_type)])
 
 
@@ -53,8 +53,8 @@ async def list_embedding_models(
 ) -> Response:
     """Embedding models of all providers, as far as it is known how long their vectors are."""
     request = model_service_pb2.ListEmbeddingModelsRequest()
-    found = await loci.peers.call(loci.peers.models.ListEmbeddingModels, request)
-    models = [embedding_model_to_rest(one) for one in found.models if provider_name in (None, one.provider_name)]
+    response = await loci.peers.call(loci.peers.models.ListEmbeddingModels, request)
+    models = [embedding_model_to_rest(one) for one in response.models if provider_name in (None, one.provider_name)]
     return json_response([one for one in models if _is_wanted(one, provider_category, provider_type)])
 
 

@@ -161,8 +161,8 @@ async def _costs(run_id: str, loci: Loci) -> dict[str, Any]:
 async def retrieve_run_metrics(run_id: RunId, loci: Loci) -> Response:
     """How long a run took, and which tools it called."""
     request = run_service_pb2.GetRunMetricsRequest(run_id=run_id)
-    found = await loci.peers.call(loci.peers.runs.GetRunMetrics, request)
-    return json_response(run_metrics_to_rest(found.metrics))
+    response = await loci.peers.call(loci.peers.runs.GetRunMetrics, request)
+    return json_response(run_metrics_to_rest(response.metrics))
 
 
 @router.get("/{run_id}/trace")
@@ -172,8 +172,8 @@ async def retrieve_run_trace(
 ) -> Response:
     """A run as spans, worked out from what is stored of its steps; no tracing backend is needed."""
     request = run_service_pb2.GetRunTraceRequest(run_id=run_id, limit=limit)
-    found = await loci.peers.call(loci.peers.runs.GetRunTrace, request)
-    return json_response([span_to_rest(span) for span in found.spans])
+    response = await loci.peers.call(loci.peers.runs.GetRunTrace, request)
+    return json_response([span_to_rest(span) for span in response.spans])
 
 
 def _number(parameter: str, name: str, numbers: Mapping[str, int]) -> int:

@@ -87,8 +87,8 @@ async def list_step_messages(
 @returns(STEP)
 async def give_feedback(step_id: StepId, loci: Loci, body: StepFeedback) -> Response:
     """Says what a person thought of a step."""
-    found = await loci.peers.call(loci.peers.steps.SetStepFeedback, body.request(step_id))
-    return json_response(step_to_rest(found.step))
+    response = await loci.peers.call(loci.peers.steps.SetStepFeedback, body.request(step_id))
+    return json_response(step_to_rest(response.step))
 
 
 @router.patch("/steps/{step_id}/transaction/{transaction_id}")
@@ -104,8 +104,8 @@ async def note_transaction(step_id: StepId, transaction_id: str, loci: Loci) -> 
 async def retrieve_step_metrics(step_id: StepId, loci: Loci) -> Response:
     """How long a step took; null where it was not measured, or not reached."""
     request = step_service_pb2.GetStepMetricsRequest(step_id=step_id)
-    found = await loci.peers.call(loci.peers.steps.GetStepMetrics, request)
-    return json_response(step_metrics_to_rest(found.metrics))
+    response = await loci.peers.call(loci.peers.steps.GetStepMetrics, request)
+    return json_response(step_metrics_to_rest(response.metrics))
 
 
 @router.get("/steps/{step_id}/trace")
@@ -114,8 +114,8 @@ async def retrieve_step_metrics(step_id: StepId, loci: Loci) -> Response:
 async def retrieve_step_trace(step_id: StepId, loci: Loci) -> Response:
     """What the provider was sent and what it answered, where the message was sent with `include_trace`."""
     request = step_service_pb2.GetStepTraceRequest(step_id=step_id)
-    found = await loci.peers.call(loci.peers.steps.GetStepTrace, request)
-    return json_response(provider_trace_to_rest(found.trace))
+    response = await loci.peers.call(loci.peers.steps.GetStepTrace, request)
+    return json_response(provider_trace_to_rest(response.trace))
 
 
 def _time(parameter: str, text: str | None) -> Timestamp | None:

@@ -31,8 +31,8 @@ async def send_in_background(agent_id: AgentId, body: SendInBackground, request:
     started = await loci.peers.call(
         loci.peers.messages.StartMessages, message_service_pb2.StartMessagesRequest(turn=turn)
     )
-    found = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=started.run_id))
-    return json_response(run_to_rest(found.run))
+    response = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=started.run_id))
+    return json_response(run_to_rest(response.run))
 
 
 @router.post("/runs/{run_id}/stream", tags=["runs"])
@@ -66,12 +66,12 @@ async def stream_conversation(
 ) -> Response:
     """The events of a background run of a conversation: `run_id`, else the one of `otid`, else the active one."""
     body = resumed_from(request, body or AttachRun())
-    meant = run_service_pb2.StreamRunRequest(run_id=body.run_id or "", otid=body.otid or "")
+    rpc_request = run_service_pb2.StreamRunRequest(run_id=body.run_id or "", otid=body.otid or "")
     # A run is found by its id alone; `default` says nothing without an agent.
     if not (body.run_id and conversation_id == DEFAULT and body.agent_id is None):
         place = await loci.conversations.place(conversation_id, body.agent_id)
-        meant.agent_id, meant.conversation_id = place.agent_id, place.conversation_id
-    return await _joined(loci, meant, body)
+        rpc_request.agent_id, rpc_request.conversation_id = place.agent_id, place.conversation_id
+    return await _joined(loci, rpc_request, body)
 
 
 async def _run(loci: Services, run_id: str, body: AttachRun) -> Response:

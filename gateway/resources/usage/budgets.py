@@ -26,25 +26,25 @@ _PERIODS = enum_numbers(usage_pb.BudgetPeriod.DESCRIPTOR)
 @returns(array(BUDGET))
 async def list_budgets(loci: Loci) -> Response:
     """The budgets that hold, the operator's first, with what is spent of each and when it begins anew (UTC)."""
-    found = await loci.peers.call(loci.peers.usage.ListBudgets, usage_pb.ListBudgetsRequest())
-    return json_response([usage.budget_state(state) for state in found.budgets])
+    response = await loci.peers.call(loci.peers.usage.ListBudgets, usage_pb.ListBudgetsRequest())
+    return json_response([usage.budget_state(state) for state in response.budgets])
 
 
 @router.get("/{period}")
 @returns(array(BUDGET))
 async def retrieve_budgets(period: Period, loci: Loci) -> Response:
     """Those of one period: the operator's, one's own, or both."""
-    found = await loci.peers.call(loci.peers.usage.ListBudgets, usage_pb.ListBudgetsRequest())
+    response = await loci.peers.call(loci.peers.usage.ListBudgets, usage_pb.ListBudgetsRequest())
     number = _number(period)
-    return json_response([usage.budget_state(state) for state in found.budgets if state.budget.period == number])
+    return json_response([usage.budget_state(state) for state in response.budgets if state.budget.period == number])
 
 
 @router.put("/{period}")
 @returns(BUDGET)
 async def set_budget(period: Period, body: BudgetLimits, loci: Loci) -> Response:
     """Sets or replaces one's own budget of a period. It holds beside the operator's."""
-    found = await loci.peers.call(loci.peers.usage.SetBudget, body.request(_number(period)))
-    return json_response(usage.budget_state(found.budget))
+    response = await loci.peers.call(loci.peers.usage.SetBudget, body.request(_number(period)))
+    return json_response(usage.budget_state(response.budget))
 
 
 @router.delete("/{period}")

@@ -43,8 +43,8 @@ async def report_usage(
         handle=model or "",
         kind=kind or "",
     )
-    found = await loci.peers.call(loci.peers.usage.ReportUsage, request)
-    return json_response(usage.report(found, groups))
+    response = await loci.peers.call(loci.peers.usage.ReportUsage, request)
+    return json_response(usage.report(response, groups))
 
 
 def _group(name: str) -> usage_pb.UsageGroup.ValueType:
