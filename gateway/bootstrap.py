@@ -8,10 +8,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from gateway import VERSION
-from gateway.access.auth import AUDIENCE, Authenticator, Keys
-from gateway.access.authorizer import Judge
+from gateway.access.auth import AUDIENCE, Authenticator, KeyAuthentication
+from gateway.access.authorizer import Authorizer
 from gateway.access.credentials import Credentials
-from gateway.access.origin_check import OpenDoor
+from gateway.access.origin_check import OriginCheck
 from gateway.access.rate_limits import RateLimits
 from gateway.agent_files import routes as agent_transfer
 from gateway.catalogue import Catalogue
@@ -171,9 +171,9 @@ def build(
     app.router.routes.append(Route("/mcp", mcp, include_in_schema=False))
     pages.add(app)
     credentials = Credentials(peers, signer, settings.key_cache, AUDIENCE)
-    judge = Judge(peers, app.state.services.conversations)
-    keys = Keys(credentials, judge, signer, required=settings.require_api_key)
-    door = OpenDoor(settings.known_hosts, settings.cors_origins)
+    judge = Authorizer(peers, app.state.services.conversations)
+    keys = KeyAuthentication(credentials, judge, signer, required=settings.require_api_key)
+    door = OriginCheck(settings.known_hosts, settings.cors_origins)
     served: ASGIApp = RequestMiddleware(
         Dispatcher(app),
         authenticator=Authenticator(settings.password, verifier, keys, door),

@@ -21,8 +21,8 @@ from gateway.resources.messages.responses import message
 from gateway.rest.paging import MOST_PER_PAGE
 from gateway.rest.services import Services
 from gateway.settings import is_loopback
-from gateway.turns.events import Rejoined, TurnEvents
-from gateway.turns.speech import Spoken
+from gateway.turns.events import Interruption, TurnEvents
+from gateway.turns.speech import SpeechRenderer
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_service_pb2, run_service_pb2
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import block_service_pb2
@@ -200,9 +200,9 @@ class _Agents:
 
 async def _reply(events: TurnEvents, tell: Callable[[str], Awaitable[None]]) -> str:
     said: list[str] = []
-    spoken = Spoken()
+    spoken = SpeechRenderer()
     async for event in events.events():
-        if isinstance(event, Rejoined):
+        if isinstance(event, Interruption):
             continue
         match event.WhichOneof("event"):
             case "message":

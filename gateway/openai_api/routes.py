@@ -12,7 +12,7 @@ from gateway.openai_api import errors as openai_errors
 from gateway.openai_api.chat import completion, turn_body
 from gateway.openai_api.requests import ChatCompletion
 from gateway.openai_api.schemas import OPENAI_MODEL
-from gateway.openai_api.stream import ChunkFrames
+from gateway.openai_api.stream import ChunkRenderer
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import OBJECT
 from gateway.resources.models.schemas import MODELS
@@ -20,7 +20,7 @@ from gateway.rest.convert import Rest
 from gateway.rest.paging import MOST_PER_PAGE
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
-from gateway.turns import answers
+from gateway.turns import responses as turn_responses
 from gateway.turns.events import TurnEvents
 from gateway.turns.turn_requests import turn_request
 from gateway.turns.views import View
@@ -46,22 +46,22 @@ async def complete(body: ChatCompletion, request: Request, loci: Loci) -> Respon
     turn = await turn_request(request, wanted, agent_id, conversation_id=conversation_id)
     if body.stream:
         return await _streamed(loci, turn, body)
-    answer = await answers.ended(request, loci, turn)
+    answer = await turn_responses.run_turn(request, loci, turn)
     if answer is None:
         return Response(status_code=499)
     if answer.end.HasField("error"):
         return openai_errors.render(problem_of_turn(answer.end.error)).response()
-    return json_response(completion(agent_id, answers.shown(answer, View()), answer.end))
+    return json_response(completion(agent_id, turn_responses.render_messages(answer, View()), answer.end))
 
 
 async def _streamed(loci: Services, turn: message_service_pb2.TurnRequest, body: ChatCompletion) -> Response:
     turn_events = TurnEvents(loci.peers, turn=turn, tokens=True, window=loci.settings.reattach_window)
-    frames = ChunkFrames(turn.agent_id, turn.run_id, with_usage=body.with_usage)
+    frames = ChunkRenderer(turn.agent_id, turn.run_id, with_usage=body.with_usage)
     events = turn_events.events()
     # What fails before the first event has a status of its own.
     first = await anext(events)
-    on_disconnect = answers.leaving(loci, turn, turn_events)
-    return answers.begun(loci, first, events, frames, pings=True, on_disconnect=on_disconnect)
+    on_disconnect = turn_responses.leave_callback(loci, turn, turn_events)
+    return turn_responses.event_stream(loci, first, events, frames, pings=True, on_disconnect=on_disconnect)
 
 
 @router.get("/models")

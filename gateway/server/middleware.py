@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.access import handshakes
 from gateway.access.auth import Authenticator, Caller
 from gateway.access.rate_limits import RateLimits
-from gateway.access.socket_reauth import Lasting
+from gateway.access.socket_reauth import SocketReauth
 from gateway.errors.dialects import answer
 from gateway.errors.invalid import InvalidRequest
 from gateway.errors.problems import Problem, problem_of
@@ -149,7 +149,7 @@ class RequestMiddleware:
                 return
             if caller.counted_as:  # a key or a token, which can be revoked
                 again = partial(self._authenticate, handshakes.METHOD, scope, headers)
-                lasting = Lasting(again, self._key_cache, receive, send)
+                lasting = SocketReauth(again, self._key_cache, receive, send)
                 receive, send = lasting.receive, lasting.send
             with use_context(caller.context, signer=self._signer):
                 await self._app(scope, receive, send)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, TEXT, array
 from gateway.resources.conversations import requests as bodies
-from gateway.resources.conversations.responses import Place, conversation
+from gateway.resources.conversations.responses import ConversationKey, conversation
 from gateway.resources.conversations.schemas import CONVERSATION
 from gateway.resources.messages.routes import Types, fates, list_messages
 from gateway.resources.messages.schemas import COMPACTED, EVENT, FATES, MESSAGE, TURN
@@ -26,7 +26,7 @@ from gateway.rest.params import (
 )
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
-from gateway.turns import answers
+from gateway.turns import responses as turn_responses
 from gateway.turns.idempotency import retry_of
 from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import checkpoint_service_pb2, conversation_service_pb2, message_service_pb2, run_service_pb2
@@ -162,7 +162,7 @@ async def recompile_agent(
     update_timestamp: Annotated[bool, Query(description="The time is updated unless it is a dry run.")] = False,
 ) -> Response:
     """The same for the agent's default conversation."""
-    return await _recompiled(loci, Place(agent_id), dry_run=dry_run)
+    return await _recompiled(loci, ConversationKey(agent_id), dry_run=dry_run)
 
 
 @router.post("/conversations/{conversation_id}/cancel")
@@ -185,7 +185,9 @@ async def send_to_conversation(
     turn = await turn_request(
         request, body, place.agent_id, conversation_id=place.conversation_id, background=body.background
     )
-    return await (answers.streamed if body.streaming else answers.blocking)(request, loci, turn, body)
+    return await (turn_responses.stream_turn if body.streaming else turn_responses.blocking_turn)(
+        request, loci, turn, body
+    )
 
 
 @router.get("/conversations/{conversation_id}/messages")
@@ -227,11 +229,11 @@ async def compact_conversation(
         compaction_settings_json="" if settings is None else dump(settings),
         retry=await retry_of(request),
     )
-    return await answers.compacted(request, loci, rpc_request)
+    return await turn_responses.compact(request, loci, rpc_request)
 
 
 async def _forked_at(
-    loci: Services, place: Place, checkpoint_id: str, *, isolate_blocks: bool, hidden: bool
+    loci: Services, place: ConversationKey, checkpoint_id: str, *, isolate_blocks: bool, hidden: bool
 ) -> Response:
     request = checkpoint_service_pb2.ForkConversationAtCheckpointRequest(
         new_conversation_id=to_public("conv", uuid7()),
@@ -245,7 +247,7 @@ async def _forked_at(
     return json_response(conversation(forked.conversation))
 
 
-async def _recompiled(loci: Services, place: Place, *, dry_run: bool) -> Response:
+async def _recompiled(loci: Services, place: ConversationKey, *, dry_run: bool) -> Response:
     request = conversation_service_pb2.RecompileConversationRequest(
         conversation_id=place.conversation_id, agent_id=place.agent_id, dry_run=dry_run
     )

@@ -27,7 +27,7 @@ from gateway.rest.body import dump
 from gateway.rest.params import AgentFilter, ToolId, checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
-from gateway.turns.events import until_answered
+from gateway.turns.events import call_until_answered
 from gateway.turns.idempotency import retry_of
 from loci.tool.v1 import mcp_pb2, mcp_service_pb2, tool_pb2
 from services.common.errors import NotFound
@@ -163,7 +163,7 @@ async def run(loci: Services, request: Request, body: bodies.RunTool | None, **w
         **which,
     )
     window = loci.settings.reattach_window
-    answer = await until_answered(loci.peers.mcp_servers.RunMcpTool, rpc_request, window=window)
+    answer = await call_until_answered(loci.peers.mcp_servers.RunMcpTool, rpc_request, window=window)
     return json_response(result_rest(answer.receipt))
 
 

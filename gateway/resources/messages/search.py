@@ -12,7 +12,7 @@ from gateway.resources.messages.stored_requests import SearchMessages
 from gateway.rest.convert import Rest, moment
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
-from gateway.turns.speech import Spoken
+from gateway.turns.speech import SpeechRenderer
 from loci.agent.v1 import message_pb2, message_service_pb2
 
 router = APIRouter(tags=["messages"])
@@ -27,7 +27,7 @@ _SHOWN = frozenset({"user_message", "assistant_message", "system_message", "tool
 async def search(body: SearchMessages, loci: Loci) -> Response:
     """The messages that answer best to `query`, by meaning and by words; without one the newest."""
     response = await loci.peers.call(loci.peers.messages.SearchMessages, body.request(), timeout=_SEARCH_SECONDS)
-    spoken = Spoken()
+    spoken = SpeechRenderer()
     results = [_result(hit, shown) for hit in response.hits for shown in spoken.whole(hit.message) if _is_shown(shown)]
     return json_response(results[: body.limit], headers=without_vectors(response.without_vectors))
 

@@ -15,8 +15,8 @@ from gateway.resources.runs.schemas import RUN
 from gateway.rest.params import AgentId, ConversationRef, RunId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
-from gateway.turns import answers
-from gateway.turns.reattach import is_known_whole, join, resumed_from
+from gateway.turns import responses as turn_responses
+from gateway.turns.reattach import is_read_to_end, reattach, resumed_from
 from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import message_service_pb2, run_service_pb2
 
@@ -54,7 +54,7 @@ async def follow_run(run_id: RunId, request: Request, loci: Loci, options: Annot
     204, at which an EventSource comes back no more, for one that knows the run to its end.
     """
     options = resumed_from(request, options)
-    if await is_known_whole(loci, run_id, options.starting_after):
+    if await is_read_to_end(loci, run_id, options.starting_after):
         return Response(status_code=204)
     return await _run(loci, run_id, options)
 
@@ -79,4 +79,4 @@ async def _run(loci: Services, run_id: str, body: AttachRun) -> Response:
 
 
 async def _joined(loci: Services, meant: run_service_pb2.StreamRunRequest, body: AttachRun) -> Response:
-    return answers.rejoined(loci, await join(loci, meant, body), pings=body.include_pings is not False)
+    return turn_responses.resume_stream(loci, await reattach(loci, meant, body), pings=body.include_pings is not False)

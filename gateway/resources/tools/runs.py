@@ -21,7 +21,7 @@ from gateway.rest.convert import Rest
 from gateway.rest.params import AgentId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
-from gateway.turns.events import until_answered
+from gateway.turns.events import call_until_answered
 from gateway.turns.idempotency import retry_of
 from loci.agent.v1 import agent_service_pb2
 from loci.tool.v1 import execution_service_pb2
@@ -42,7 +42,7 @@ async def run_source(body: RunSource, request: Request, loci: Loci) -> Response:
     rpc_request = body.request(f"source/{await _key(request, loci)}")
     window = loci.settings.reattach_window
     try:
-        answer = await until_answered(loci.peers.executions.RunSource, rpc_request, window=window)
+        answer = await call_until_answered(loci.peers.executions.RunSource, rpc_request, window=window)
     except LociError as error:
         if error.reason not in _OF_SOURCE:
             raise
@@ -67,7 +67,7 @@ async def run_agent_tool(
         call_key=await _key(request, loci),
     )
     window = loci.settings.reattach_window
-    answer = await until_answered(loci.peers.agents.RunAgentTool, rpc_request, window=window)
+    answer = await call_until_answered(loci.peers.agents.RunAgentTool, rpc_request, window=window)
     state = None
     if answer.changed_memory:
         state = agent_state(await fetch(loci, agent_id), await loci.catalogue.models())

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from starlette.types import Message, Receive, Scope, Send
 
 from gateway.access.auth import DEFAULT_ORGANIZATION, Authenticator
-from gateway.access.origin_check import OpenDoor
+from gateway.access.origin_check import OriginCheck
 from gateway.server.middleware import RequestMiddleware
 from services.common.context import Signer, current
 
@@ -38,7 +38,7 @@ async def opened(
     signer = Signer(Ed25519PrivateKey.generate(), "k")
     edge = RequestMiddleware(
         app,
-        authenticator=Authenticator(password, door=OpenDoor(["loci.test"], origins)),
+        authenticator=Authenticator(password, door=OriginCheck(["loci.test"], origins)),
         signer=signer,
         max_body_bytes=1,
         max_upload_bytes=1,
