@@ -10,7 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.agent.v1 import access_service_pb2 as wire
 from services.agent.resources.access.model import CLIENT_ROLE, TOKEN_LIFE, AgentAccess, KeyDraft, TokenDraft, merged
-from services.agent.resources.access.ports import ApiKey, ClientToken, Known, Organization, User
+from services.agent.resources.access.ports import ApiKey, ClientToken, Organization, Principal, User
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 from services.common.timestamps import timestamp
@@ -65,7 +65,7 @@ def token_draft(request: wire.CreateClientTokenRequest, now: datetime) -> TokenD
     return TokenDraft(request.hostname, policy, _moment(request, "expires_at") or now + TOKEN_LIFE)
 
 
-def known_to_proto(known: Known) -> wire.AuthenticateResponse:
+def known_to_proto(known: Principal) -> wire.AuthenticateResponse:
     """Whom a credential stands for."""
     return wire.AuthenticateResponse(
         organization_id=to_public("org", known.organization_id),

@@ -18,8 +18,8 @@ from services.agent.resources.access.convert import (
     user_to_proto,
 )
 from services.agent.resources.access.model import checked_key, checked_token
-from services.agent.resources.access.ports import Credentials
-from services.agent.resources.access.service import Tenancy, is_operator, needs
+from services.agent.resources.access.ports import CredentialStore
+from services.agent.resources.access.service import Tenants, is_operator, needs
 from services.common.context import current
 from services.common.errors import InvalidArgument, Unauthenticated
 from services.common.ids import from_public
@@ -35,9 +35,9 @@ _MAKERS = ("admin", "developer")
 class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     """loci.agent.v1.AccessService."""
 
-    def __init__(self, credentials: Credentials, tenancy: Tenancy) -> None:
+    def __init__(self, credentials: CredentialStore, tenants: Tenants) -> None:
         self._credentials = credentials
-        self._tenancy = tenancy
+        self._tenants = tenants
 
     async def Authenticate(self, request: wire.AuthenticateRequest, context: Any) -> wire.AuthenticateResponse:
         """For edges."""
@@ -114,7 +114,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     ) -> wire.CreateOrganizationResponse:
         """For the operator."""
         with refusals():
-            made = await self._tenancy.create_organization(current(), request.name)
+            made = await self._tenants.create_organization(current(), request.name)
         return wire.CreateOrganizationResponse(organization=organization_to_proto(made))
 
     async def ListOrganizations(
@@ -124,7 +124,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         after = from_public("org", request.after) if request.HasField("after") else None
         with refusals():
             size = checked_size(request.page_size, _PER_PAGE)
-        found = await self._tenancy.organizations(current(), size, after)
+        found = await self._tenants.organizations(current(), size, after)
         return wire.ListOrganizationsResponse(organizations=map(organization_to_proto, found))
 
     async def UpdateOrganization(
@@ -134,7 +134,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         organization_id = from_public("org", request.organization_id)
         _needs_name(request)
         with refusals():
-            changed = await self._tenancy.rename_organization(current(), organization_id, request.organization.name)
+            changed = await self._tenants.rename_organization(current(), organization_id, request.organization.name)
         return wire.UpdateOrganizationResponse(organization=organization_to_proto(changed))
 
     async def DeleteOrganization(
@@ -142,14 +142,14 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     ) -> wire.DeleteOrganizationResponse:
         """For the operator."""
         organization_id = from_public("org", request.organization_id)
-        gone = await self._tenancy.delete_organization(current(), organization_id)
+        gone = await self._tenants.delete_organization(current(), organization_id)
         return wire.DeleteOrganizationResponse(organization=organization_to_proto(gone))
 
     async def CreateUser(self, request: wire.CreateUserRequest, context: Any) -> wire.CreateUserResponse:
         """Of the caller's tenant; the operator may name another."""
         organization_id = from_public("org", request.organization_id) if request.organization_id else None
         with refusals():
-            made = await self._tenancy.create_user(current(), request.name, organization_id)
+            made = await self._tenants.create_user(current(), request.name, organization_id)
         return wire.CreateUserResponse(user=user_to_proto(made))
 
     async def ListUsers(self, request: wire.ListUsersRequest, context: Any) -> wire.ListUsersResponse:
@@ -158,7 +158,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         after = from_public("user", request.after) if request.HasField("after") else None
         with refusals():
             size = checked_size(request.page_size, _PER_PAGE)
-        found = await self._tenancy.users(current(), size, after, organization_id)
+        found = await self._tenants.users(current(), size, after, organization_id)
         return wire.ListUsersResponse(users=map(user_to_proto, found))
 
     async def UpdateUser(self, request: wire.UpdateUserRequest, context: Any) -> wire.UpdateUserResponse:
@@ -166,12 +166,12 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         user_id = from_public("user", request.user_id)
         _needs_name(request)
         with refusals():
-            changed = await self._tenancy.rename_user(current(), user_id, request.user.name)
+            changed = await self._tenants.rename_user(current(), user_id, request.user.name)
         return wire.UpdateUserResponse(user=user_to_proto(changed))
 
     async def DeleteUser(self, request: wire.DeleteUserRequest, context: Any) -> wire.DeleteUserResponse:
         """And its keys."""
-        gone = await self._tenancy.delete_user(current(), from_public("user", request.user_id))
+        gone = await self._tenants.delete_user(current(), from_public("user", request.user_id))
         return wire.DeleteUserResponse(user=user_to_proto(gone))
 
 

@@ -13,10 +13,10 @@ from services.agent.convert.lists import page
 from services.agent.core.messages import Call, gated_calls, piece_id, pieces, system_message_id
 from services.agent.core.rules.rule_json import rules_to_json
 from services.agent.core.summaries.compaction_settings import settings_from_json, settings_to_json
-from services.agent.resources.agents.model.described import Described, NewAgent
 from services.agent.resources.agents.model.drafts import AgentDraft, json_object, tool_rules
 from services.agent.resources.agents.model.instructions import BLOCK_DESCRIPTIONS
-from services.agent.resources.agents.model.settings import AgentSettings, LastRun, Waiting
+from services.agent.resources.agents.model.settings import AgentSettings, LastRun, PendingApproval
+from services.agent.resources.agents.model.state import AgentState, NewAgent
 from services.agent.resources.agents.ports import AgentList, AgentOrder
 from services.agent.resources.groups.convert import groups
 from services.agent.resources.identities.convert import identities
@@ -37,7 +37,7 @@ _ORDERS: Mapping[int, AgentOrder] = {
 _OBJECTS = ("model_settings_json", "metadata_json", "response_format_json", "compaction_settings_json")
 
 
-def agent_to_proto(described: Described) -> agent_pb2.Agent:
+def agent_to_proto(described: AgentState) -> agent_pb2.Agent:
     """An agent as clients see it."""
     agent, settings = described.agent, described.agent.settings
     wire = agent_pb2.Agent(
@@ -189,7 +189,7 @@ def _usual_compaction(model: str) -> str:
     return json_text(settings_to_json(settings_from_json({}), agent_model=model))
 
 
-def _pending(waiting: Waiting) -> agent_pb2.PendingApproval:
+def _pending(waiting: PendingApproval) -> agent_pb2.PendingApproval:
     message = waiting.message
     calls = [{"name": call.name, "arguments": call.arguments, "tool_call_id": call.id} for call in gated_calls(message)]
     shown = next((otid, part) for otid, (part, *_) in pieces(message) if isinstance(part, Call) and part.gate)

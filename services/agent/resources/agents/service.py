@@ -21,9 +21,9 @@ from services.agent.resources.agents.model.base_tools import (
     with_base_rules,
     without_approval,
 )
-from services.agent.resources.agents.model.described import Described, NewAgent
 from services.agent.resources.agents.model.drafts import AgentDraft, check
 from services.agent.resources.agents.model.settings import Agent, AgentSettings, Defaults
+from services.agent.resources.agents.model.state import AgentState, NewAgent
 from services.agent.resources.agents.ports import (
     AgentList,
     AgentMemories,
@@ -49,7 +49,7 @@ _ATTEMPTS = 10
 _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
 
 
-class Administration:
+class Agents:
     """What AgentService does. `defaults` are the handles of agents whose clients name none."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Administration:
 
     # One agent -----------------------------------------------------------------------------------------------------
 
-    async def create(self, caller: CallContext, new: NewAgent) -> Described:
+    async def create(self, caller: CallContext, new: NewAgent) -> AgentState:
         """Makes an agent, or returns the one with that id. Raises Refused, LociError; then nothing is left behind."""
         draft = check(new.draft)
         if not await self._store.reserve(caller.organization_id, new.agent_id, caller.user_id):
@@ -99,9 +99,9 @@ class Administration:
             return await self.existing(caller.organization_id, new.agent_id)
         if new.folder_ids or new.identity_ids:
             return await self.get(caller.organization_id, new.agent_id)
-        return Described(agent, blocks, [tool.tool for tool in tools])
+        return AgentState(agent, blocks, [tool.tool for tool in tools])
 
-    async def get(self, organization_id: UUID, agent_id: UUID) -> Described:
+    async def get(self, organization_id: UUID, agent_id: UUID) -> AgentState:
         """Raises NotFound (AGENT_NOT_FOUND)."""
         return await self._describe_one(await self._store.get(organization_id, agent_id))
 
@@ -113,7 +113,7 @@ class Administration:
         names: Sequence[str],
         secrets: Mapping[str, str] | None = None,
         identity_ids: Sequence[UUID] | None = None,
-    ) -> Described:
+    ) -> AgentState:
         """Changes the settings that are named, and makes `secrets` and `identity_ids` all there are.
 
         Raises Refused, LociError.
@@ -149,7 +149,7 @@ class Administration:
         await self._identities.set_of_agent(organization_id, agent_id, identity_ids)
         return await self.get(organization_id, agent_id)
 
-    async def attach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> Described:
+    async def attach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> AgentState:
         """Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND)."""
         tools = await self._catalogues.tools((tool_id,), ())
 
@@ -159,7 +159,7 @@ class Administration:
 
         return await self.change(caller, agent_id, changed)
 
-    async def detach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> Described:
+    async def detach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> AgentState:
         """Raises NotFound (AGENT_NOT_FOUND)."""
 
         async def changed(before: AgentSettings) -> AgentSettings:
@@ -169,7 +169,7 @@ class Administration:
 
     async def set_tool_approval(
         self, caller: CallContext, agent_id: UUID, tool_name: str, *, required: bool
-    ) -> Described:
+    ) -> AgentState:
         """Whether calls of an attached tool wait for approval. Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND)."""
 
         async def changed(before: AgentSettings) -> AgentSettings:
@@ -182,7 +182,7 @@ class Administration:
 
         return await self.change(caller, agent_id, changed)
 
-    async def reset_messages(self, caller: CallContext, agent_id: UUID) -> Described:
+    async def reset_messages(self, caller: CallContext, agent_id: UUID) -> AgentState:
         """Begins its default conversation anew. Raises NotFound (AGENT_NOT_FOUND), Aborted (CONVERSATION_BUSY)."""
         return await self._describe_one(await self._store.reset_messages(caller.organization_id, agent_id))
 
@@ -192,10 +192,10 @@ class Administration:
 
     # Many ----------------------------------------------------------------------------------------------------------
 
-    async def list(self, organization_id: UUID, wanted: AgentList, *, relations: bool) -> PageOf[Described]:
+    async def list(self, organization_id: UUID, wanted: AgentList, *, relations: bool) -> PageOf[AgentState]:
         """One page in one statement and, with `relations`, two RPCs. Raises Refused, LociError."""
         page = await self._store.list(organization_id, wanted)
-        described = await self._describe(page.items) if relations else map(Described, page.items)
+        described = await self._describe(page.items) if relations else map(AgentState, page.items)
         return PageOf(tuple(described), page.next_token)
 
     async def count(self, organization_id: UUID, wanted: AgentList) -> int:
@@ -206,7 +206,7 @@ class Administration:
         """Tags of the tenant's agents."""
         return await self._store.tags(organization_id, wanted)
 
-    async def _describe(self, found: Sequence[Agent]) -> Sequence[Described]:
+    async def _describe(self, found: Sequence[Agent]) -> Sequence[AgentState]:
         tool_ids = agents.unique(tool_id for agent in found for tool_id in agent.settings.tool_ids)
         attached, tools = await together(
             self._memories.attachments([agent.id for agent in found]), self._catalogues.find(tool_ids)
@@ -214,7 +214,7 @@ class Administration:
         by_id = {tool.id: tool.tool for tool in tools}
         return [
             # A deleted tool dangles until the agent's tools are set anew.
-            Described(
+            AgentState(
                 agent,
                 attached[agent.id].blocks if agent.id in attached else (),
                 [by_id[each] for each in agent.settings.tool_ids if each in by_id],
@@ -223,13 +223,13 @@ class Administration:
             for agent in found
         ]
 
-    async def _describe_one(self, agent: Agent) -> Described:
+    async def _describe_one(self, agent: Agent) -> AgentState:
         described = await self._describe([agent])
         return described[0]
 
     # Parts ---------------------------------------------------------------------------------------------------------
 
-    async def existing(self, organization_id: UUID, agent_id: UUID) -> Described:
+    async def existing(self, organization_id: UUID, agent_id: UUID) -> AgentState:
         """The agent that has an id which cannot be given to another. Raises AlreadyExists (AGENT_ID_TAKEN)."""
         try:
             return await self.get(organization_id, agent_id)
@@ -266,7 +266,7 @@ class Administration:
         caller: CallContext,
         agent_id: UUID,
         changed: Callable[[AgentSettings], Awaitable[AgentSettings]],
-    ) -> Described:
+    ) -> AgentState:
         """Stores what `changed` makes of the settings, anew as long as others change them. Raises NotFound, Aborted."""
         for _ in range(_ATTEMPTS):
             before = await self._store.get(caller.organization_id, agent_id)

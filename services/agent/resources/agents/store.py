@@ -18,7 +18,7 @@ from services.agent.resources.agents import statements as reads
 from services.agent.resources.agents import writes
 from services.agent.resources.agents.counts import AgentCounts
 from services.agent.resources.agents.eraser import stop_runs
-from services.agent.resources.agents.model.settings import SETTABLE, Agent, AgentSettings, LastRun, Waiting
+from services.agent.resources.agents.model.settings import SETTABLE, Agent, AgentSettings, LastRun, PendingApproval
 from services.agent.resources.agents.ports import AgentList
 from services.agent.resources.agents.statements import WAITING, given, present
 from services.agent.resources.groups.model import Group
@@ -89,7 +89,7 @@ class PostgresAgents(AgentCounts):
         async with self._reading.connect() as connection:
             row = (await connection.execute(reads.GET, values)).first()
         if row is None:
-            raise no_such_agent(agent_id)
+            raise agent_not_found(agent_id)
         return agent_from_row(row._asdict())
 
     async def list(self, organization_id: UUID, wanted: AgentList) -> PageOf[Agent]:
@@ -131,7 +131,7 @@ class PostgresAgents(AgentCounts):
         async with self._engine.begin() as connection:
             head = (await connection.execute(writes.LOCK, values)).first()
             if head is None:
-                raise no_such_agent(agent_id)
+                raise agent_not_found(agent_id)
             active = given(organization_id=organization_id, run_id=head.active_run_id)
             if (await connection.execute(writes.GOES_ON, active)).scalar_one():
                 raise _busy(head.active_run_id)
@@ -142,14 +142,14 @@ class PostgresAgents(AgentCounts):
         tombstone = update(agents).where(*_is_present(organization_id, agent_id)).values(deleted_at=func.now())
         async with self._engine.begin() as connection:
             if (await connection.execute(tombstone.returning(agents.c.id))).first() is None:
-                raise no_such_agent(agent_id)
+                raise agent_not_found(agent_id)
             for statement in writes.LEAVING:
                 await connection.execute(statement, given(organization_id=organization_id, id=agent_id))
             await stop_runs(connection, organization_id, agent_id)
             await _order_purges(connection, organization_id, agent_id, user_id)
 
 
-def no_such_agent(agent_id: UUID) -> NotFound:
+def agent_not_found(agent_id: UUID) -> NotFound:
     """The error for an agent that is not there."""
     return NotFound(f"Agent agent-{agent_id} not found", reason="AGENT_NOT_FOUND")
 
@@ -184,11 +184,11 @@ def _last_run(row: Mapping[str, Any]) -> LastRun | None:
     return LastRun(row["run_stop_reason"], row["run_created_at"], row["run_completed_at"])
 
 
-def _waiting(row: Mapping[str, Any]) -> Waiting | None:
+def _waiting(row: Mapping[str, Any]) -> PendingApproval | None:
     if not row.get(f"{WAITING}id"):
         return None
     message = message_from_row({column.name: row[WAITING + column.name] for column in MESSAGE_COLUMNS})
-    return Waiting(message, row["approval_due"])
+    return PendingApproval(message, row["approval_due"])
 
 
 def agent_columns(settings: AgentSettings) -> dict[str, Any]:

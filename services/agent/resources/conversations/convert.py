@@ -13,7 +13,7 @@ from services.agent.core.refusals import Refused
 from services.agent.resources.agents.model.drafts import json_object
 from services.agent.resources.conversations.model import ConversationDraft
 from services.agent.resources.conversations.ports import ConversationList, ConversationOrder
-from services.agent.resources.conversations.service import DescribedConversation, Fork
+from services.agent.resources.conversations.service import ConversationState, Fork
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
 from services.common.timestamps import timestamp
@@ -30,7 +30,7 @@ _ARCHIVED = {
 }
 
 
-def conversation_to_proto(described: DescribedConversation) -> conversation_pb2.Conversation:
+def conversation_to_proto(described: ConversationState) -> conversation_pb2.Conversation:
     """A conversation as clients see it."""
     conversation, settings = described.conversation, described.conversation.settings
     window = described.window

@@ -18,7 +18,7 @@ from services.agent.resources.conversations import sql
 from services.agent.resources.conversations.eraser import stop_runs
 from services.agent.resources.conversations.model import Conversation, ConversationSettings
 from services.agent.resources.conversations.ports import ConversationList, ConversationOrder, NewConversation
-from services.agent.resources.conversations.service import no_such_conversation
+from services.agent.resources.conversations.service import conversation_not_found
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.common.paging import PageOf
@@ -81,7 +81,7 @@ class PostgresConversations:
         async with self._reading.connect() as connection:
             row = (await connection.execute(_present(listed).where(listed.c.id == conversation_id))).first()
         if row is None:
-            raise no_such_conversation(conversation_id)
+            raise conversation_not_found(conversation_id)
         return conversation_from_row(row._asdict())
 
     async def window(self, organization_id: UUID, conversation_id: UUID) -> tuple[UUID, ...]:
@@ -135,7 +135,7 @@ class PostgresConversations:
         async with self._pool.acquire() as connection, connection.transaction():
             agent_id = await connection.fetchval(sql.BURY, organization_id, conversation_id)
             if agent_id is None:
-                raise no_such_conversation(conversation_id)
+                raise conversation_not_found(conversation_id)
             await stop_runs(connection, organization_id, conversation_id)
             payload = {"user_id": str(user_id), "agent_id": str(agent_id)}
             for kind, delay in _PURGES.items():

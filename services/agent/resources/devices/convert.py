@@ -7,7 +7,7 @@ from uuid import UUID
 import orjson
 
 from loci.agent.v1 import device_service_pb2 as wire
-from services.agent.resources.devices.ports import Device, DeviceList, Pushed, Registration, Source
+from services.agent.resources.devices.ports import Device, DeviceList, DeviceMessage, Registration, Source
 from services.common.context import CallContext
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
@@ -103,7 +103,7 @@ def device_to_proto(device: Device) -> wire.Device:
     return shown
 
 
-def pushed_to_proto(message: Pushed) -> wire.DeviceMessage:
+def pushed_to_proto(message: DeviceMessage) -> wire.DeviceMessage:
     """A message as its device sees it."""
     body = orjson.dumps(message.body).decode()
     created_at = timestamp(message.created_at)

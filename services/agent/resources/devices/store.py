@@ -12,7 +12,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.agent.postgres.paging import bounded, page_of, reading
 from services.agent.postgres.tables import devices
 from services.agent.resources.devices import sql
-from services.agent.resources.devices.ports import MOST_WAITING, Connection, Device, DeviceList, Pushed, Registration
+from services.agent.resources.devices.ports import (
+    MOST_WAITING,
+    Connection,
+    Device,
+    DeviceList,
+    DeviceMessage,
+    Registration,
+)
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted
 from services.common.ids import to_public, uuid7
 from services.common.paging import PageOf
@@ -91,9 +98,9 @@ class PostgresDevices:
             return None
         return [row["id"] for row in await self._pool.fetch(sql.WAITING, *ids)]
 
-    async def read(self, connection: Connection, ids: Sequence[UUID]) -> Sequence[Pushed]:
+    async def read(self, connection: Connection, ids: Sequence[UUID]) -> Sequence[DeviceMessage]:
         rows = await self._pool.fetch(sql.READ, connection.organization_id, connection.device_id, ids)
-        return [Pushed(**row) for row in rows]
+        return [DeviceMessage(**row) for row in rows]
 
     async def acknowledge(self, organization_id: UUID, connection_id: UUID, ids: Sequence[UUID]) -> None:
         device = await self._by(self._pool, sql.BY_CONNECTION, organization_id, connection_id)

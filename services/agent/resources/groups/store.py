@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.postgres.paging import bounded, page_of, reading
 from services.agent.postgres.tables import group_agents, groups
-from services.agent.resources.agents.members import lock_agents
+from services.agent.resources.agents.locks import lock_agents
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
 from services.agent.resources.identities.rows import members_of
 from services.common.errors import NotFound

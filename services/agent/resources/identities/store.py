@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.postgres.paging import bounded, page_of, reading
 from services.agent.postgres.tables import agent_identities, identities, outbox
-from services.agent.resources.agents.members import lock_agents
+from services.agent.resources.agents.locks import lock_agents
 from services.agent.resources.identities.model import Identity, IdentityList, IdentitySettings, Property, merged
 from services.agent.resources.identities.rows import agents_of
 from services.common.errors import AlreadyExists, NotFound

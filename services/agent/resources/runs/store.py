@@ -26,7 +26,7 @@ _TOOK = literal(datetime(1970, 1, 1, tzinfo=UTC)) + func.coalesce(runs.c.complet
 
 
 class PostgresRuns:
-    """`resources.callbacks.ports.Runs`."""
+    """`resources.callbacks.ports.RunStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._reading = reading(engine)

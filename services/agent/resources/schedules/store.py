@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.agent.postgres.line import LINE_SCHEMA_VERSION, input_to_line
 from services.agent.postgres.paging import bounded, page_of, reading
 from services.agent.postgres.tables import agents, schedules
-from services.agent.resources.schedules.ports import MOST_SCHEDULES, Draft, FirstTime, Schedule
+from services.agent.resources.schedules.ports import MOST_SCHEDULES, FirstTime, NewSchedule, Schedule
 from services.agent.resources.schedules.rows import schedule_from_row
 from services.common.errors import AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import to_public
@@ -45,7 +45,7 @@ class PostgresSchedules:
         self._pool = pool
         self._reading = reading(engine)
 
-    async def create(self, draft: Draft, first: FirstTime) -> Schedule:
+    async def create(self, draft: NewSchedule, first: FirstTime) -> Schedule:
         async with self._pool.acquire() as connection, connection.transaction():
             agent = await connection.fetchrow(_AGENT, draft.organization_id, draft.agent_id)
             if agent is None:
@@ -71,7 +71,7 @@ class PostgresSchedules:
             )
             return schedule_from_row(row)
 
-    async def _make_room(self, connection: Any, draft: Draft) -> None:
+    async def _make_room(self, connection: Any, draft: NewSchedule) -> None:
         ids = (draft.organization_id, draft.agent_id)
         if await connection.fetchval(_WAITING, *ids) >= MOST_SCHEDULES:
             raise ResourceExhausted(

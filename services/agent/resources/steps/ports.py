@@ -72,7 +72,7 @@ class StepTrace:
     created_at: datetime
 
 
-class Steps(Protocol):
+class StepStore(Protocol):
     """Steps of a tenant. All but `list` raise NotFound (STEP_NOT_FOUND)."""
 
     async def get(self, organization_id: UUID, step_id: UUID) -> StepView: ...

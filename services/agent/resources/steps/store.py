@@ -25,7 +25,7 @@ _HOW_TO_TRACE = "nothing is kept of what the provider was sent: send the message
 
 
 class PostgresSteps:
-    """`resources.callbacks.ports.Steps`."""
+    """`resources.callbacks.ports.StepStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine

@@ -14,7 +14,7 @@ from services.agent.postgres.rows import message_from_row, message_to_row
 from services.agent.resources.agents.model.settings import AgentSettings
 from services.agent.resources.agents.store import agent_columns
 from services.agent.resources.conversations.model import ConversationDraft
-from services.agent.resources.conversations.service import no_such_conversation
+from services.agent.resources.conversations.service import conversation_not_found
 from services.agent.resources.transfers import sql as moves
 from services.agent.resources.transfers.model import ImportedAgent, ImportedConversation, ImportedGroup, Log
 from services.common.errors import AlreadyExists, NotFound
@@ -44,7 +44,7 @@ class PostgresTransfers:
             if not await connection.fetchval(moves.HAS_AGENT, organization_id, agent_id):
                 raise NotFound(f"Agent agent-{agent_id} not found", reason="AGENT_NOT_FOUND")
             if not await connection.fetchval(moves.HAS_CONVERSATION, organization_id, agent_id, conversation_id):
-                raise no_such_conversation(conversation_id)
+                raise conversation_not_found(conversation_id)
             return await window(connection, organization_id, conversation_id)
 
     async def history(self, organization_id: UUID, conversation_id: UUID) -> AsyncIterator[Message]:

@@ -87,7 +87,7 @@ class LastRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingApproval:
     """The message whose calls wait for the client; at `due_at` they are answered without one, None: never."""
 
     message: Message
@@ -110,7 +110,7 @@ class Agent:
     updated_at: datetime
     window: tuple[UUID, ...] = ()
     last_run: LastRun | None = None
-    waiting: Waiting | None = None
+    waiting: PendingApproval | None = None
     identities: tuple[Identity, ...] = ()
     managed_group: Group | None = None
 

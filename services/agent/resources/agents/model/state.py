@@ -32,7 +32,7 @@ class NewAgent:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class AgentState:
     """An agent with its blocks, tools and folders, as their services gave them."""
 
     agent: Agent
