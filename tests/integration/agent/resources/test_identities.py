@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from loci.agent.v1 import agent_pb2, agent_service_pb2
+from loci.agent.v1 import agent_pb2, agent_service_pb2, identity_pb2
 from loci.agent.v1 import identity_service_pb2 as wire
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound
 from tests.conftest import DatabaseUrl
@@ -114,7 +114,7 @@ async def test_update_changes_the_fields_of_the_mask(company: Company) -> None:
 
 async def test_upsert_finds_by_key_and_project(company: Company) -> None:
     async def upsert(**fields: Any) -> Any:
-        draft = wire.IdentityDraft(**{"identifier_key": "ada", "identity_type": "user"} | fields)
+        draft = identity_pb2.Identity(**{"identifier_key": "ada", "identity_type": "user"} | fields)
         paths = [name for name in fields if name != "project_id"]
         request = wire.UpsertIdentityRequest(identity=draft, update_mask=FieldMask(paths=paths))
         return (await company.world.call(company.identities.UpsertIdentity, request)).identity
