@@ -62,10 +62,10 @@ from services.agent.resources.conversations.service import Conversations
 from services.agent.resources.conversations.servicer import ConversationServicer
 from services.agent.resources.devices.connections import DeviceConnections
 from services.agent.resources.devices.servicer import DeviceServicer
-from services.agent.resources.groups.service import GroupAdministration
+from services.agent.resources.groups.service import Groups
 from services.agent.resources.groups.servicer import GroupServicer
 from services.agent.resources.identities import service as identity_service
-from services.agent.resources.identities.service import IdentityAdministration
+from services.agent.resources.identities.service import Identities
 from services.agent.resources.identities.servicer import IdentityServicer
 from services.agent.resources.learned_windows.servicer import LearnedWindowServicer
 from services.agent.resources.messages import embedding as revised
@@ -170,8 +170,8 @@ def build(
     agents = Agents(
         stores.agents, peers.memories, peers.tool_catalogue, peers.model_catalogue, defaults, stores.identities
     )
-    identities = IdentityAdministration(stores.identities, peers.identity_memories)
-    groups = GroupAdministration(stores.groups, peers.shared_blocks)
+    identities = Identities(stores.identities, peers.identity_memories)
+    groups = Groups(stores.groups, peers.shared_blocks)
     catalogues = Catalogues(peers.tool_catalogue, peers.model_catalogue)
     folders = AgentFolders(stores.agents, peers.memories, catalogues, agents)
     conversations = Conversations(

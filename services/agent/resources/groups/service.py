@@ -21,7 +21,7 @@ _ATTEMPTS = 10
 Share = tuple[UUID, UUID]
 
 
-class GroupAdministration:
+class Groups:
     """What GroupService does."""
 
     def __init__(self, store: GroupStore, blocks: SharedBlocks) -> None:

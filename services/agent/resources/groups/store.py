@@ -81,10 +81,10 @@ class PostgresGroups:
         async with self._reading.connect() as connection:
             gone = await connection.execute(delete(groups).where(*_is(organization_id, group_id)))
         if not gone.rowcount:
-            raise no_such_group(group_id)
+            raise group_not_found(group_id)
 
 
-def no_such_group(group_id: UUID) -> NotFound:
+def group_not_found(group_id: UUID) -> NotFound:
     """The error for a group that is not there."""
     return NotFound(f"Group group-{group_id} not found", reason="GROUP_NOT_FOUND")
 
@@ -114,7 +114,7 @@ def _is(organization_id: UUID, group_id: UUID) -> tuple[ColumnElement[bool], ...
 async def _get(connection: AsyncConnection, organization_id: UUID, group_id: UUID) -> Group:
     row = (await connection.execute(_whole().where(*_is(organization_id, group_id)))).first()
     if row is None:
-        raise no_such_group(group_id)
+        raise group_not_found(group_id)
     return record(Group, row._mapping)
 
 

@@ -27,7 +27,7 @@ _REFUSALS = (NotFound, AlreadyExists)
 _ATTEMPTS = 3
 
 
-class IdentityAdministration:
+class Identities:
     """What IdentityService does."""
 
     def __init__(self, store: IdentityStore, memories: IdentityMemories) -> None:

@@ -111,7 +111,7 @@ class PostgresIdentities:
             lock = select(identities.c.properties).where(*_is(organization_id, identity_id)).with_for_update()
             row = (await connection.execute(lock)).first()
             if row is None:
-                raise no_such_identity(identity_id)
+                raise identity_not_found(identity_id)
             values = {"properties": [*merged(row.properties, properties)]}
             await _change(connection, organization_id, identity_id, user_id, values)
             return await _get(connection, organization_id, identity_id)
@@ -127,7 +127,7 @@ class PostgresIdentities:
         async with self._engine.begin() as connection:
             gone = await connection.execute(delete(identities).where(*_is(organization_id, identity_id)))
             if not gone.rowcount:
-                raise no_such_identity(identity_id)
+                raise identity_not_found(identity_id)
             await connection.execute(order_purge)
 
     async def attach(self, organization_id: UUID, agent_id: UUID, identity_id: UUID) -> None:
@@ -136,7 +136,7 @@ class PostgresIdentities:
                 await lock_agents(connection, organization_id, [agent_id])
                 await _link(connection, organization_id, [agent_id], [identity_id])
         except IntegrityError:
-            raise no_such_identity(identity_id) from None
+            raise identity_not_found(identity_id) from None
 
     async def detach(self, organization_id: UUID, agent_id: UUID, identity_id: UUID) -> None:
         link = _links(organization_id, agent_identities.c.agent_id == agent_id)
@@ -161,10 +161,10 @@ class PostgresIdentities:
         except IntegrityError:
             await self.check(organization_id, identity_ids)
             # It went and came; whoever sent it may look.
-            raise no_such_identity(identity_ids[0]) from None
+            raise identity_not_found(identity_ids[0]) from None
 
 
-def no_such_identity(identity_id: UUID) -> NotFound:
+def identity_not_found(identity_id: UUID) -> NotFound:
     """The error for an identity that is not there."""
     return NotFound(f"Identity identity-{identity_id} not found", reason="IDENTITY_NOT_FOUND")
 
@@ -200,7 +200,7 @@ def _links(organization_id: UUID, which: ColumnElement[bool]) -> tuple[ColumnEle
 async def _get(connection: AsyncConnection, organization_id: UUID, identity_id: UUID) -> Identity:
     row = (await connection.execute(_whole().where(*_is(organization_id, identity_id)))).first()
     if row is None:
-        raise no_such_identity(identity_id)
+        raise identity_not_found(identity_id)
     return record(Identity, row._mapping)
 
 
@@ -213,7 +213,7 @@ async def _change(
         .values(**values, last_updated_by_id=user_id, updated_at=func.now())
     )
     if not (await connection.execute(statement)).rowcount:
-        raise no_such_identity(identity_id)
+        raise identity_not_found(identity_id)
 
 
 async def _link(
@@ -232,4 +232,4 @@ async def _check(connection: AsyncConnection, organization_id: UUID, identity_id
     found = set((await connection.execute(query)).scalars()) if identity_ids else set()
     for identity_id in identity_ids:
         if identity_id not in found:
-            raise no_such_identity(identity_id)
+            raise identity_not_found(identity_id)
