@@ -112,7 +112,7 @@ async def test_creating_without_a_body(edge: Edge, backend: Backend) -> None:
     assert answer.json()["isolated_block_ids"] == [BLOCK_ID]
     assert answer.json()["model_settings"] is None
     (asked,) = backend.requests("CreateConversation")
-    assert asked.conversation == conversation_service_pb2.ConversationDraft()
+    assert asked.conversation == conversation_pb2.Conversation()
 
 
 @pytest.mark.parametrize("query", ["", "?agent_id=", "?agent_id=agent-1", f"?agent_id={CONVERSATION_ID}"])
@@ -181,7 +181,7 @@ async def test_changing(edge: Edge, backend: Backend) -> None:
     assert first.conversation.last_message_at.ToDatetime() == datetime(2026, 1, 2)
     # Null takes away what is the conversation's own; of other fields it says nothing.
     assert second.update_mask.paths == ["model", "model_settings"]
-    assert second.conversation == conversation_service_pb2.ConversationDraft()
+    assert second.conversation == conversation_pb2.Conversation()
 
 
 async def test_deleting(edge: Edge, backend: Backend) -> None:

@@ -21,7 +21,7 @@ from services.agent.resources.agents.model.base_tools import (
     with_base_rules,
     without_approval,
 )
-from services.agent.resources.agents.model.drafts import AgentDraft, check
+from services.agent.resources.agents.model.checks import SettingValues, check
 from services.agent.resources.agents.model.settings import Agent, AgentSettings, Defaults
 from services.agent.resources.agents.model.state import AgentState, NewAgent
 from services.agent.resources.agents.ports import (
@@ -72,11 +72,11 @@ class Agents:
 
     async def create(self, caller: CallContext, new: NewAgent) -> AgentState:
         """Makes an agent, or returns the one with that id. Raises Refused, LociError; then nothing is left behind."""
-        draft = check(new.draft)
+        values = check(new.settings)
         if not await self._store.reserve(caller.organization_id, new.agent_id, caller.user_id):
             return await self.existing(caller.organization_id, new.agent_id)
         try:
-            settings, tools = await self._resolve(caller.organization_id, draft, new)
+            settings, tools = await self._resolve(caller.organization_id, values, new)
             if new.identity_ids:
                 await self._identities.check(caller.organization_id, new.identity_ids)
             if new.secrets:
@@ -109,30 +109,28 @@ class Agents:
         self,
         caller: CallContext,
         agent_id: UUID,
-        draft: AgentDraft,
-        names: Sequence[str],
+        values: SettingValues,
         secrets: Mapping[str, str] | None = None,
         identity_ids: Sequence[UUID] | None = None,
     ) -> AgentState:
-        """Changes the settings that are named, and makes `secrets` and `identity_ids` all there are.
+        """Changes settings, and makes `secrets` and `identity_ids` all there are.
 
         Raises Refused, LociError.
         """
-        mask, draft = agents.check_mask(names), check(draft)
+        values = check(values)
         organization_id = caller.organization_id
         if identity_ids is not None:
             await self._identities.check(organization_id, identity_ids)
-        tools = await self._catalogues.tools(draft.tool_ids, ()) if "tool_ids" in mask else ()
-        if "embedding" in mask:
-            await self._catalogues.check_embedding(organization_id, draft.embedding)
+        tools = await self._catalogues.tools(values.get("tool_ids") or (), ())
+        await self._catalogues.check_embedding(organization_id, values.get("embedding"))
 
         async def changed(before: AgentSettings) -> AgentSettings:
-            model = (draft.model or self._defaults.model) if "model" in mask else before.model
+            model = (values["model"] or self._defaults.model) if "model" in values else before.model
             # Only these two depend on the model, and a model that is gone must not hinder the other changes.
-            needed = mask & {"model", "context_window_limit"}
+            needed = values.keys() & {"model", "context_window_limit"}
             window = await self._catalogues.window(organization_id, model) if needed else 0
-            after = agents.change(before, draft, mask, window=window, defaults=self._defaults)
-            return after if "tool_rules" in mask else with_their_approvals(after, before, tools)
+            after = agents.change(before, values, window=window, defaults=self._defaults)
+            return after if "tool_rules" in values else with_their_approvals(after, before, tools)
 
         if secrets is not None:
             await self._store.get(organization_id, agent_id)
@@ -240,21 +238,22 @@ class Agents:
             raise AlreadyExists(sentence, reason="AGENT_ID_TAKEN") from None
 
     async def _resolve(
-        self, organization_id: UUID, draft: AgentDraft, new: NewAgent
+        self, organization_id: UUID, values: SettingValues, new: NewAgent
     ) -> tuple[AgentSettings, tuple[CatalogueTool, ...]]:
-        agent_type = draft.agent_type or LETTA_V1_AGENT
+        agent_type = values.get("agent_type") or LETTA_V1_AGENT
         base = BASE_TOOLS[agent_type] if new.include_base_tools else ()
+        names = (*base, *new.tool_names, *(FILE_TOOLS if new.folder_ids else ()))
         window, tools, _ = await together(
-            self._catalogues.window(organization_id, draft.model or self._defaults.model),
-            self._catalogues.tools(draft.tool_ids, (*base, *new.tool_names, *(FILE_TOOLS if new.folder_ids else ()))),
-            self._catalogues.check_embedding(organization_id, draft.embedding),
+            self._catalogues.window(organization_id, values.get("model") or self._defaults.model),
+            self._catalogues.tools(values.get("tool_ids") or (), names),
+            self._catalogues.check_embedding(organization_id, values.get("embedding")),
         )
-        rules = draft.tool_rules or ()
+        rules = values.get("tool_rules") or ()
         if has_base_rules(agent_type) if new.include_base_tool_rules is None else new.include_base_tool_rules:
             rules = with_base_rules(rules, (tool.name for tool in tools))
         rules = with_approvals(rules, (tool.name for tool in tools if tool.needs_approval))
         tool_ids = (tool.id for tool in tools)
-        return agents.begin(draft, tool_ids, rules, window=window, defaults=self._defaults), tools
+        return agents.begin(values, tool_ids, rules, window=window, defaults=self._defaults), tools
 
     async def _create_blocks(self, new: NewAgent) -> Sequence[Any]:
         if not new.blocks and not new.block_ids:

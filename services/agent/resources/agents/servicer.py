@@ -10,11 +10,10 @@ from services.agent.convert.refusals import refusals
 from services.agent.resources.agents.convert import (
     agent_list,
     agent_to_proto,
-    draft,
     identity_ids,
-    mask,
     new_agent,
     secrets,
+    setting_values,
 )
 from services.agent.resources.agents.folders import AgentFolders
 from services.agent.resources.agents.service import Agents
@@ -76,7 +75,11 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         agent_id = from_public("agent", request.agent_id)
         with refusals():
             described = await self._agents.update(
-                current(), agent_id, draft(request.agent), mask(request), secrets(request), identity_ids(request)
+                current(),
+                agent_id,
+                setting_values(request.agent, request.update_mask.paths),
+                secrets(request),
+                identity_ids(request),
             )
         return wire.UpdateAgentResponse(agent=agent_to_proto(described))
 

@@ -26,7 +26,7 @@ from services.agent.resources.identities.model import Identity
 from services.common.errors import Aborted, NotFound
 from services.common.ids import uuid7
 from services.common.paging import PageOf
-from services.common.records import record_from_json
+from services.common.records import columns, record, record_from_json
 
 # What a deleted agent leaves to do, and when: who still reads one of its runs sees it end.
 _PURGES = {"purge_memory": "0", "purge_receipts": "0", "purge_secrets": "0", "erase": "3 seconds"}
@@ -156,16 +156,11 @@ def agent_not_found(agent_id: UUID) -> NotFound:
 
 def agent_from_row(row: Mapping[str, Any]) -> Agent:
     """A row of `agents`, with what `agent_statements.whole` adds to it where the query has its columns."""
-    settings = {name: row[name] for name in SETTABLE}
-    settings |= {
-        "tool_ids": tuple(row["tool_ids"]),
-        "tags": tuple(row["tags"]),
-        "tool_rules": rules_from_json(row["tool_rules"]),
-    }
+    settings = replace(record(AgentSettings, row), tool_rules=rules_from_json(row["tool_rules"]))
     return Agent(
         id=row["id"],
         version=row["version"],
-        settings=AgentSettings(**settings),
+        settings=settings,
         created_by_id=row["created_by_id"],
         last_updated_by_id=row["last_updated_by_id"],
         created_at=row["created_at"],
@@ -193,12 +188,7 @@ def _waiting(row: Mapping[str, Any]) -> PendingApproval | None:
 
 def agent_columns(settings: AgentSettings) -> dict[str, Any]:
     """The columns of an agent's row that hold its settings."""
-    values = {name: getattr(settings, name) for name in SETTABLE}
-    return values | {
-        "tool_ids": list(settings.tool_ids),
-        "tags": list(settings.tags),
-        "tool_rules": rules_to_json(settings.tool_rules),
-    }
+    return columns(settings, SETTABLE) | {"tool_rules": rules_to_json(settings.tool_rules)}
 
 
 def _busy(run_id: UUID) -> Aborted:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from services.agent.core.refusals import Refused
-from services.agent.resources.agents.model.drafts import AgentDraft, check
+from services.agent.resources.agents.model.checks import check
 from services.agent.resources.agents.model.state import AgentState
 from services.agent.resources.agents.ports import AgentStore
 from services.agent.resources.agents.service import Agents
@@ -36,6 +36,7 @@ from services.common.context import CallContext
 from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from services.common.ids import uuid7
 from services.common.paging import PageOf
+from services.common.storable import storable
 
 # With these the memory service has made nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
@@ -139,7 +140,7 @@ class Checkpoints:
     ) -> tuple[AgentState, Inherited]:
         """Makes an agent with a past that it shares. Raises Refused, LociError."""
         organization_id, source_id = caller.organization_id, where.conversation_id
-        draft = check(AgentDraft(name=name or None))
+        values = check({"name": storable(name) or None})
         agent_id, _ = await self._conversations.owner(organization_id, where.agent_id, source_id)
         point = await self._store.find(organization_id, source_id, at)
         if await self._agent_store.reserve(organization_id, new_id, caller.user_id):
@@ -153,7 +154,7 @@ class Checkpoints:
                 user_id=caller.user_id,
                 id=new_id,
                 conversation_id=source_id,
-                name=draft.name,
+                name=values["name"],
                 inherited=inherited,
             )
             if await self._store.fork_agent(fork, point):

@@ -8,7 +8,7 @@ from uuid import UUID
 from services.agent.core.refusals import Refused
 from services.agent.resources.agents.ports import AgentStore, ModelCatalogue
 from services.agent.resources.conversations import model as conversations
-from services.agent.resources.conversations.model import Conversation, ConversationDraft, ConversationSettings
+from services.agent.resources.conversations.model import Conversation, ConversationSettings, SettingValues
 from services.agent.resources.conversations.ports import (
     ConversationEraser,
     ConversationList,
@@ -72,21 +72,20 @@ class Conversations:
         caller: CallContext,
         conversation_id: UUID,
         agent_id: UUID,
-        draft: ConversationDraft,
+        values: SettingValues,
         labels: Sequence[str],
     ) -> ConversationState:
         """Makes a conversation, or returns the one with that id. Raises Refused, LociError."""
-        draft, wanted = conversations.check(draft), conversations.check_labels(labels)
+        values, isolated_labels = conversations.check(values), conversations.check_labels(labels)
         agent = await self._agents.get(caller.organization_id, agent_id)
-        mask = frozenset(conversations.SETTABLE)
-        window = await self._window(caller, draft, mask, ConversationSettings(), agent.settings.model)
-        settings = conversations.begin(draft, window=window, now=datetime.now(UTC))
+        window = await self._window(caller, values, ConversationSettings(), agent.settings.model)
+        settings = conversations.begin(values, window=window, now=datetime.now(UTC))
         new = NewConversation(
             organization_id=caller.organization_id,
             id=conversation_id,
             agent_id=agent_id,
             user_id=caller.user_id,
-            isolated_labels=wanted,
+            isolated_labels=isolated_labels,
         )
         return await self.make(new, lambda: self._isolate(new, None), lambda: self._store.insert(new, settings))
 
@@ -119,17 +118,15 @@ class Conversations:
         """One page. Raises Refused, LociError."""
         return await self._store.list(organization_id, wanted)
 
-    async def update(
-        self, caller: CallContext, conversation_id: UUID, draft: ConversationDraft, names: Sequence[str]
-    ) -> ConversationState:
-        """Changes the settings that are named. Raises Refused, LociError."""
-        mask, draft = conversations.check_mask(names), conversations.check(draft)
+    async def update(self, caller: CallContext, conversation_id: UUID, values: SettingValues) -> ConversationState:
+        """Changes settings. Raises Refused, LociError."""
+        values = conversations.check(values)
         organization_id = caller.organization_id
         before = await self._store.get(organization_id, conversation_id)
         agent = await self._agents.get(organization_id, before.agent_id)
-        window = await self._window(caller, draft, mask, before.settings, agent.settings.model)
-        values = conversations.change(before.settings, draft, mask, window=window, now=datetime.now(UTC))
-        after = await self._store.update(organization_id, caller.user_id, conversation_id, values) if values else before
+        window = await self._window(caller, values, before.settings, agent.settings.model)
+        stored = conversations.change(before.settings, values, window=window, now=datetime.now(UTC))
+        after = await self._store.update(organization_id, caller.user_id, conversation_id, stored) if stored else before
         return await self._described(organization_id, after)
 
     async def delete(self, caller: CallContext, conversation_id: UUID) -> None:
@@ -207,13 +204,12 @@ class Conversations:
     async def _window(
         self,
         caller: CallContext,
-        draft: ConversationDraft,
-        mask: frozenset[str],
+        values: SettingValues,
         before: ConversationSettings,
         of_agent: str,
     ) -> int:
         """Tokens of the window of the model after a change; 0 where it does not matter."""
-        model = conversations.window_model(draft, mask, before.model, of_agent)
+        model = conversations.window_model(values, before.model, of_agent)
         return 0 if model is None else await self._models.window(caller.organization_id, model)
 
 

@@ -9,11 +9,10 @@ from services.agent.convert.refusals import refusals
 from services.agent.resources.conversations.convert import (
     conversation_list,
     conversation_to_proto,
-    draft,
     fork,
-    mask,
     new_id,
     place,
+    setting_values,
 )
 from services.agent.resources.conversations.service import Conversations, ConversationState
 from services.common.context import current
@@ -34,7 +33,11 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
         conversation_id, agent_id = new_id(request.conversation_id), from_public("agent", request.agent_id)
         with refusals():
             made = await self._conversations.create(
-                current(), conversation_id, agent_id, draft(request.conversation), request.isolated_block_labels
+                current(),
+                conversation_id,
+                agent_id,
+                setting_values(request.conversation),
+                request.isolated_block_labels,
             )
         return wire.CreateConversationResponse(conversation=conversation_to_proto(made))
 
@@ -62,7 +65,7 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
         conversation_id = from_public("conv", request.conversation_id)
         with refusals():
             changed = await self._conversations.update(
-                current(), conversation_id, draft(request.conversation), mask(request)
+                current(), conversation_id, setting_values(request.conversation, request.update_mask.paths)
             )
         return wire.UpdateConversationResponse(conversation=conversation_to_proto(changed))
 

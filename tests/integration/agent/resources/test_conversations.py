@@ -11,8 +11,8 @@ import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from loci.agent.v1 import conversation_pb2, message_pb2, message_service_pb2, run_pb2, run_service_pb2
 from loci.agent.v1 import conversation_service_pb2 as wire
-from loci.agent.v1 import message_pb2, message_service_pb2, run_pb2, run_service_pb2
 from loci.agent.v1.conversation_pb2 import Conversation
 from services.agent.core.messages import system_message_id
 from services.agent.resources.conversations.sql import FORK
@@ -57,7 +57,7 @@ async def create(
     request = wire.CreateConversationRequest(
         conversation_id=conversation_id,
         agent_id=agent_id,
-        conversation=wire.ConversationDraft(**fields),
+        conversation=conversation_pb2.Conversation(**fields),
         isolated_block_labels=isolated,
     )
     made: Conversation = (await world.call(world.conversations.CreateConversation, request)).conversation
@@ -95,7 +95,7 @@ async def update(world: AdminWorld, conversation_id: str, *paths: str, **fields:
     """The conversation after a change."""
     request = wire.UpdateConversationRequest(
         conversation_id=conversation_id,
-        conversation=wire.ConversationDraft(**fields),
+        conversation=conversation_pb2.Conversation(**fields),
         update_mask=FieldMask(paths=paths or list(fields)),
     )
     changed: Conversation = (await world.call(world.conversations.UpdateConversation, request)).conversation
