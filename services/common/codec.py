@@ -217,7 +217,9 @@ def _conversion(field: Field, hint: Any, refuse: Refuse) -> _Conversion:
         )
     if field.descriptor.enum_type is not None:
         numbers, names = enum_numbers(field.descriptor.enum_type), enum_names(field.descriptor.enum_type)
-        return _Conversion(numbers.__getitem__, lambda number: None if number is None else names.get(number, str(number)))
+        return _Conversion(
+            numbers.__getitem__, lambda number: None if number is None else names.get(number, str(number))
+        )
     match field.type_name:
         case "":
             return _Conversion(_same, lambda value: storable(value) if isinstance(value, str) else value)

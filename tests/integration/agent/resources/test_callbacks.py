@@ -13,7 +13,7 @@ from uuid import UUID
 import orjson
 import pytest
 
-from gateway.shown.convert import moment
+from gateway.rest.convert import moment
 from loci.agent.v1 import agent_service_pb2 as agent_wire
 from loci.agent.v1 import message_pb2, run_pb2
 from loci.agent.v1 import message_service_pb2 as message_wire

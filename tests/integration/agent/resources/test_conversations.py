@@ -288,15 +288,15 @@ async def test_pages(world: AdminWorld) -> None:
 async def test_hidden_and_archived_ones(world: AdminWorld) -> None:
     agent = await world.create()
     plain, hidden, archived = [await create(world, agent.id, hidden=number == 1) for number in range(3)]
-    assert (await update(world, archived.id, archived=True)).HasField("archived_at")
+    assert (await update(world, archived.id, archived_at=Timestamp(seconds=1))).HasField("archived_at")
     assert await listed(world) == [plain.id]
     assert await listed(world, show_hidden=True) == [hidden.id, plain.id]
     assert await listed(world, archive_status=wire.ARCHIVE_STATUS_ARCHIVED) == [archived.id]
     assert await listed(world, archive_status=wire.ARCHIVE_STATUS_ALL) == [archived.id, plain.id]
-    await update(world, archived.id, archived=False)
+    await update(world, archived.id, "archived_at")
     assert await listed(world) == [archived.id, plain.id]
     # It works like any other.
-    await update(world, archived.id, archived=True)
+    await update(world, archived.id, archived_at=Timestamp(seconds=1))
     assert len((await world.say(agent.id, "Hello", archived.id)).messages) == 1
 
 
