@@ -176,8 +176,8 @@ async def test_changing(edge: Edge, backend: Backend) -> None:
     )
     await edge.sdk.conversations.update(CONVERSATION_ID)
     first, second = backend.requests("UpdateConversation")
-    assert first.update_mask.paths == ["archived", "last_message_at", "summary"]
-    assert (first.conversation.summary, first.conversation.archived) == ("New", True)
+    assert first.update_mask.paths == ["archived_at", "last_message_at", "summary"]
+    assert (first.conversation.summary, first.conversation.HasField("archived_at")) == ("New", True)
     assert first.conversation.last_message_at.ToDatetime() == datetime(2026, 1, 2)
     # Null takes away what is the conversation's own; of other fields it says nothing.
     assert second.update_mask.paths == ["model", "model_settings"]
