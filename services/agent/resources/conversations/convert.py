@@ -5,13 +5,13 @@ from typing import Any
 from uuid import UUID
 
 from loci.agent.v1 import conversation_pb2, conversation_service_pb2
-from services.agent.convert.lists import page
 from services.agent.core.messages import system_message_id
 from services.agent.resources.conversations.model import ConversationSettings, SettingValues, invalid
 from services.agent.resources.conversations.ports import ConversationList, ConversationOrder
 from services.agent.resources.conversations.service import ConversationState, Fork
 from services.common.codec import Codec
 from services.common.ids import from_public, to_public, uuid7
+from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
 
 _CONVERSATIONS_PER_PAGE = 50
@@ -55,7 +55,7 @@ def setting_values(wire: conversation_pb2.Conversation, paths: Iterable[str] | N
 def conversation_list(request: conversation_service_pb2.ListConversationsRequest) -> ConversationList:
     """Which conversations to list. Raises Refused, InvalidArgument."""
     return ConversationList(
-        page=page(request, "conv", _CONVERSATIONS_PER_PAGE),
+        page=page_by_id(request.page, "conv", _CONVERSATIONS_PER_PAGE),
         order=_ORDERS.get(request.order_by, "created_at"),
         agent_id=from_public("agent", request.agent_id) if request.agent_id else None,
         archived=_ARCHIVED.get(request.archive_status, False),
