@@ -6,8 +6,8 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.agent.postgres.tables import agents
 from services.agent.resources.agents.store import agent_not_found
+from services.agent.resources.tables import agents
 
 
 async def lock_agents(connection: AsyncConnection, organization_id: UUID, agent_ids: Iterable[UUID]) -> None:

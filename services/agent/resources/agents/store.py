@@ -11,9 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.core.messages import Message
 from services.agent.core.rules.rule_json import rules_from_json, rules_to_json
-from services.agent.postgres.paging import reading
 from services.agent.postgres.rows import message_from_row, message_to_row
-from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, outbox
 from services.agent.resources.agents import statements as reads
 from services.agent.resources.agents import writes
 from services.agent.resources.agents.counts import AgentCounts
@@ -23,6 +21,8 @@ from services.agent.resources.agents.ports import AgentList
 from services.agent.resources.agents.statements import WAITING, given, present
 from services.agent.resources.groups.model import Group
 from services.agent.resources.identities.model import Identity
+from services.agent.resources.reads import reading
+from services.agent.resources.tables import MESSAGE_COLUMNS, agents, outbox
 from services.common.errors import Aborted, NotFound
 from services.common.ids import uuid7
 from services.common.keyset import Keyset

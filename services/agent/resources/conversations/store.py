@@ -11,14 +11,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.core.messages import system_message_id
 from services.agent.core.page_tokens import Place
-from services.agent.postgres.paging import reading
-from services.agent.postgres.tables import agents, conversation_heads, conversations, runs
 from services.agent.resources.agents.statements import window_of
 from services.agent.resources.conversations import sql
 from services.agent.resources.conversations.eraser import stop_runs
 from services.agent.resources.conversations.model import Conversation, ConversationSettings
 from services.agent.resources.conversations.ports import ConversationList, ConversationOrder, NewConversation
 from services.agent.resources.conversations.service import conversation_not_found
+from services.agent.resources.reads import reading
+from services.agent.resources.tables import agents, conversation_heads, conversations, runs
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.common.keyset import Keyset

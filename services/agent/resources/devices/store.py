@@ -9,8 +9,6 @@ import asyncpg
 from sqlalchemy import ColumnElement, literal_column, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.agent.postgres.paging import reading
-from services.agent.postgres.tables import devices
 from services.agent.resources.devices import sql
 from services.agent.resources.devices.ports import (
     MOST_WAITING,
@@ -20,6 +18,8 @@ from services.agent.resources.devices.ports import (
     DeviceMessage,
     Registration,
 )
+from services.agent.resources.reads import reading
+from services.agent.resources.tables import devices
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted
 from services.common.ids import to_public, uuid7
 from services.common.keyset import Keyset

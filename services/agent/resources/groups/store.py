@@ -8,11 +8,11 @@ from sqlalchemy import ColumnElement, Select, delete, exists, func, insert, sele
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.postgres.paging import reading
-from services.agent.postgres.tables import group_agents, groups
 from services.agent.resources.agents.locks import lock_agents
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
 from services.agent.resources.identities.rows import members_of
+from services.agent.resources.reads import reading
+from services.agent.resources.tables import group_agents, groups
 from services.common.errors import NotFound
 from services.common.keyset import Keyset
 from services.common.paging import PageOf

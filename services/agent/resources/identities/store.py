@@ -9,11 +9,11 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.postgres.paging import reading
-from services.agent.postgres.tables import agent_identities, identities, outbox
 from services.agent.resources.agents.locks import lock_agents
 from services.agent.resources.identities.model import Identity, IdentityList, IdentitySettings, Property, merged
 from services.agent.resources.identities.rows import agents_of
+from services.agent.resources.reads import reading
+from services.agent.resources.tables import agent_identities, identities, outbox
 from services.common.errors import AlreadyExists, NotFound
 from services.common.ids import uuid7
 from services.common.keyset import Keyset

@@ -12,12 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.agent.core.events import RunView
 from services.agent.core.fact_log import failure_from_json
 from services.agent.core.messages import Message, calls_of
-from services.agent.postgres.paging import reading
 from services.agent.postgres.rows import message_from_row, run_view, usage_from_column
-from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, messages, runs, steps
+from services.agent.resources.reads import reading
 from services.agent.resources.runs.ports import Callback, RunList, RunSteps, RunUsage, StoredRun
 from services.agent.resources.steps.ports import StepList, StepView
 from services.agent.resources.steps.store import message_page, present_steps, step_page, step_view
+from services.agent.resources.tables import MESSAGE_COLUMNS, agents, messages, runs, steps
 from services.common.errors import FailedPrecondition, NotFound
 from services.common.keyset import Keyset
 from services.common.paging import Page, PageOf

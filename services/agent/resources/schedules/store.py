@@ -8,10 +8,10 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.postgres.line import LINE_SCHEMA_VERSION, input_to_line
-from services.agent.postgres.paging import reading
-from services.agent.postgres.tables import agents, schedules
+from services.agent.resources.reads import reading
 from services.agent.resources.schedules.ports import MOST_SCHEDULES, FirstTime, NewSchedule, Schedule
 from services.agent.resources.schedules.rows import schedule_from_row
+from services.agent.resources.tables import agents, schedules
 from services.common.errors import AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import to_public
 from services.common.keyset import Keyset

@@ -11,11 +11,11 @@ from services.agent.core.fact_log import failure_from_json
 from services.agent.core.facts import Usage
 from services.agent.core.messages import Message
 from services.agent.core.page_tokens import Place, place_of, place_token
-from services.agent.postgres.paging import reading, shown_as
 from services.agent.postgres.rows import message_from_row
-from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
+from services.agent.resources.reads import reading, shown_as
 from services.agent.resources.steps.model import tagged
 from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
+from services.agent.resources.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
 from services.common.errors import NotFound
 from services.common.keyset import Keyset, directed
 from services.common.paging import Page, PageOf, cut
