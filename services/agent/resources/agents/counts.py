@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.resources.agents.ports import AgentList
 from services.agent.resources.agents.statements import filters, present
-from services.agent.resources.reads import reading
+from services.agent.resources.queries import reading
 from services.agent.resources.tables import agents
 from services.common import keyset
 from services.common.paging import PageBy

@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Table, Uuid, bindparam, delete, exists, func, select, text, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.resources.reads import reading
+from services.agent.resources.queries import reading
 from services.agent.resources.tables import (
     agents,
     compiled_prompts,

@@ -32,10 +32,10 @@ from services.agent.resources.agents.ports import (
     ModelCatalogue,
     ToolCatalogue,
 )
+from services.agent.resources.concurrency import until_stored
 from services.agent.resources.identities.ports import IdentityStore
 from services.common.context import CallContext
 from services.common.errors import (
-    Aborted,
     AlreadyExists,
     FailedPrecondition,
     InvalidArgument,
@@ -43,8 +43,6 @@ from services.common.errors import (
 )
 from services.common.paging import PageBy, PageOf
 
-# Changes of one agent that meet are made one after the other, at most this many times over.
-_ATTEMPTS = 10
 # With these the memory service has made nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
 
@@ -267,13 +265,13 @@ class Agents:
         changed: Callable[[AgentSettings], Awaitable[AgentSettings]],
     ) -> AgentState:
         """Stores what `changed` makes of the settings, anew as long as others change them. Raises NotFound, Aborted."""
-        for _ in range(_ATTEMPTS):
+
+        async def attempt() -> Agent | None:
             before = await self._store.get(caller.organization_id, agent_id)
             settings = await changed(before.settings)
             if settings == before.settings:
-                return await self._describe_one(before)
-            after = await self._store.update(caller.organization_id, caller.user_id, before, settings)
-            if after is not None:
-                return await self._describe_one(after)
-        sentence = f"agent-{agent_id} is being changed by others all the time; try again."
-        raise Aborted(sentence, reason="AGENT_VERSION_CONFLICT")
+                return before
+            return await self._store.update(caller.organization_id, caller.user_id, before, settings)
+
+        agent = await until_stored(attempt, name=f"agent-{agent_id}", reason="AGENT_VERSION_CONFLICT")
+        return await self._describe_one(agent)

@@ -21,7 +21,7 @@ from services.agent.resources.agents.ports import AgentList
 from services.agent.resources.agents.statements import WAITING, given, present
 from services.agent.resources.groups.model import Group
 from services.agent.resources.identities.model import Identity
-from services.agent.resources.reads import reading
+from services.agent.resources.queries import reading
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, outbox
 from services.common.errors import Aborted, NotFound
 from services.common.ids import uuid7

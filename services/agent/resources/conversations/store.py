@@ -17,7 +17,7 @@ from services.agent.resources.conversations.eraser import stop_runs
 from services.agent.resources.conversations.model import Conversation, ConversationSettings
 from services.agent.resources.conversations.ports import ConversationList, ConversationOrder, NewConversation
 from services.agent.resources.conversations.service import conversation_not_found
-from services.agent.resources.reads import reading
+from services.agent.resources.queries import reading
 from services.agent.resources.tables import agents, conversation_heads, conversations, runs
 from services.common.errors import NotFound
 from services.common.ids import uuid7
@@ -102,7 +102,7 @@ class PostgresConversations:
         async with self._reading.connect() as connection:
             keyset = Keyset(listed, "conversation", prefix="conv", time=listed.c.time)
             page = await keyset.page(connection, query, wanted.page, organization_id)
-        return PageOf(tuple(conversation_from_row(row._asdict()) for row in page.items), page.next_token)
+        return page.map(lambda row: conversation_from_row(row._asdict()))
 
     async def update(
         self, organization_id: UUID, user_id: UUID, conversation_id: UUID, values: Mapping[str, Any]

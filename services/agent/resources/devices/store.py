@@ -18,7 +18,7 @@ from services.agent.resources.devices.ports import (
     DeviceMessage,
     Registration,
 )
-from services.agent.resources.reads import reading
+from services.agent.resources.queries import reading
 from services.agent.resources.tables import devices
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted
 from services.common.ids import to_public, uuid7
@@ -68,7 +68,7 @@ class PostgresDevices:
             query = query.where(devices.c.user_id == wanted.user_id)
         async with self._reading.connect() as connection:
             found = await _KEYSET.page(connection, query, wanted.page, organization_id)
-        return PageOf(tuple(_device(row._mapping) for row in found.items), found.next_token)
+        return found.map(lambda row: _device(row._mapping))
 
     async def update(
         self, organization_id: UUID, connection_id: UUID, mode: str | None, metadata: Mapping[str, Any]

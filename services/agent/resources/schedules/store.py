@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.postgres.line import LINE_SCHEMA_VERSION, input_to_line
-from services.agent.resources.reads import reading
+from services.agent.resources.queries import reading
 from services.agent.resources.schedules.ports import MOST_SCHEDULES, FirstTime, NewSchedule, Schedule
 from services.agent.resources.schedules.rows import schedule_from_row
 from services.agent.resources.tables import agents, schedules
@@ -99,7 +99,7 @@ class PostgresSchedules:
                 raise _no_agent(agent_id)
             query = select(schedules).where(*ours)
             found = await _KEYSET.page(connection, query, page, organization_id)
-        return PageOf(tuple(schedule_from_row(row._mapping) for row in found.items), found.next_token)
+        return found.map(lambda row: schedule_from_row(row._mapping))
 
     async def delete(self, organization_id: UUID, agent_id: UUID, schedule_id: UUID) -> None:
         if await self._pool.fetchval(_DELETE, organization_id, agent_id, schedule_id) is None:

@@ -12,7 +12,7 @@ from services.agent.core.facts import Usage
 from services.agent.core.messages import Message
 from services.agent.core.page_tokens import Place, place_of, place_token
 from services.agent.postgres.rows import message_from_row
-from services.agent.resources.reads import reading, shown_as
+from services.agent.resources.queries import reading, shown_as
 from services.agent.resources.steps.model import tagged
 from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
@@ -80,7 +80,7 @@ async def step_page(connection: AsyncConnection, organization_id: UUID, wanted: 
     """A page of steps by creation. Raises NotFound (STEP_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
     query = present_steps(organization_id).where(*_filters(wanted))
     page = await _KEYSET.page(connection, query, wanted.page, organization_id)
-    return PageOf(tuple(map(step_view, page.items)), page.next_token)
+    return page.map(step_view)
 
 
 async def message_page(
