@@ -6,7 +6,7 @@ from uuid import UUID, uuid5
 
 from loci.agent.v1 import agent_pb2, agent_service_pb2
 from loci.memory.v1 import block_service_pb2
-from services.agent.convert.fields import ids, json_text, optional_id, optional_text
+from services.agent.convert.fields import ids, json_text
 from services.agent.convert.first_messages import first_messages
 from services.agent.core.messages import Call, gated_calls, piece_id, pieces, system_message_id
 from services.agent.core.rules.rule_json import rules_to_json
@@ -21,7 +21,6 @@ from services.agent.resources.identities.convert import identities
 from services.common.codec import Codec
 from services.common.ids import from_public, to_public, uuid7
 from services.common.page_requests import page_by_id
-from services.common.storable import storable
 from services.common.timestamps import timestamp
 
 _AGENTS_PER_PAGE = 50
@@ -34,6 +33,7 @@ _ORDERS: Mapping[int, AgentOrder] = {
     agent_service_pb2.AGENT_ORDER_LAST_RUN_COMPLETION: "last_run_completion",
 }
 _settings = Codec(AgentSettings, agent_pb2.Agent, leave=("tool_ids", "tool_rules", "compaction_settings"))
+_lists = Codec(AgentList, agent_service_pb2.ListAgentsRequest, leave=("page", "order_by"))
 _values = Codec(AgentSettings, agent_pb2.Agent, refuse=invalid, parsers={"tool_rules": tool_rules})
 
 
@@ -106,29 +106,8 @@ def identity_ids(request: agent_service_pb2.UpdateAgentRequest) -> tuple[UUID, .
 
 def agent_list(request: agent_service_pb2.ListAgentsRequest) -> AgentList:
     """Which agents to list. Raises Refused, InvalidArgument."""
-    return AgentList(
-        page=page_by_id(request.page, "agent", _AGENTS_PER_PAGE),
-        order_by=_ORDERS.get(request.order_by, "created_at"),
-        name=request.name if request.HasField("name") else None,
-        query_text=request.query_text if request.HasField("query_text") else None,
-        tags=tuple(request.tags),
-        match_all_tags=request.match_all_tags,
-        show_hidden=request.show_hidden,
-        identity_id=optional_id(request, "identity_id", "identity"),
-        identifier_keys=tuple(map(storable, request.identifier_keys)),
-        template_id=optional_text(request, "template_id"),
-        base_template_id=optional_text(request, "base_template_id"),
-        deployment_id=optional_text(request, "deployment_id"),
-        project_id=optional_text(request, "project_id"),
-        created_by_id=optional_id(request, "created_by_id", "user"),
-        last_stop_reason=stop_reason_word(request.last_stop_reason),
-    )
-
-
-def stop_reason_word(number: int) -> str | None:
-    """A stop reason as it is stored; None for the unspecified one."""
-    value = agent_pb2.StopReason.DESCRIPTOR.values_by_number.get(number)
-    return None if value is None or not number else value.name.removeprefix("STOP_REASON_").lower()
+    page = page_by_id(request.page, "agent", _AGENTS_PER_PAGE)
+    return _lists.decode(request, page=page, order_by=_ORDERS.get(request.order_by, "created_at"))
 
 
 def stop_reason(word: str | None) -> "agent_pb2.StopReason.ValueType":

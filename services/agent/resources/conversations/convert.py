@@ -19,6 +19,7 @@ _ORDERS: dict[int, ConversationOrder] = {
     conversation_service_pb2.CONVERSATION_ORDER_LAST_MESSAGE_AT: "last_message_at",
     conversation_service_pb2.CONVERSATION_ORDER_LAST_RUN_COMPLETION: "last_run_completion",
 }
+_lists = Codec(ConversationList, conversation_service_pb2.ListConversationsRequest, leave=("page", "order", "archived"))
 _settings = Codec(ConversationSettings, conversation_pb2.Conversation, refuse=invalid)
 _ARCHIVED = {
     conversation_service_pb2.ARCHIVE_STATUS_ARCHIVED: True,
@@ -54,13 +55,11 @@ def setting_values(wire: conversation_pb2.Conversation, paths: Iterable[str] | N
 
 def conversation_list(request: conversation_service_pb2.ListConversationsRequest) -> ConversationList:
     """Which conversations to list. Raises Refused, InvalidArgument."""
-    return ConversationList(
+    return _lists.decode(
+        request,
         page=page_by_id(request.page, "conv", _CONVERSATIONS_PER_PAGE),
         order=_ORDERS.get(request.order_by, "created_at"),
-        agent_id=from_public("agent", request.agent_id) if request.agent_id else None,
         archived=_ARCHIVED.get(request.archive_status, False),
-        summary_search=request.summary_search if request.HasField("summary_search") else None,
-        show_hidden=request.show_hidden,
     )
 
 

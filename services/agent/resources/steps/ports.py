@@ -49,8 +49,8 @@ class StepList:
     has_feedback: bool | None = None
     tags: tuple[str, ...] = ()
     trace_ids: tuple[str, ...] = ()
-    start: datetime | None = None
-    end: datetime | None = None
+    start_time: datetime | None = None
+    end_time: datetime | None = None
     project_id: str | None = None
 
 

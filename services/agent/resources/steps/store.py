@@ -191,10 +191,10 @@ def _filters(wanted: StepList) -> list[ColumnElement[bool]]:
 
 def _of_agent_and_time(wanted: StepList) -> list[ColumnElement[bool]]:
     filters: list[ColumnElement[bool]] = []
-    if wanted.start is not None:
-        filters.append(steps.c.created_at >= wanted.start)
-    if wanted.end is not None:
-        filters.append(steps.c.created_at <= wanted.end)
+    if wanted.start_time is not None:
+        filters.append(steps.c.created_at >= wanted.start_time)
+    if wanted.end_time is not None:
+        filters.append(steps.c.created_at <= wanted.end_time)
     if wanted.project_id is not None:
         filters.append(agents.c.project_id == wanted.project_id)
     return filters
