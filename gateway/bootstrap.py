@@ -3,86 +3,72 @@
 from dataclasses import dataclass
 
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from gateway import VERSION, error_forms
-from gateway.access.auth import AUDIENCE, Authenticator, Keys
+from gateway import VERSION
+from gateway.access.auth import AUDIENCE, Authenticator, KeyAuthentication
+from gateway.access.authorizer import Authorizer
 from gateway.access.credentials import Credentials
-from gateway.access.open_door import OpenDoor
+from gateway.access.origin_check import OriginCheck
 from gateway.access.rate_limits import RateLimits
-from gateway.access.reach import Judge
+from gateway.agent_files import routes as agent_transfer
 from gateway.catalogue import Catalogue
-from gateway.edge import Edge
-from gateway.errors import TRACE_HEADER, UNKNOWN_ERROR, Problem, invalid
-from gateway.openai_api import openai_errors
-from gateway.openai_api.openai_errors import speaks_openai
+from gateway.errors.problems import TRACE_HEADER
+from gateway.git import routes as git_memory
+from gateway.mcp_api.endpoint import McpEndpoint
+from gateway.openai_api import errors as openai_errors
+from gateway.openai_api import routes as openai_compatible
 from gateway.openapi import pages
 from gateway.peers import Peers
-from gateway.routes import (
-    access_tokens,
-    agent_files,
-    agent_overviews,
-    agent_parts,
-    agent_transfer,
-    agents,
-    api_keys,
-    archives,
-    background,
-    block_versions,
-    blocks,
-    budgets,
-    checkpoints,
-    conversations,
-    embedding_changes,
-    embeddings,
-    environments,
-    executions,
-    folders,
-    git_memory,
-    groups,
-    health,
-    identities,
-    internal,
-    internal_templates,
-    jobs,
-    learned_windows,
-    mcp_by_name,
-    mcp_servers,
-    message_search,
-    messages,
-    model_calls,
-    models,
-    openai_compatible,
-    organizations,
-    passages,
-    providers,
-    runs,
-    sandbox_configs,
-    schedules,
-    sockets,
-    steps,
-    stored_messages,
-    tags,
-    templates,
-    tool_runs,
-    tools,
-    usage,
-    vendors,
-    waiting,
-)
-from gateway.routes.mcp_endpoint import McpEndpoint
-from gateway.services import Services
+from gateway.resources.accounts import access_tokens, api_keys, organizations
+from gateway.resources.agents import attachments as agent_parts
+from gateway.resources.agents import files as agent_files
+from gateway.resources.agents import overviews as agent_overviews
+from gateway.resources.agents import routes as agents
+from gateway.resources.archives import embedding_changes, passages
+from gateway.resources.archives import routes as archives
+from gateway.resources.blocks import routes as blocks
+from gateway.resources.blocks import versions as block_versions
+from gateway.resources.checkpoints import routes as checkpoints
+from gateway.resources.conversations import routes as conversations
+from gateway.resources.conversations.responses import ConversationAgents
+from gateway.resources.environments import routes as environments
+from gateway.resources.executions import routes as executions
+from gateway.resources.folders import routes as folders
+from gateway.resources.groups import routes as groups
+from gateway.resources.identities import routes as identities
+from gateway.resources.jobs import routes as jobs
+from gateway.resources.mcp_servers import by_name as mcp_by_name
+from gateway.resources.mcp_servers import routes as mcp_servers
+from gateway.resources.messages import routes as messages
+from gateway.resources.messages import search as message_search
+from gateway.resources.messages import stored as stored_messages
+from gateway.resources.model_calls import routes as model_calls
+from gateway.resources.models import routes as models
+from gateway.resources.models import windows as learned_windows
+from gateway.resources.providers import routes as providers
+from gateway.resources.runs import routes as runs
+from gateway.resources.runs import steps
+from gateway.resources.runs import streams as background
+from gateway.resources.sandbox_configs import routes as sandbox_configs
+from gateway.resources.schedules import routes as schedules
+from gateway.resources.system import embeddings, health, internal, tags
+from gateway.resources.system import not_yet as waiting
+from gateway.resources.templates import deployments as internal_templates
+from gateway.resources.templates import routes as templates
+from gateway.resources.tools import routes as tools
+from gateway.resources.tools import runs as tool_runs
+from gateway.resources.usage import budgets
+from gateway.resources.usage import routes as usage
+from gateway.rest.services import Services
+from gateway.server.dispatcher import Dispatcher
+from gateway.server.middleware import RequestMiddleware
 from gateway.settings import Settings
-from gateway.shortcut import Shortcut
-from gateway.shown.conversations import ConversationAgents
+from gateway.sockets import routes as sockets
+from gateway.vendors import routes as vendors
 from services.common.context import Signer, Verifier
-from services.common.errors import LociError
 
 # In the order in which they are asked whether a request is theirs: turns first.
 _ROUTERS = (
@@ -146,7 +132,6 @@ _EXPOSED = [
     "x-ratelimit-reset",
     "x-should-retry",
 ]
-_NOT_JSON = "the body is not JSON: send it with the header `content-type: application/json`"
 
 
 @dataclass(frozen=True)
@@ -175,7 +160,7 @@ def build(
         description="Stateful agents. The REST API of the Letta V1 server.",
         redirect_slashes=False,
         openapi_url=None,  # openapi/pages.py has it
-        # `edge.py` opens the one span of a request.
+        # `server/middleware.py` opens the one span of a request.
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     app.state.services = Services(settings, peers, Catalogue(peers), ConversationAgents(peers))
@@ -185,17 +170,12 @@ def build(
     mcp = McpEndpoint(app.state.services)
     app.router.routes.append(Route("/mcp", mcp, include_in_schema=False))
     pages.add(app)
-    app.add_exception_handler(LociError, _failed)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _refused)
-    app.add_exception_handler(Exception, _unexpected)
     credentials = Credentials(peers, signer, settings.key_cache, AUDIENCE)
-    judge = Judge(peers, app.state.services.conversations)
-    keys = Keys(credentials, judge, signer, required=settings.require_api_key)
-    door = OpenDoor(settings.known_hosts, settings.cors_origins)
-    turns = {messages.send, messages.send_streaming, conversations.send_to_conversation}
-    edge: ASGIApp = Edge(
-        Shortcut(app, (*messages.router.routes, *conversations.router.routes), turns, prefix="/v1"),
+    judge = Authorizer(peers, app.state.services.conversations)
+    keys = KeyAuthentication(credentials, judge, signer, required=settings.require_api_key)
+    door = OriginCheck(settings.known_hosts, settings.cors_origins)
+    served: ASGIApp = RequestMiddleware(
+        Dispatcher(app),
         authenticator=Authenticator(settings.password, verifier, keys, door),
         signer=signer,
         max_body_bytes=settings.max_body_bytes,
@@ -205,39 +185,12 @@ def build(
         key_cache=settings.key_cache,
     )
     if settings.cors_origins:
-        # Outermost: errors of the edge can be read by pages, too, and a preflight shows no key.
-        edge = CORSMiddleware(
-            edge,
+        # Outermost: its errors can be read by pages, too, and a preflight shows no key.
+        served = CORSMiddleware(
+            served,
             allow_origins=settings.cors_origins,
             allow_methods=["*"],
             allow_headers=["*"],
             expose_headers=_EXPOSED,
         )
-    return Gateway(edge, app, peers, mcp)
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    assert isinstance(error, LociError)
-    return error_forms.failed(error, request.scope).response()
-
-
-async def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    errors = error.errors()
-    prefix = next((one["ctx"]["prefix"] for one in errors if one["type"] == "invalid_id"), None)
-    if any(isinstance(one.get("input"), bytes) for one in errors):
-        errors = [{"type": "not_json", "loc": ("body",), "msg": _NOT_JSON}]
-    if speaks_openai(request.scope):
-        return openai_errors.invalid(errors).response()
-    return invalid(errors, prefix).response()
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    problem = Problem(error.status_code, {"detail": error.detail}, error.headers or {})
-    return error_forms.refused(problem, request.scope).response()
-
-
-async def _unexpected(request: Request, error: Exception) -> Response:
-    # Raised again after this answer, and logged by `edge.py`.
-    return error_forms.refused(Problem(500, {"detail": UNKNOWN_ERROR}), request.scope).response()
+    return Gateway(served, app, peers, mcp)

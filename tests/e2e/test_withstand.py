@@ -5,9 +5,10 @@ import shutil
 import socket
 import subprocess
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from typing import Any
 
 import asyncpg
@@ -81,35 +82,31 @@ def test_a_cancel_reaches_a_provider(stack: Stack, openai_fake: OpenAIServer, na
 
 
 FOREVER = '''
-def forever():
-    """Never come back."""
+def forever(name: str):
+    """Never come back.
+
+    Args:
+        name: What the process is called from now on.
+    """
+    with open("/proc/self/comm", "w") as comm:
+        comm.write(name)
     while True:
         pass
 '''
 
 
-def seconds_used(stack: Stack) -> dict[psutil.Process, float]:
-    """Returns the processor time of each process below the tool runner: of sandboxes, where these are no containers."""
-    used = {}
-    for child in psutil.Process(stack.pid("tool_runner")).children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            used[child] = child.cpu_times().user
-    return used
-
-
-def is_alive(process: psutil.Process) -> bool:
-    """Returns whether it runs. A process of the same number that came later is another one."""
-    with suppress(psutil.NoSuchProcess):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    return False
+def processes_named(name: str) -> list[int]:
+    """The living processes of this machine with that name, in a sandbox or out of it."""
+    living = (each for each in psutil.process_iter(["name", "status"]) if each.info["status"] != psutil.STATUS_ZOMBIE)
+    return [each.pid for each in living if each.info["name"] == name]
 
 
 def uses_containers(stack: Stack) -> bool:
     """Whether an engine answers, which then has the tools of this stack."""
     if stack.environment.get("LOCI_SANDBOX") == "bubblewrap" or shutil.which("docker") is None:
         return False
-    asked = subprocess.run(["docker", "version"], env=stack.environment, capture_output=True, check=False, timeout=20)
-    return asked.returncode == 0
+    version = subprocess.run(["docker", "version"], env=stack.environment, capture_output=True, check=False, timeout=20)
+    return version.returncode == 0
 
 
 @pytest.mark.sandbox
@@ -117,23 +114,18 @@ def test_a_cancel_kills_a_sandbox(stack: Stack, openai_fake: OpenAIServer) -> No
     client = stack.client(timeout=60)
     tool = client.tools.upsert(source_code=FOREVER)
     agent_id = create(client, HANDLE, tool_ids=[tool.id])
-    openai_fake.rules(*by_step(Reply(calls=(ToolCall("forever"),)), Reply(text="I see.")))
-    in_containers = uses_containers(stack)
-    before = seconds_used(stack)
-
-    def spinning() -> list[psutil.Process]:
-        """The sandbox of the call alone uses a second; workers that start for later calls use less."""
-        return [process for process, used in seconds_used(stack).items() if used - before.get(process, 0.0) > 1.0]
-
+    # By its name: the pool starts another worker when a call takes long, and that one waits on after the cancel.
+    name = f"f{uuid.uuid4().hex[:12]}"
+    openai_fake.rules(*by_step(Reply(calls=(ToolCall("forever", {"name": name}),)), Reply(text="I see.")))
+    out_of_sight = uses_containers(stack)
     with at_once(lambda: client.agents.messages.create(agent_id, input="Go.")) as sending:
         until(lambda: openai_fake.bodies("/chat/completions"))
-        until(lambda: in_containers or spinning())
-        sandbox = spinning()
+        until(lambda: out_of_sight or processes_named(name))
         time.sleep(0.5)
         asked = time.monotonic()
         client.agents.messages.cancel(agent_id)
         assert sending.result(20).stop_reason.stop_reason == "cancelled"
-        until(lambda: not any(map(is_alive, sandbox)))
+        until(lambda: not processes_named(name))
         assert time.monotonic() - asked < SOON
     openai_fake.rules()
     assert client.agents.messages.create(agent_id, input="And now?").stop_reason.stop_reason == "end_turn"

@@ -1,19 +1,36 @@
 """The journal in Postgres: acceptance of requests, facts under a fence, what readers see, cancels."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 import asyncpg
 
-from services.agent.adapters import sql
 from services.agent.adapters.chains import refuse_closed, refuse_long
-from services.agent.adapters.conversations import WINDOW_MESSAGES, Successor, promote, release, window
 from services.agent.adapters.known_messages import KnownMessages
-from services.agent.adapters.line import LINE_SCHEMA_VERSION, input_to_line
-from services.agent.adapters.rows import (
+from services.agent.core.approvals import answers_of
+from services.agent.core.events import Ended, Event
+from services.agent.core.fact_log import options_to_json, settings_from_body
+from services.agent.core.facts import SCHEMA_VERSION, Compacted, ContextOverflowed
+from services.agent.core.messages import Message
+from services.agent.core.ports_journal import (
+    Accepted,
+    Commit,
+    Counted,
+    Fenced,
+    OnBusy,
+    Owned,
+    Stored,
+    Successor,
+    TurnRequest,
+)
+from services.agent.core.turn import begun
+from services.agent.postgres import sql
+from services.agent.postgres.conversations import WINDOW_MESSAGES, promote, release, window
+from services.agent.postgres.line import LINE_SCHEMA_VERSION, input_to_line
+from services.agent.postgres.rows import (
     ended_columns,
     fact_rows,
     input_rows,
@@ -23,88 +40,26 @@ from services.agent.adapters.rows import (
     step_rows,
     usage_column,
 )
-from services.agent.adapters.waiting_calls import Repeated, answering, answers_of, decline, fitting_window
-from services.agent.events import Ended, Event
-from services.agent.fact_log import options_to_json, settings_from_body
-from services.agent.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, Options, is_silent
-from services.agent.messages import Message
-from services.agent.ports import Commit, Counted, Fenced, Owned, Stored
-from services.agent.turn import begun
+from services.agent.postgres.waiting_calls import Repeated, answering, decline, fitting_window
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 
 LONGEST_LINE = 32
 # What a request that is there already violates: its run, the first fact of that, or one of its keys.
 REQUEST_KEYS = ("runs_pkey", "facts_pkey", "run_keys_pkey")
-# What becomes of a request for a busy conversation: it waits in line, is refused, or cancels the running one and is
-# next.
-OnBusy = Literal["wait", "reject", "interrupt"]
-
-
-@dataclass(frozen=True, slots=True)
-class TurnRequest:
-    """A request for a turn. `keys`: the otids' digest and the idempotency key; equal keys are one request."""
-
-    organization_id: UUID
-    user_id: UUID
-    agent_id: UUID
-    conversation_id: UUID
-    run_id: UUID
-    messages: tuple[Message, ...]
-    seconds: float
-    options: Options = field(default_factory=Options)
-    keys: tuple[str, ...] = ()
-    request_hash: bytes | None = None
-    is_retry: bool = False
-    ancestors: tuple[UUID, ...] = ()
-    # What to do when the conversation is busy; None: the server's setting.
-    on_busy: OnBusy | None = None
-    background: bool = False
-
-    @property
-    def answers(self) -> bool:
-        """Whether it holds answers to calls that wait for the client."""
-        return bool(answers_of(self.messages))
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether nothing is said by it; see facts.is_silent."""
-        return is_silent(self.options, self.messages)
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """What became of a request. `owned` is set when its turn came at once; `started` is False for a retry.
-
-    `successor` is a run of the conversation whose turn it turned out to be. `interrupts`: a run to cancel first.
-    """
-
-    run_id: UUID
-    started: bool
-    owned: Owned | None = None
-    successor: Successor | None = None
-    interrupts: UUID | None = None
 
 
 async def enter_line(connection: Any, request: TurnRequest, home_id: UUID, *, front: bool) -> None:
     """Puts a request in the line of its conversation, before all others if it is to be at the `front`."""
     await connection.execute(
-        sql.ENTER_LINE,
-        request.organization_id,
-        request.run_id,
-        request.agent_id,
-        request.conversation_id,
-        request.user_id,
-        home_id,
-        request.seconds,
-        list(request.ancestors),
-        request.request_hash,
-        list(request.keys),
-        options_to_json(request.options),
-        input_to_line(request.messages, request.options),
-        datetime.now(UTC),
-        LINE_SCHEMA_VERSION,
-        front,
-        request.background,
+        *sql.ENTER_LINE.bind(
+            **_request_values(request),
+            home_id=home_id,
+            input=input_to_line(request.messages, request.options),
+            created_at=datetime.now(UTC),
+            schema_version=LINE_SCHEMA_VERSION,
+            front=front,
+            background=request.background,
+        )
     )
 
 
@@ -175,24 +130,16 @@ class PostgresJournal:
         """The statement that does all for an idle conversation; its row says whether it did, and when."""
         now = datetime.now(UTC)
         row: Mapping[str, Any] | None = await connection.fetchrow(
-            sql.START,
-            request.organization_id,
-            request.conversation_id,
-            request.run_id,
-            request.agent_id,
-            request.user_id,
-            self.worker_id,
-            request.seconds,
-            list(request.ancestors),
-            request.request_hash,
-            list(request.keys),
-            options_to_json(request.options),
-            input_rows(request.messages),
-            len(request.messages),
-            SCHEMA_VERSION,
-            now,
-            fits or request.is_silent,
-            WINDOW_MESSAGES,
+            *sql.START.bind(
+                **_request_values(request),
+                worker_id=self.worker_id,
+                messages=input_rows(request.messages),
+                message_count=len(request.messages),
+                schema_version=SCHEMA_VERSION,
+                created_at=now,
+                fits=fits or request.is_silent,
+                most_messages=WINDOW_MESSAGES,
+            )
         )
         if row is None or row["agent_id"] is None:
             raise _nobody(request)
@@ -271,42 +218,13 @@ class PostgresJournal:
 
     async def commit(self, owned: Owned, commit: Commit) -> Stored:
         """Stores facts, their messages and steps in one transaction. Raises Fenced."""
-        turn, prompt = commit.turn, commit.prompt
-        stop_reason, status, error = ended_columns(turn)
-        messages = message_rows(commit.facts)
-        pending_id, due = pending_columns(turn)
-        steps = step_rows(commit)
-        trace = commit.provider_trace if steps else None
-        arguments = (
-            owned.organization_id,
-            owned.run_id,
-            owned.fence,
-            owned.conversation_id,
-            owned.agent_id,
-            fact_rows(commit),
-            messages,
-            len(messages),
-            steps,
-            None if prompt is None else prompt.hash,
-            None if prompt is None else prompt.text,
-            None if prompt is None else prompt.versions or None,
-            stop_reason,
-            status,
-            usage_column(turn),
-            error,
-            commit.first_token_at,
-            len(commit.facts),
-            pending_id,
-            due,
-            None if trace is None else steps[0]["id"],
-            trace,
-            commit.counted.estimated,
-            commit.counted.reported,
-        )
+        turn = commit.turn
+        values = _commit_values(owned, commit)
+        arguments, pending_id = sql.COMMIT.bind(**values), values["pending_message_id"]
         extra = self._extra(owned, commit)
         if extra or pending_id is not None:
             async with self._pool.acquire() as connection, connection.transaction():
-                row = await connection.fetchrow(sql.COMMIT, *arguments)
+                row = await connection.fetchrow(*arguments)
                 stored = _stored(row)
                 for statement, *given in extra:
                     await connection.execute(statement, *given)
@@ -315,7 +233,7 @@ class PostgresJournal:
                     asked = owned.organization_id, owned.conversation_id, (owned.run_id,)
                     stored = replace(stored, declined=owned.run_id in await decline(connection, *asked))
         else:
-            row = await self._pool.fetchrow(sql.COMMIT, *arguments)
+            row = await self._pool.fetchrow(*arguments)
             stored = _stored(row)
         if turn.ended is not None and row["waiting"]:
             # Lost before this, the line stands until the repair of leases.py sees it.
@@ -399,6 +317,57 @@ class PostgresJournal:
             if gone is not None and home_id is not None:
                 await connection.execute(sql.FORGET_REQUEST, organization_id, run_id)
             return gone is not None
+
+
+def _request_values(request: TurnRequest) -> dict[str, Any]:
+    """Returns what START and ENTER_LINE store of a request."""
+    return {
+        "organization_id": request.organization_id,
+        "conversation_id": request.conversation_id,
+        "run_id": request.run_id,
+        "agent_id": request.agent_id,
+        "user_id": request.user_id,
+        "seconds": request.seconds,
+        "ancestors": list(request.ancestors),
+        "request_hash": request.request_hash,
+        "keys": list(request.keys),
+        "options": options_to_json(request.options),
+    }
+
+
+def _commit_values(owned: Owned, commit: Commit) -> dict[str, Any]:
+    """Returns what COMMIT stores."""
+    turn, prompt = commit.turn, commit.prompt
+    stop_reason, status, error = ended_columns(turn)
+    messages, steps = message_rows(commit.facts), step_rows(commit)
+    pending_id, due = pending_columns(turn)
+    trace = commit.provider_trace if steps else None
+    return {
+        "organization_id": owned.organization_id,
+        "conversation_id": owned.conversation_id,
+        "run_id": owned.run_id,
+        "agent_id": owned.agent_id,
+        "fence": owned.fence,
+        "facts": fact_rows(commit),
+        "fact_count": len(commit.facts),
+        "messages": messages,
+        "message_count": len(messages),
+        "steps": steps,
+        "prompt_hash": None if prompt is None else prompt.hash,
+        "prompt_text": None if prompt is None else prompt.text,
+        "prompt_versions": None if prompt is None else prompt.versions or None,
+        "stop_reason": stop_reason,
+        "status": status,
+        "usage": usage_column(turn),
+        "error": error,
+        "first_token_at": commit.first_token_at,
+        "pending_message_id": pending_id,
+        "approval_due": due,
+        "traced_step_id": None if trace is None else steps[0]["id"],
+        "trace": trace,
+        "estimated_tokens": commit.counted.estimated,
+        "reported_tokens": commit.counted.reported,
+    }
 
 
 def _stored(row: Mapping[str, Any] | None) -> Stored:

@@ -17,8 +17,8 @@ import asyncpg
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from loci.agent.v1 import agent_pb2, message_pb2
 from loci.agent.v1 import agent_service_pb2 as agent_wire
-from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as message_wire
 from loci.agent.v1.agent_pb2 import Agent
 from loci.agent.v1.agent_service_pb2_grpc import AgentServiceStub
@@ -48,10 +48,10 @@ from loci.tool.v1.execution_service_pb2_grpc import (
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceServicer, add_ToolServiceServicer_to_server
 from services.agent.adapters.peers import grpc_peers
 from services.agent.adapters.stores import open_agent_pool, postgres_stores
-from services.agent.admin.agents import Defaults
 from services.agent.bootstrap import Built, build
+from services.agent.core.ports_streams import Nobody
+from services.agent.resources.agents.model.settings import Defaults
 from services.agent.settings import CallbackSettings, ExternalSettings
-from services.agent.streams.ports_streams import Nobody
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, current, use_context
 from services.common.counter import StatementCounter
@@ -59,6 +59,7 @@ from services.common.engine import make_engine
 from services.common.errors import LociError, NotFound, from_rpc
 from services.common.ids import to_public, uuid7
 from services.common.server import make_server
+from tests.page_requests import paged
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")
 OTHER_ORGANIZATION = UUID("11111111-1111-4111-8111-111111111111")
@@ -282,7 +283,7 @@ class AdminWorld:
         """An agent; what is no field of the request is one of the draft."""
         names = agent_wire.CreateAgentRequest.DESCRIPTOR.fields_by_name
         outer = {name: fields.pop(name) for name in list(fields) if name in names}
-        request = agent_wire.CreateAgentRequest(agent=agent_wire.AgentDraft(**fields), **outer)
+        request = agent_wire.CreateAgentRequest(agent=agent_pb2.Agent(**fields), **outer)
         response = await self.call(self.agents.CreateAgent, request, organization_id)
         created: Agent = response.agent
         return created
@@ -295,7 +296,7 @@ class AdminWorld:
 
     async def list(self, organization_id: UUID = ORGANIZATION, **fields: Any) -> agent_wire.ListAgentsResponse:
         """A page of agents."""
-        request = agent_wire.ListAgentsRequest(**fields)
+        request = agent_wire.ListAgentsRequest(**paged(**fields))
         found: agent_wire.ListAgentsResponse = await self.call(self.agents.ListAgents, request, organization_id)
         return found
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from loci.agent.v1 import agent_service_pb2, group_pb2, identity_pb2
+from loci.agent.v1 import agent_pb2, agent_service_pb2, group_pb2, identity_pb2
 from loci.agent.v1 import group_service_pb2 as group_wire
 from loci.agent.v1 import identity_service_pb2 as identity_wire
 from loci.agent.v1.agent_pb2 import Agent
@@ -43,7 +43,7 @@ class Company:
     async def update_agent(self, agent_id: str, paths: list[str], **fields: Any) -> Agent:
         """As it is then."""
         request = agent_service_pb2.UpdateAgentRequest(
-            agent_id=agent_id, agent=agent_service_pb2.AgentDraft(**fields), update_mask=FieldMask(paths=paths)
+            agent_id=agent_id, agent=agent_pb2.Agent(**fields), update_mask=FieldMask(paths=paths)
         )
         changed: Agent = (await self.world.call(self.world.agents.UpdateAgent, request)).agent
         return changed
@@ -74,7 +74,7 @@ class Company:
         """A new identity."""
         draft = {"identifier_key": key, "name": key.title(), "identity_type": "user"} | fields
         outer = {"identity_id": draft.pop("identity_id")} if "identity_id" in draft else {}
-        request = identity_wire.CreateIdentityRequest(identity=identity_wire.IdentityDraft(**draft), **outer)
+        request = identity_wire.CreateIdentityRequest(identity=identity_pb2.Identity(**draft), **outer)
         made: identity_pb2.Identity = (
             await self.world.call(self.identities.CreateIdentity, request, organization_id)
         ).identity
@@ -92,7 +92,7 @@ class Company:
         """As it is then."""
         request = identity_wire.UpdateIdentityRequest(
             identity_id=identity_id,
-            identity=identity_wire.IdentityDraft(**fields),
+            identity=identity_pb2.Identity(**fields),
             update_mask=FieldMask(paths=paths),
         )
         changed: identity_pb2.Identity = (await self.world.call(self.identities.UpdateIdentity, request)).identity
@@ -101,7 +101,7 @@ class Company:
     async def group(self, organization_id: UUID = ORGANIZATION, **fields: Any) -> group_pb2.Group:
         """A new group."""
         outer = {"group_id": fields.pop("group_id")} if "group_id" in fields else {}
-        draft = group_wire.GroupDraft(**{"description": "Those who go."} | fields)
+        draft = group_pb2.Group(**{"description": "Those who go."} | fields)
         request = group_wire.CreateGroupRequest(group=draft, **outer)
         made: group_pb2.Group = (await self.world.call(self.groups.CreateGroup, request, organization_id)).group
         return made
@@ -115,7 +115,7 @@ class Company:
     async def update_group(self, group_id: str, paths: list[str], **fields: Any) -> group_pb2.Group:
         """As it is then."""
         request = group_wire.UpdateGroupRequest(
-            group_id=group_id, group=group_wire.GroupDraft(**fields), update_mask=FieldMask(paths=paths)
+            group_id=group_id, group=group_pb2.Group(**fields), update_mask=FieldMask(paths=paths)
         )
         changed: group_pb2.Group = (await self.world.call(self.groups.UpdateGroup, request)).group
         return changed

@@ -17,6 +17,7 @@ from loci.agent.v1 import (
     run_pb2,
     run_service_pb2,
 )
+from loci.common.v1.page_pb2 import ORDER_ASCENDING, ORDER_DESCENDING, PageRequest
 from services.common.errors import FailedPrecondition, NotFound
 from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import Edge
@@ -112,7 +113,7 @@ async def test_creating_without_a_body(edge: Edge, backend: Backend) -> None:
     assert answer.json()["isolated_block_ids"] == [BLOCK_ID]
     assert answer.json()["model_settings"] is None
     (asked,) = backend.requests("CreateConversation")
-    assert asked.conversation == conversation_service_pb2.ConversationDraft()
+    assert asked.conversation == conversation_pb2.Conversation()
 
 
 @pytest.mark.parametrize("query", ["", "?agent_id=", "?agent_id=agent-1", f"?agent_id={CONVERSATION_ID}"])
@@ -152,18 +153,16 @@ async def test_listing(edge: Edge, backend: Backend) -> None:
     assert set((await edge.http.get("/v1/conversations/")).json()[0]) == FIELDS
     chosen, plain = backend.requests("ListConversations")
     assert chosen == conversation_service_pb2.ListConversationsRequest(
-        page_size=5,
-        after=CONVERSATION_ID,
-        ascending=True,
         order_by=conversation_service_pb2.CONVERSATION_ORDER_LAST_MESSAGE_AT,
         agent_id=AGENT_ID,
         archive_status=conversation_service_pb2.ARCHIVE_STATUS_ALL,
         summary_search="travel",
+        page=PageRequest(page_size=5, after=CONVERSATION_ID, order=ORDER_ASCENDING),
     )
     assert plain == conversation_service_pb2.ListConversationsRequest(
-        page_size=50,
         order_by=conversation_service_pb2.CONVERSATION_ORDER_CREATED_AT,
         archive_status=conversation_service_pb2.ARCHIVE_STATUS_UNARCHIVED,
+        page=PageRequest(page_size=50, order=ORDER_DESCENDING),
     )
 
 
@@ -176,12 +175,12 @@ async def test_changing(edge: Edge, backend: Backend) -> None:
     )
     await edge.sdk.conversations.update(CONVERSATION_ID)
     first, second = backend.requests("UpdateConversation")
-    assert first.update_mask.paths == ["archived", "last_message_at", "summary"]
-    assert (first.conversation.summary, first.conversation.archived) == ("New", True)
+    assert first.update_mask.paths == ["archived_at", "last_message_at", "summary"]
+    assert (first.conversation.summary, first.conversation.HasField("archived_at")) == ("New", True)
     assert first.conversation.last_message_at.ToDatetime() == datetime(2026, 1, 2)
     # Null takes away what is the conversation's own; of other fields it says nothing.
     assert second.update_mask.paths == ["model", "model_settings"]
-    assert second.conversation == conversation_service_pb2.ConversationDraft()
+    assert second.conversation == conversation_pb2.Conversation()
 
 
 async def test_deleting(edge: Edge, backend: Backend) -> None:
@@ -282,7 +281,7 @@ async def test_listing_messages(edge: Edge, backend: Backend) -> None:
     )
     assert filtered.items == []
     first, second = backend.requests("ListMessages")
-    assert (first.agent_id, first.conversation_id, first.page_size, first.ascending) == (
+    assert (first.agent_id, first.conversation_id, first.page.page_size, first.page.order == ORDER_ASCENDING) == (
         AGENT_ID,
         CONVERSATION_ID,
         5,

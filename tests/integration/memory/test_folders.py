@@ -16,10 +16,11 @@ from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound
 from services.common.ids import from_public, uuid7
-from services.memory.convert.folders import incoming
-from services.memory.files.uploads import PART_BYTES, Uploads
+from services.memory.files.service import PART_BYTES, UploadService
+from services.memory.files.servicer import upload_request
 from tests.integration.memory.files import new_folder, upload
 from tests.integration.memory.harness import EMBEDDING, Memory, fails
+from tests.page_requests import paged
 
 
 async def test_a_folder_is_made_once_changed_listed_and_deleted(memory: Memory) -> None:
@@ -57,7 +58,7 @@ async def test_a_folder_is_made_once_changed_listed_and_deleted(memory: Memory) 
     assert changed.folder.metadata_json == '{"a":1}'
 
     async def names(**options: Any) -> list[str]:
-        found = await stub.ListFolders(folder_pb.ListFoldersRequest(**options))
+        found = await stub.ListFolders(folder_pb.ListFoldersRequest(**paged(**options)))
         return [folder.name for folder in found.folders]
 
     assert await names() == ["laws", "math"]
@@ -124,7 +125,7 @@ async def test_a_list_of_files_has_cursors_and_an_end(memory: Memory) -> None:
     ids = [(await upload(memory, folder_id, f"{number}.txt", b"x")).id for number in range(5)]
 
     async def listed(**options: Any) -> folder_pb.ListFilesResponse:
-        return await memory.folders.ListFiles(folder_pb.ListFilesRequest(folder_id=folder_id, **options))
+        return await memory.folders.ListFiles(folder_pb.ListFilesRequest(**paged(folder_id=folder_id, **options)))
 
     page = await listed(page_size=2)
     assert [one.id for one in page.files] == ids[:2]
@@ -173,13 +174,13 @@ async def test_what_is_not_taken_in_leaves_nothing(memory: Memory) -> None:
     async with asyncio.timeout(5):
         while await rows(memory, "file_uploads"):
             await asyncio.sleep(0.01)
-    kept = Uploads(memory.stores.uploads, memory.stores.files, most_bytes=PART_BYTES)
+    kept = UploadService(memory.stores.uploads, memory.stores.files, most_bytes=PART_BYTES)
 
     async def too_much() -> AsyncIterator[bytes]:
         for _ in range(3):
             yield bytes(PART_BYTES // 2)
 
-    big = incoming(folder_pb.UploadHeader(folder_id=folder_id, name="big.txt"))
+    big = upload_request(folder_pb.UploadHeader(folder_id=folder_id, name="big.txt"))
     with pytest.raises(InvalidArgument, match="larger than 1 MB") as error:
         await kept.take(memory.caller.organization_id, memory.caller.user_id, big, too_much())
     assert error.value.metadata == {"limit": str(PART_BYTES)}

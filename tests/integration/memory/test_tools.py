@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pytest
 
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
@@ -36,7 +37,7 @@ async def test_edits_are_stored_reported_and_in_the_history(memory: Memory) -> N
     await memory.apply(agent, "memory_replace", label="human", old_string="Haskell", new_string="OCaml", call_key="k")
     assert await memory.value(agent, "human") == "# About\nName: Ada\nLikes OCaml."
     versions = await memory.blocks.ListBlockVersions(
-        block_pb.ListBlockVersionsRequest(block_id=changed.id, page_size=100)
+        block_pb.ListBlockVersionsRequest(block_id=changed.id, page=PageRequest(page_size=100))
     )
     operations = [block_pb2.BlockOperation.Name(version.operation)[16:] for version in versions.versions]
     assert operations == ["REPLACE", "INSERT", "APPEND", "REPLACE", "CREATE"]
@@ -384,9 +385,9 @@ async def test_a_gateway_that_is_away_does_not_keep_a_search_waiting(
         memory_service(memory_url, tmp_path, llm_channel=nobody, models=memory.models) as alone,
     ):
         with memory.of(memory.caller.organization_id):
-            begun = time.monotonic()
+            begin = time.monotonic()
             told = await alone.apply(agent, "archival_memory_search", query="kitten")
-            assert time.monotonic() - begun < 5
+            assert time.monotonic() - begin < 5
     assert json.loads(told.tool_return)["count"] == 1
     assert "words alone" in told.tool_return
 

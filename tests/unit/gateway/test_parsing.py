@@ -11,11 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.access.auth import Authenticator
-from gateway.bodies import agents, blocks, tools
-from gateway.body import MAX_DEPTH, parse
-from gateway.edge import canonical_path
-from gateway.errors import InvalidRequest
-from gateway.params import one_page, page_size, split, unsupported
+from gateway.errors.invalid import InvalidRequest
+from gateway.resources.agents import requests as agents
+from gateway.resources.blocks import requests as blocks
+from gateway.resources.tools import requests as tools
+from gateway.rest.json_body import MAX_DEPTH, parse
+from gateway.rest.paging import one_page, page_request, page_size
+from gateway.rest.params import split, unsupported
+from gateway.server.middleware import canonical_path
 from gateway.settings import Settings, settings_from
 from gateway.turns.idempotency import request_hash, retry_keys
 from loci.agent.v1 import agent_pb2, message_pb2
@@ -90,8 +93,8 @@ def test_paths(path: str, canonical: str) -> None:
         ({"after": "a", "before": "c"}, "b"),
     ],
 )
-def test_pages_of_a_list(cursors: dict[str, str], expected: str) -> None:
-    page = one_page("abcde", key=str, limit=2, **({"after": None, "before": None} | cursors))
+def test_pages_of_a_list(cursors: dict[str, Any], expected: str) -> None:
+    page = one_page("abcde", page_request(2, **cursors), key=str)
     assert "".join(page) == expected
 
 

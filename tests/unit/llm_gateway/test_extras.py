@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from services.llm_gateway.errors import LlmSdkMissing, ModelNotFound
-from services.llm_gateway.provider_types import TYPES
-from services.llm_gateway.registry import construct
+from services.llm_gateway.core.errors import LlmSdkMissing, ModelNotFound
+from services.llm_gateway.core.provider_types import TYPES
+from services.llm_gateway.providers.registry import construct
 from tests.fakes.openai_server import OpenAIServer
 from tests.unit.llm_gateway.builders import config
 from tests.unit.llm_gateway.test_azure import catalogue
@@ -19,8 +19,8 @@ SDKS = {"bedrock": "botocore", "google_vertex": "google.auth"}
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without the extras."""
-    own = "services.llm_gateway.providers."
-    for name in [name for name in sys.modules if name.startswith((f"{own}bedrock", f"{own}google"))]:
+    own = "services.llm_gateway.vendors."
+    for name in [name for name in sys.modules if name.startswith((f"{own}bedrock", f"{own}vertex"))]:
         monkeypatch.delitem(sys.modules, name)
     for sdk in SDKS.values():
         for name in [name for name in sys.modules if name == sdk or name.startswith(f"{sdk}.")]:

@@ -1,0 +1,62 @@
+"""What keeps websites out where nobody is asked for a credential: browsers let every page send requests to every host.
+
+A page can do so in two ways. It asks across origins, which its browser says in `Origin`; or it has its own name resolve
+to our address, and then the name stands in `Host`. Whoever shows a credential that opens something is let in from
+anywhere: a page does not have it. Pure.
+"""
+
+import ipaddress
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
+
+from services.common.errors import PermissionDenied
+
+# Browsers read with these, and the answers are kept from other origins.
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_REASON = "ORIGIN_NOT_ALLOWED"
+
+
+class OriginCheck:
+    """Judges requests that show nothing. hosts: names by which we are reached, beside addresses, names of this machine
+    and names without a dot, which nobody can register. origins: of pages that are let in. `*` in either: all.
+    """
+
+    def __init__(self, hosts: Collection[str] = (), origins: Collection[str] = ()) -> None:
+        self._hosts = frozenset(map(_name, hosts))
+        self._origins = frozenset(origins)
+
+    def check(self, method: str, headers: Mapping[bytes, bytes]) -> None:
+        """Raises PermissionDenied (ORIGIN_NOT_ALLOWED)."""
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = _name(_hostname(f"//{host}"))
+        if host and "*" not in self._hosts and name not in self._hosts and not _is_no_page(name):
+            sentence = f"nobody may come to {host[:200]} without a credential; name the host in LOCI_ALLOWED_HOSTS"
+            raise PermissionDenied(sentence, reason=_REASON)
+        origin = headers.get(b"origin", b"").decode("latin-1").lower()
+        if method in _SAFE or not origin or "*" in self._origins or origin in self._origins:
+            return
+        if origin.partition("://")[2] != host and _name(_hostname(origin)) not in self._hosts:
+            sentence = f"pages of {origin[:200]} may not do this without a credential; name it in LOCI_CORS_ORIGINS"
+            raise PermissionDenied(sentence, reason=_REASON)
+
+
+def _is_no_page(name: str) -> bool:
+    """Whether a host cannot be the name of somebody's website."""
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return bool(name) and "." not in name
+    return True
+
+
+def _hostname(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _name(host: str) -> str:
+    return host.strip().lower().rstrip(".")

@@ -1,0 +1,194 @@
+"""The current form of an agent file, as far as it is read. Pure.
+
+Fields came one by one over the years: what is not marked as required may be absent, and what is unknown is ignored.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
+
+Json = dict[str, Any]
+
+
+def _in_utc(value: datetime) -> datetime:
+    """Older files have times without a zone."""
+    try:
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    except OverflowError:
+        raise ValueError("must be a time between the years 1 and 9999 in UTC") from None
+
+
+Number = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
+
+
+class FileModel(BaseModel):
+    """An object of the file."""
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+class FileMessage(FileModel):
+    """agents[].messages[]"""
+
+    id: str
+    role: str
+    content: str | list[Json] | None = None
+    name: str | None = None
+    tool_calls: list[Json] | None = None
+    tool_call_id: str | None = None
+    tool_returns: list[Json] | None = None
+    approvals: list[Json] | None = None
+    approve: bool | None = None
+    denial_reason: str | None = None
+    created_at: Moment | None = None
+    otid: str | None = None
+    sender_id: str | None = None
+
+
+class FileOpened(FileModel):
+    """agents[].files_agents[]"""
+
+    file_id: str
+    source_id: str | None = None
+    agent_id: str | None = None
+    is_open: bool = False
+
+
+class FileAgent(FileModel):
+    """agents[]"""
+
+    id: str
+    name: str | None = None
+    description: str | None = None
+    system: str | None = None
+    agent_type: str | None = None
+    timezone: str | None = None
+    llm_config: Json | None = None
+    embedding_config: Json | None = None
+    model: str | None = None
+    embedding: str | None = None
+    model_settings: Json | None = None
+    compaction_settings: Json | None = None
+    tool_ids: list[str] | None = None
+    block_ids: list[str] | None = None
+    source_ids: list[str] | None = None
+    tool_rules: list[Json] | None = None
+    tags: list[str] | None = None
+    metadata: Json | None = None
+    secrets: dict[str, str | None] | None = None
+    tool_exec_environment_variables: dict[str, str | None] | None = None
+    in_context_message_ids: list[str] | None = None
+    messages: list[FileMessage] | None = None
+    files_agents: list[FileOpened] | None = None
+    group_ids: list[str] | None = None
+    message_buffer_autoclear: bool | None = None
+    response_format: Json | None = None
+    max_files_open: Number | None = None
+    per_file_view_window_char_limit: Number | None = None
+    enable_sleeptime: bool | None = None
+    hidden: bool | None = None
+
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """What its tools look for in their environment."""
+        return tuple({**(self.tool_exec_environment_variables or {}), **(self.secrets or {})})
+
+
+class FileBlock(FileModel):
+    """blocks[]"""
+
+    id: str
+    label: str
+    value: str
+    limit: Number | None = None
+    description: str | None = None
+    read_only: bool | None = None
+    is_template: bool | None = None
+    template_name: str | None = None
+    preserve_on_migration: bool | None = None
+    metadata: Json | None = None
+    hidden: bool | None = None
+    tags: list[str] | None = None
+
+
+class FileTool(FileModel):
+    """tools[]"""
+
+    id: str
+    name: str | None = None
+    tool_type: str | None = None
+    description: str | None = None
+    source_type: str | None = None
+    source_code: str | None = None
+    json_schema: Json | None = None
+    args_json_schema: Json | None = None
+    tags: list[str] | None = None
+    return_char_limit: Number | None = None
+    pip_requirements: list[Json] | None = None
+    npm_requirements: list[Json] | None = None
+    default_requires_approval: bool | None = None
+    enable_parallel_execution: bool | None = None
+    metadata: Json | None = Field(None, validation_alias=AliasChoices("metadata_", "metadata"))
+
+
+class FileServer(FileModel):
+    """mcp_servers[]"""
+
+    id: str
+    server_type: str
+    server_name: str
+    server_url: str | None = None
+    stdio_config: Json | None = None
+    metadata: Json | None = Field(None, validation_alias=AliasChoices("metadata_", "metadata"))
+
+
+class FileFolder(FileModel):
+    """sources[]"""
+
+    id: str
+    name: str
+    description: str | None = None
+    instructions: str | None = None
+    metadata: Json | None = None
+    embedding_config: Json | None = None
+
+
+class FileFile(FileModel):
+    """files[]"""
+
+    id: str
+    source_id: str
+    file_name: str | None = None
+    original_file_name: str | None = None
+    file_type: str | None = None
+    content: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Its own, without folders."""
+        return (self.original_file_name or self.file_name or "").rpartition("/")[2] or "file.txt"
+
+
+class FileGroup(FileModel):
+    """groups[]"""
+
+    id: str
+    agent_ids: list[str]
+    description: str | None = None
+    manager_config: Json | None = None
+    shared_block_ids: list[str] | None = None
+
+
+class AgentFile(FileModel):
+    """The document."""
+
+    agents: list[FileAgent]
+    groups: list[FileGroup] = []
+    blocks: list[FileBlock] = []
+    files: list[FileFile] = []
+    sources: list[FileFolder] = []
+    tools: list[FileTool] = []
+    mcp_servers: list[FileServer] = []
+    created_at: Moment | None = None

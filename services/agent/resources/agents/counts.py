@@ -1,0 +1,33 @@
+"""Agents counted, and their tags, with SQLAlchemy."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.agent.resources.agents.ports import AgentList
+from services.agent.resources.agents.statements import filters, present
+from services.agent.resources.queries import reading
+from services.agent.resources.tables import agents
+from services.common import keyset
+from services.common.paging import PageBy
+
+
+class AgentCounts:
+    """The part of `resources.agents.ports.AgentStore` that reads no agent whole."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._counting = reading(engine)
+
+    async def count(self, organization_id: UUID, wanted: AgentList) -> int:
+        found = present(organization_id).where(*filters(wanted)).with_only_columns(func.count())
+        async with self._counting.connect() as connection:
+            return int((await connection.execute(found)).scalar_one())
+
+    async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
+        tags = select(func.unnest(agents.c.tags).label("tag")).where(
+            agents.c.organization_id == organization_id, agents.c.deleted_at.is_(None)
+        )
+        async with self._counting.connect() as connection:
+            return await keyset.values(connection, tags.subquery().c.tag, page, query_text)

@@ -1,0 +1,136 @@
+"""What the registry of devices keeps, as Protocols over plain values."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+from uuid import UUID
+
+from services.common.paging import Page, PageOf
+
+# Messages that wait for a device.
+MOST_WAITING = 1_000
+# A connection that was not heard of for so long is lost.
+LOST_SECONDS = 45
+
+Source = Literal["local", "remote"]
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a device says when it registers. `device_id`: its own name for itself."""
+
+    organization_id: UUID
+    user_id: UUID
+    device_id: str
+    name: str
+    source: Source
+    metadata: Mapping[str, Any]
+    connection_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device; see the proto."""
+
+    id: UUID
+    organization_id: UUID
+    user_id: UUID
+    device_id: str
+    name: str
+    source: Source
+    connection_id: UUID
+    online: bool
+    connected_at: datetime | None
+    heartbeat_at: datetime | None
+    current_mode: str | None
+    metadata: Mapping[str, Any]
+    first_seen_at: datetime
+    last_seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One connection of a device; `since` tells it from those before and after it."""
+
+    organization_id: UUID
+    device_id: UUID
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMessage:
+    """A message that waits for a device."""
+
+    id: UUID
+    body: Mapping[str, Any]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceList:
+    """Which devices to list; None: whichever."""
+
+    page: Page
+    online_only: bool = False
+    source: Source | None = None
+    user_id: UUID | None = None
+
+
+class DeviceStore(Protocol):
+    """Devices of tenants. What takes a connection id raises NotFound (DEVICE_NOT_FOUND) where no device has it."""
+
+    async def register(self, registration: Registration) -> Device:
+        """Makes a device known, or known anew: what hung on its connection before is not connected any more."""
+        ...
+
+    async def get(self, organization_id: UUID, device_id: str) -> Device:
+        """By its own name. Raises NotFound (DEVICE_NOT_FOUND)."""
+        ...
+
+    async def list(self, organization_id: UUID, wanted: DeviceList) -> PageOf[Device]:
+        """A page, the newest first. Raises NotFound (DEVICE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
+        ...
+
+    async def update(
+        self, organization_id: UUID, connection_id: UUID, mode: str | None, metadata: Mapping[str, Any]
+    ) -> Device:
+        """Sets its mode, None: not, and members of its metadata. Raises InvalidArgument (DEVICE_INVALID)."""
+        ...
+
+    async def connect(self, organization_id: UUID, connection_id: UUID) -> tuple[Device, Connection]:
+        """It is connected from now on, by this connection alone."""
+        ...
+
+    async def disconnect(self, connection: Connection) -> None:
+        """It is not, unless by another connection."""
+        ...
+
+    async def beat(self, connections: Collection[Connection]) -> None:
+        """These are still there."""
+        ...
+
+    async def stirring(self, connections: Collection[Connection]) -> Sequence[Connection]:
+        """Those of them for which messages wait, or which are over."""
+        ...
+
+    async def waiting(self, connection: Connection) -> Sequence[UUID] | None:
+        """What waits for a device, the oldest first; None: the connection is over."""
+        ...
+
+    async def read(self, connection: Connection, ids: Sequence[UUID]) -> Sequence[DeviceMessage]:
+        """Those messages that still wait, the oldest first."""
+        ...
+
+    async def acknowledge(self, organization_id: UUID, connection_id: UUID, ids: Sequence[UUID]) -> None:
+        """The device has got these."""
+        ...
+
+    async def send(
+        self, organization_id: UUID, connection_id: UUID, messages: Mapping[UUID, Mapping[str, Any]]
+    ) -> UUID:
+        """Stores all of these bodies, or none; the device's id.
+
+        Raises FailedPrecondition (DEVICE_OFFLINE), ResourceExhausted (DEVICE_QUEUE_FULL).
+        """
+        ...

@@ -1,0 +1,195 @@
+"""What the tool runner deals in, as plain values. Nothing here knows SQL or protobuf."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import Any, TypedDict
+from uuid import UUID
+
+from services.common.refusals import Refused as Refused
+
+JsonObject = dict[str, Any]
+
+DEFAULT_RETURN_CHARS = 50_000
+MOST_RETURN_CHARS = 1_000_000
+
+
+class ToolType(StrEnum):
+    """Who runs a tool; the values are those of the reference API."""
+
+    CUSTOM = "custom"
+    LETTA_CORE = "letta_core"
+    LETTA_MEMORY_CORE = "letta_memory_core"
+    LETTA_MULTI_AGENT_CORE = "letta_multi_agent_core"
+    LETTA_SLEEPTIME_CORE = "letta_sleeptime_core"
+    LETTA_VOICE_SLEEPTIME_CORE = "letta_voice_sleeptime_core"
+    LETTA_BUILTIN = "letta_builtin"
+    LETTA_FILES_CORE = "letta_files_core"
+    EXTERNAL_MCP = "external_mcp"
+    EXTERNAL_LANGCHAIN = "external_langchain"
+    EXTERNAL_COMPOSIO = "external_composio"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool of one tenant. JSON is kept as the text it came in, byte for byte; "" where there is none."""
+
+    id: UUID
+    name: str
+    description: str
+    tool_type: ToolType
+    source_type: str
+    source_code: str
+    json_schema: str
+    args_json_schema: str = ""
+    tags: tuple[str, ...] = ()
+    return_char_limit: int = DEFAULT_RETURN_CHARS
+    default_requires_approval: bool = False
+    enable_parallel_execution: bool = False
+    idempotent: bool = False
+    metadata: str = "{}"
+    pip_requirements: str = ""
+    npm_requirements: str = ""
+    project_id: str | None = None
+    network: str = ""
+    takes_agent_state: bool = False
+    mcp_server_id: UUID | None = None
+    mcp_tool_name: str = ""
+    created_by_id: UUID | None = None
+    last_updated_by_id: UUID | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    version: int = 1
+
+
+class ToolChanges(TypedDict, total=False):
+    """What a client sets on a tool. JSON as text; the schemas and `description` are None to be derived."""
+
+    source_type: str
+    source_code: str
+    json_schema: str | None
+    args_json_schema: str | None
+    description: str | None
+    tags: tuple[str, ...]
+    return_char_limit: int
+    default_requires_approval: bool
+    enable_parallel_execution: bool
+    idempotent: bool
+    metadata: str
+    pip_requirements: str
+    npm_requirements: str
+    project_id: str | None
+    network: str
+
+
+class State(IntEnum):
+    """How far a call got; the numbers are those of ReceiptState in the proto, and stored."""
+
+    RESERVED = 1
+    STARTED = 2
+    DONE = 3
+    UNKNOWN = 4
+
+
+class Outcome(IntEnum):
+    """How a call ended; the numbers are those of Outcome in the proto, and stored."""
+
+    NONE = 0
+    SUCCESS = 1
+    RAISED = 2
+    INVALID_ARGUMENTS = 3
+    TIMEOUT = 4
+    OUT_OF_MEMORY = 5
+    BAD_OUTPUT = 6
+    KILLED = 7
+    CANCELLED = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file to be kept. `created_by_id` is the user for whom it is."""
+
+    id: UUID
+    name: str
+    content: bytes = field(repr=False)
+    created_by_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a call ended, and what is told of it. `result` is JSON text, "" unless it succeeded."""
+
+    state: State
+    outcome: Outcome
+    tool_return: str
+    result: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    output_order: tuple[tuple[int, int], ...] = ()  # (stream, characters): 1 stdout, 2 stderr
+    block_edits: tuple[tuple[str, str], ...] = ()
+    files: tuple[NewFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call to be run: what a receipt begins with. `arguments` are as they came, still unchecked."""
+
+    call_key: str
+    tool_id: UUID
+    arguments: str
+    agent_id: UUID | None = None
+    seconds: float | None = None
+    environment: dict[str, str] = field(default_factory=dict, repr=False)
+    run_id: UUID | None = None
+    step_id: UUID | None = None
+    agent_state: str = field(default="", repr=False)  # JSON text
+    client_token: str = field(default="", repr=False)
+    file_ids: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What is known of a call."""
+
+    call_key: str
+    tool_id: UUID
+    tool_version: int
+    arguments_hash: str
+    state: State
+    owner_id: UUID
+    owner_alive: bool = True
+    cancel_requested: bool = False
+    outcome: Outcome = Outcome.NONE
+    result: str = ""
+    tool_return: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    sandbox: str = ""
+    image: str = ""
+    output_hash: str = ""
+    output_order: tuple[tuple[int, int], ...] = ()
+    block_edits: tuple[tuple[str, str], ...] = ()
+    tool_name: str = ""
+    agent_id: UUID | None = None
+    run_id: UUID | None = None
+    step_id: UUID | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    settings: str = ""  # fingerprint of the sandbox settings that held
+    files: tuple["KeptFile", ...] = ()
+    reserved_at: datetime | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptFile:
+    """A file given to calls, or made by one, without its content. `size` in bytes, `sha256` hexadecimal."""
+
+    id: UUID
+    name: str
+    size: int
+    sha256: str
+    call_key: str | None = None
+    agent_id: UUID | None = None
+    created_at: datetime | None = None
