@@ -49,7 +49,7 @@ from loci.tool.v1.tool_service_pb2_grpc import ToolServiceServicer, add_ToolServ
 from services.agent.adapters.peers import grpc_peers
 from services.agent.adapters.stores import open_agent_pool, postgres_stores
 from services.agent.bootstrap import Built, build
-from services.agent.core.ports_streams import Nobody
+from services.agent.core.ports_streams import NoPeers
 from services.agent.resources.agents.model.settings import Defaults
 from services.agent.settings import CallbackSettings, ExternalSettings
 from services.common.channel import make_channel
@@ -390,7 +390,7 @@ async def admin_world(
         stores=postgres_stores(pool, engine, grpc_side.memory, grpc_side.embedder),
         peers=grpc_side,
         run_timeout=60,
-        notifier=Nobody(),
+        notifier=NoPeers(),
         stream_keep=timedelta(hours=1),
     )
     await peer_server.start()
