@@ -91,7 +91,7 @@ MOST_UPLOAD_BYTES = 100 * MEBIBYTE
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where memory is kept."""
+    """The stores of the service."""
 
     blocks: BlockStore
     agents: AgentStore
@@ -117,7 +117,7 @@ class Stores:
 async def open_memory_pool(
     url: str, *, size: int = 10, pgbouncer: bool = False, counter: StatementCounter | None = None
 ) -> asyncpg.Pool:
-    """The pool of the turn path, which knows vectors. The schema must have been migrated."""
+    """Returns the pool of the turn path, which knows vectors. The schema must have been migrated."""
     return await open_pool(url, size=size, pgbouncer=pgbouncer, counter=counter, init=vectors.register)
 
 
@@ -166,7 +166,7 @@ def build(
     most_upload_bytes: int = MOST_UPLOAD_BYTES,
     wake: Callable[[], None] = lambda: None,
 ) -> Server:
-    """The server, bound to `listen` and not started. `wake`: the worker's, if there is one. Raises SettingsError."""
+    """Returns the server, bound to `listen`, not started. wake: the worker's, if there is one. Raises SettingsError."""
     conflicts = EditRetries()
     passages = PassageService(stores.passages, stores.archives, embedder)
     search = PassageSearch(stores.passages, stores.rankings, embedder, stores.changes, search_seconds=search_seconds)
@@ -224,7 +224,7 @@ def build(
 
 
 def make_worker(stores: Stores, embedder: Embedder, signer: Signer, indexing: VectorIndexing) -> Worker:
-    """What works in the background of a replica; see jobs/worker.py."""
+    """Returns the worker of background jobs of a replica; see jobs/worker.py."""
     models = TextEmbedder(embedder, stores.passages)
     ingestion = Ingestion(stores.ingestion, stores.uploads, stores.folders, ChildParser(), models)
     handlers: dict[str, Handler] = {

@@ -1,4 +1,4 @@
-"""What servicers share: ids, pages, JSON and times of messages, and refusals as statuses."""
+"""The parts of messages that servicers share: ids, pages, JSON, times, and refusals as statuses."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,42 +17,42 @@ from services.memory.core.storable import JsonObject, without_nul
 
 
 def agent_id(text: str) -> UUID:
-    """Of `agent-<uuid>`."""
+    """Returns the UUID of `agent-<uuid>`."""
     return from_public("agent", text)
 
 
 def block_id(text: str) -> UUID:
-    """Of `block-<uuid>`."""
+    """Returns the UUID of `block-<uuid>`."""
     return from_public("block", text)
 
 
 def archive_id(text: str) -> UUID:
-    """Of `archive-<uuid>`."""
+    """Returns the UUID of `archive-<uuid>`."""
     return from_public("archive", text)
 
 
 def passage_id(text: str) -> UUID:
-    """Of `passage-<uuid>`."""
+    """Returns the UUID of `passage-<uuid>`."""
     return from_public("passage", text)
 
 
 def identity_id(text: str) -> UUID:
-    """Of `identity-<uuid>`."""
+    """Returns the UUID of `identity-<uuid>`."""
     return from_public("identity", text)
 
 
 def identity_ids(texts: Iterable[str]) -> tuple[UUID, ...]:
-    """Of `identity-<uuid>` each."""
+    """Returns the UUIDs of `identity-<uuid>`."""
     return tuple(map(identity_id, texts))
 
 
 def conversation_id(text: str) -> UUID | None:
-    """Of `conv-<uuid>`; None where none is given."""
+    """Returns the UUID of `conv-<uuid>`; None where none is given."""
     return needed_conversation_id(text) if text else None
 
 
 def needed_conversation_id(text: str) -> UUID:
-    """Of `conv-<uuid>`."""
+    """Returns the UUID of `conv-<uuid>`."""
     return from_public("conv", text)
 
 
@@ -65,7 +65,7 @@ def optional_id(prefix: str, value: UUID | None) -> str:
 
 
 def page(request: Any, prefix: str, default: int) -> Page:
-    """The page that a list request asks for. Raises InvalidArgument (INVALID_ID), Refused."""
+    """Returns the page that a list request asks for. Raises InvalidArgument (INVALID_ID), Refused."""
     return Page(
         size=validate_size(request.page_size, default),
         token=request.page_token,
@@ -107,7 +107,7 @@ def moment(message: Any, name: str) -> datetime | None:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """What breaks a rule is the caller's fault."""
+    """Raises InvalidArgument for what breaks a rule."""
     try:
         yield
     except Refused as refused:

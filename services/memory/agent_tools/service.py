@@ -124,7 +124,7 @@ class ToolService:
         return await retry_on_conflict(once)
 
     async def _carry_out(self, call: ToolCall, plan_of: Callable[[AgentMemory], Plan]) -> ToolResult:
-        """What is planned for several blocks, or for which blocks there are: all of it or nothing."""
+        """Applies a plan for several blocks, or for which blocks there are: all of it or nothing."""
 
         async def once() -> ToolResult:
             earlier = await self._calls.find(call.organization_id, call.call_key)
@@ -142,7 +142,7 @@ class ToolService:
         return await self._conflicts.settle(once)
 
     async def _create(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
-        """The block that the platform writes to, when it writes for the first time."""
+        """Returns the block that the platform writes to, when it writes for the first time."""
         block_id = uuid7()
         draft = validate_draft(
             BlockDraft(id=block_id, label=label, value=operation("").value, description=_SUMMARY_DESCRIPTION)

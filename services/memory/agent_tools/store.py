@@ -96,12 +96,12 @@ class PostgresCalls:
 
 
 def id_text(value: UUID | None) -> str | None:
-    """An id in an array of texts."""
+    """Returns an id in an array of texts."""
     return None if value is None else str(value)
 
 
 def record_values(organization_id: UUID, record: CallRecord) -> tuple[object, ...]:
-    """The parameters of RECORD."""
+    """Returns the parameters of RECORD."""
     return (
         organization_id,
         record.call_key,
@@ -115,7 +115,7 @@ def record_values(organization_id: UUID, record: CallRecord) -> tuple[object, ..
 
 
 def record_of_row(row: Row) -> CallRecord | None:
-    """A row with RECORD_COLUMNS; None where an outer join found no call."""
+    """Returns the record in a row with RECORD_COLUMNS; None where an outer join found no call."""
     if row["call_key"] is None:
         return None
     return CallRecord(

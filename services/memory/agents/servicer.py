@@ -212,7 +212,7 @@ def copy_request(request: agent_pb.CopyBlocksRequest, organization_id: UUID, use
 
 
 def memory_message(memory: AgentMemory, folders: Sequence[Folder] = ()) -> agent_pb.AgentMemory:
-    """An agent's memory on the wire, in a batch with its folders."""
+    """Returns an agent's memory on the wire, in a batch with its folders."""
     return agent_pb.AgentMemory(
         agent_id=to_public("agent", memory.agent_id),
         blocks=[block_message(block) for block in memory.blocks],
@@ -226,7 +226,7 @@ def memory_message(memory: AgentMemory, folders: Sequence[Folder] = ()) -> agent
 
 
 def result_message(result: ToolResult) -> agent_pb.ApplyToolResponse:
-    """A tool's result on the wire."""
+    """Returns a tool's result on the wire."""
     return agent_pb.ApplyToolResponse(
         tool_return=result.tool_return,
         is_error=result.is_error,
@@ -235,7 +235,7 @@ def result_message(result: ToolResult) -> agent_pb.ApplyToolResponse:
 
 
 def edit_message(edit: BlockEdit) -> agent_pb.BlockEdit:
-    """A version that a run made, on the wire."""
+    """Returns a version that a run made, on the wire."""
     return agent_pb.BlockEdit(
         block_id=to_public("block", edit.block_id),
         version=edit.version,
@@ -253,5 +253,5 @@ def _key(text: str) -> str:
 
 
 def versions_by_block(versions: Mapping[str, int]) -> dict[UUID, int]:
-    """Version by block id. Raises InvalidArgument (INVALID_ID)."""
+    """Returns version by block id. Raises InvalidArgument (INVALID_ID)."""
     return {wire.block_id(text): version for text, version in versions.items()}

@@ -72,7 +72,7 @@ class ArchiveList:
 
 
 def validate_draft(draft: ArchiveDraft) -> ArchiveDraft:
-    """The draft as it will be stored. Raises Refused (ARCHIVE_INVALID)."""
+    """Returns the draft as it will be stored. Raises Refused (ARCHIVE_INVALID)."""
     if draft.dimensions and not draft.embedding:
         raise Refused("ARCHIVE_INVALID", "an archive without an embedding model has no vectors, and so no dimensions")
     if not 0 <= draft.dimensions <= MOST_DIMENSIONS:
@@ -86,7 +86,7 @@ def validate_draft(draft: ArchiveDraft) -> ArchiveDraft:
 
 
 def validate_changes(changes: ArchiveChanges) -> ArchiveChanges:
-    """The changes as they will be stored. Raises Refused (ARCHIVE_INVALID)."""
+    """Returns the changes as they will be stored. Raises Refused (ARCHIVE_INVALID)."""
     checked = changes.copy()
     if "name" in changes:
         checked["name"] = _name(changes["name"])

@@ -115,7 +115,7 @@ def archive_draft(draft: archive_service_pb.ArchiveDraft) -> ArchiveDraft:
 
 
 def archive_changes(draft: archive_service_pb.ArchiveDraft, paths: Sequence[str]) -> ArchiveChanges:
-    """The fields of a mask. Raises InvalidArgument (UPDATE_MASK_INVALID), Refused (ARCHIVE_INVALID)."""
+    """Returns the fields of a mask. Raises InvalidArgument (UPDATE_MASK_INVALID), Refused (ARCHIVE_INVALID)."""
     changes = ArchiveChanges()
     for path in paths:
         match path:
@@ -133,7 +133,7 @@ def archive_changes(draft: archive_service_pb.ArchiveDraft, paths: Sequence[str]
 
 
 def archive_list(request: archive_service_pb.ListArchivesRequest) -> ArchiveList:
-    """What a list asks for. Raises InvalidArgument (INVALID_ID)."""
+    """Returns the filters of a list. Raises InvalidArgument (INVALID_ID)."""
     return ArchiveList(
         name=wire.text(request, "name"),
         agent_id=wire.agent_id(request.agent_id) if request.HasField("agent_id") else None,
@@ -141,7 +141,7 @@ def archive_list(request: archive_service_pb.ListArchivesRequest) -> ArchiveList
 
 
 def archive_message(archive: Archive) -> passage_pb2.Archive:
-    """An archive on the wire."""
+    """Returns an archive on the wire."""
     return passage_pb2.Archive(
         id=to_public("archive", archive.id),
         name=archive.name,

@@ -17,7 +17,7 @@ ARCHIVE_COLUMNS = (
 
 
 def archive_of_row(row: Row) -> Archive:
-    """A row with ARCHIVE_COLUMNS."""
+    """Returns the archive in a row with ARCHIVE_COLUMNS."""
     model = None
     if row["model_id"] is not None:
         model = EmbeddingModel(id=row["model_id"], handle=row["handle"], dimensions=row["dimensions"])
@@ -42,7 +42,7 @@ _NEW_MODEL = "INSERT INTO memory.embedding_models (handle, dimensions) VALUES ($
 
 
 async def embedding_model_id(pool: asyncpg.Pool, handle: str, dimensions: int) -> int:
-    """Known from now on, if it was not. Rows of this table never change."""
+    """Returns the number of a model, and stores it if it is new. Rows of this table never change."""
     number = await pool.fetchval(_MODEL, handle, dimensions)
     if number is None:
         await pool.execute(_NEW_MODEL, handle, dimensions)

@@ -1,4 +1,4 @@
-"""How edits of one block that happen at the same time all come to pass."""
+"""Concurrent edits of one block, all of which come to pass."""
 
 import asyncio
 import random
@@ -41,7 +41,7 @@ class EditRetries:
         self._lines: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
 
     async def settle(self, edit: Callable[[], Awaitable[T]]) -> T:
-        """As `retry_on_conflict`."""
+        """Awaits `edit` as `retry_on_conflict` does."""
         try:
             return await edit()
         except VersionConflict as conflict:

@@ -48,7 +48,7 @@ def block_draft(draft: block_service_pb.BlockDraft, *, id_needed: bool = False) 
 
 
 def block_changes(draft: block_service_pb.BlockDraft, mask: Sequence[str]) -> BlockChanges:
-    """New values of the fields in `mask`; unset ones get their default. Raises InvalidArgument, Refused."""
+    """Returns new values of the fields in `mask`; unset ones get their default. Raises InvalidArgument, Refused."""
     changes: BlockChanges = {}
     for name in mask:
         match name:
@@ -87,7 +87,7 @@ def tag_page(request: block_service_pb.ListBlockTagsRequest) -> TagPage:
 
 
 def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
-    """The filters of a list of blocks."""
+    """Returns the filters of a list of blocks."""
     return BlockList(
         label=wire.text(request, "label"),
         agent_id=wire.agent_id(request.agent_id) if request.HasField("agent_id") else None,
@@ -110,7 +110,7 @@ def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
 
 
 def version_page(request: block_service_pb.ListBlockVersionsRequest, default: int) -> VersionPage:
-    """Which versions are asked for. Raises Refused (PAGE_SIZE_INVALID)."""
+    """Returns which versions are asked for. Raises Refused (PAGE_SIZE_INVALID)."""
     return VersionPage(
         size=validate_size(request.page_size, default),
         token=request.page_token,
@@ -121,7 +121,7 @@ def version_page(request: block_service_pb.ListBlockVersionsRequest, default: in
 
 
 def version_key(request: block_service_pb.GetBlockVersionRequest | block_service_pb.RestoreBlockRequest) -> VersionKey:
-    """A version's number or a time. Raises InvalidArgument (BLOCK_INVALID, TIME_INVALID)."""
+    """Returns a version's number or a time. Raises InvalidArgument (BLOCK_INVALID, TIME_INVALID)."""
     match request.WhichOneof("which"):
         case "version":
             return request.version
@@ -139,12 +139,12 @@ def expected_version(
     | block_service_pb.UndoBlockRequest
     | block_service_pb.RedoBlockRequest,
 ) -> int | None:
-    """The version that the caller has seen, if it says so."""
+    """Returns the version that the caller has seen, if it says so."""
     return request.expected_version if request.HasField("expected_version") else None
 
 
 def block_message(block: Block) -> block_pb2.Block:
-    """A block on the wire."""
+    """Returns a block on the wire."""
     return block_pb2.Block(
         id=to_public("block", block.id),
         label=block.label,
@@ -172,7 +172,7 @@ def block_message(block: Block) -> block_pb2.Block:
 
 
 def version_message(version: BlockVersion) -> block_pb2.BlockVersion:
-    """A row of history on the wire."""
+    """Returns a row of history on the wire."""
     return block_pb2.BlockVersion(
         block_id=to_public("block", version.block_id),
         version=version.version,

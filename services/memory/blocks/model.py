@@ -17,7 +17,7 @@ LARGEST_LIMIT = 10_000_000
 
 
 class Operation(IntEnum):
-    """How a version of a block came to be; the numbers are those of BlockOperation in the proto, and stored."""
+    """The origin of a version of a block; the numbers are those of BlockOperation in the proto, and stored."""
 
     CREATE = 1
     SET = 2
@@ -131,7 +131,7 @@ class BlockVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restoration:
-    """What history says of a version that brings an earlier value back; see BlockVersion."""
+    """The part of history's row that says which earlier value came back; see BlockVersion."""
 
     version: int
     redo_version: int | None = None
@@ -139,7 +139,7 @@ class Restoration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Who makes a change, for history."""
+    """The author of a change, for history."""
 
     actor_id: UUID
     agent_id: UUID | None = None
@@ -190,16 +190,16 @@ class BlockList:
 
     @property
     def counts_agents(self) -> bool:
-        """Whether it matters how many agents a block is attached to."""
+        """Returns whether it matters how many agents a block is attached to."""
         return self.more_agents_than is not None or self.fewer_agents_than is not None or bool(self.agent_counts)
 
 
 @dataclass(frozen=True, slots=True)
 class VersionPage(PageBy[int]):
-    """Which versions of a block, by their numbers."""
+    """The page of versions of a block, by their numbers."""
 
     def bounds(self) -> tuple[int | None, int | None]:
-        """Where the scan begins and where it ends, neither included. Raises Refused (PAGE_TOKEN_INVALID)."""
+        """Returns where the scan begins and where it ends, neither included. Raises Refused (PAGE_TOKEN_INVALID)."""
         start, end = (self.before, None) if self.backwards else (self.after, self.before)
         return version_of(self.token) if self.token else start, end
 
@@ -208,12 +208,12 @@ B = TypeVar("B", Block, BlockDraft)
 
 
 def validate_draft(draft: BlockDraft) -> BlockDraft:
-    """The draft as it will be stored. Raises Refused (BLOCK_INVALID, BLOCK_OVER_LIMIT)."""
+    """Returns the draft as it will be stored. Raises Refused (BLOCK_INVALID, BLOCK_OVER_LIMIT)."""
     return _validate(draft)
 
 
 def apply_changes(block: Block, changes: BlockChanges) -> Block:
-    """The block with new values in the fields that `changes` names. Raises Refused as `validate_draft`."""
+    """Returns the block with new values in the fields that `changes` names. Raises Refused as `validate_draft`."""
     return _validate(replace(block, **changes))
 
 

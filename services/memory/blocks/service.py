@@ -33,7 +33,7 @@ async def update_block(
     changes: BlockChanges,
     expected_version: int | None,
 ) -> Block:
-    """One new version with these changes; none where they change nothing.
+    """Returns one new version with these changes; none where they change nothing.
 
     Raises NotFound, Refused, AlreadyExists (BLOCK_LABEL_TAKEN), Aborted (BLOCK_VERSION_CONFLICT).
     """
@@ -60,12 +60,12 @@ class BlockHistory:
         self._conflicts = conflicts
 
     async def version(self, organization_id: UUID, key: BlockKey, which: VersionKey) -> BlockVersion:
-        """One version."""
+        """Returns one version."""
         block = await self._store.get(organization_id, key)
         return await self._find(organization_id, block, which)
 
     async def diff(self, organization_id: UUID, key: BlockKey, earlier: int, later: int) -> Difference:
-        """What changed between two versions; 0 stands for the newest as the later one."""
+        """Returns the changes between two versions; 0 stands for the newest as the later one."""
         block = await self._store.get(organization_id, key)
         one = await self._find(organization_id, block, earlier)
         other = await self._find(organization_id, block, later or block.version)

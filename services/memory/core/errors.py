@@ -4,7 +4,7 @@ from uuid import UUID
 
 
 class Refused(Exception):
-    """What was asked for breaks a rule. `message` is a sentence that says how to do better.
+    """A request that breaks a rule. `message` is a sentence that says how to do better.
 
     A tool call passes it to the model; an RPC answers INVALID_ARGUMENT with `reason`.
     """

@@ -1,4 +1,4 @@
-"""What Postgres can store of texts, JSON and tags."""
+"""Texts, JSON and tags as Postgres can store them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,12 +10,12 @@ LONGEST_TAG = 500
 
 
 def without_nul(text: str) -> str:
-    """Postgres stores no NUL; like the reference, it is dropped, not refused."""
+    """Drops NUL, which Postgres does not store; the reference does the same."""
     return text.replace("\x00", "")
 
 
 def json_without_nul(value: JsonObject) -> JsonObject:
-    """The same for the keys and texts of a JSON object."""
+    """Returns the same for the keys and texts of a JSON object."""
     cleaned: JsonObject = _clean(value)
     return cleaned
 
@@ -33,7 +33,7 @@ def _clean(value: Any) -> Any:
 
 
 def unique_tags(tags: Iterable[str], reason: str) -> tuple[str, ...]:
-    """Tags without NUL and duplicates, sorted. Raises Refused for an empty or overlong one."""
+    """Returns tags without NUL and duplicates, sorted. Raises Refused for an empty or overlong one."""
     cleaned = sorted({without_nul(tag) for tag in tags})
     for tag in cleaned:
         if not 1 <= len(tag) <= LONGEST_TAG:

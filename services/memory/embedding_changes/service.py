@@ -1,4 +1,4 @@
-"""What clients ask of a change of an archive's embedding model."""
+"""Changes of an archive's embedding model, as clients ask for them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class ArchiveRef:
 
     @property
     def name(self) -> str:
-        """For sentences."""
+        """Returns its name for sentences."""
         return f"{'Folder source' if self.folder else 'Archive archive'}-{self.archive_id}"
 
 
@@ -45,7 +45,7 @@ class EmbeddingChangeService:
     """
 
     def __init__(self, store: ChangeStore, calls: TextEmbedder, wake: Callable[[], None]) -> None:
-        """`wake`: there is a job to do."""
+        """Takes `wake`, which says that there is a job to do."""
         self._store = store
         self._calls = calls
         self._wake = wake
@@ -65,7 +65,7 @@ class EmbeddingChangeService:
         return await self.progress(whose)
 
     async def progress(self, whose: ArchiveRef) -> Progress:
-        """The newest change."""
+        """Returns the newest change."""
         progress = await self._store.progress(whose.organization_id, whose.archive_id, folder=whose.folder)
         if progress is None:
             await self._check(whose)
@@ -83,13 +83,13 @@ class EmbeddingChangeService:
         return await self.progress(whose)
 
     async def finish(self, whose: ArchiveRef) -> Progress:
-        """Lets the vectors that are not used go. Raises Aborted (EMBEDDING_CHANGE_RUNNING)."""
+        """Erases the vectors that are not used. Raises Aborted (EMBEDDING_CHANGE_RUNNING)."""
         await self._check(whose)
         await self._decide(whose, lambda standing: finished(_newest(whose, standing)))
         return await self.progress(whose)
 
     async def _asked(self, embedding: str | None) -> tuple[int | None, str]:
-        """The model's number, or why it does not answer now: the job will ask again."""
+        """Returns the model's number, or why it does not answer now: the job will ask again."""
         if embedding is None:
             return None, ""
         try:

@@ -45,14 +45,14 @@ class EmbeddingChangeServicer(archive_grpc.ArchiveServiceServicer):
 
 
 def whose(caller: CallContext, archive_id: str) -> ArchiveRef:
-    """Of `archive-<uuid>`, or `source-<uuid>` for a folder. Raises InvalidArgument (INVALID_ID)."""
+    """Returns that of `archive-<uuid>`, or `source-<uuid>` for a folder. Raises InvalidArgument (INVALID_ID)."""
     folder = archive_id.startswith("source-")
     id_ = from_public("source" if folder else "archive", archive_id)
     return ArchiveRef(caller.organization_id, caller.user_id, id_, folder)
 
 
 def change_message(progress: Progress, archive_id: str) -> archive_pb.EmbeddingChange:
-    """A change on the wire."""
+    """Returns a change on the wire."""
     change = progress.change
     return archive_pb.EmbeddingChange(
         archive_id=archive_id,

@@ -35,7 +35,7 @@ class FileServicer(folder_grpc.FolderServiceServicer):
         uploads: UploadService,
         wake: Callable[[], None],
     ) -> None:
-        """`wake`: there is a job to do."""
+        """Takes `wake`, which says that there is a job to do."""
         self._files = files
         self._folders = folders
         self._ingestion = ingestion
@@ -99,7 +99,7 @@ class FileServicer(folder_grpc.FolderServiceServicer):
         return folder_pb.RetryFileResponse(file=file_message(file))
 
     async def _with_contents(self, organization_id: UUID, page: PageOf[File]) -> folder_pb.ListFilesResponse:
-        """A page with texts, cut short where they become too much; the next one goes on there.
+        """Returns a page with texts, cut short where they become too much; the next one goes on there.
 
         A text that is too large by itself is left out.
         """
@@ -123,7 +123,7 @@ def _key(request: folder_pb.DeleteFileRequest | folder_pb.RetryFileRequest) -> t
 
 
 async def _data(requests: AsyncIterator[folder_pb.UploadFileRequest]) -> AsyncIterator[bytes]:
-    """The bytes of an upload. Raises InvalidArgument (FILE_INVALID) where there is something else."""
+    """Returns the bytes of an upload. Raises InvalidArgument (FILE_INVALID) where there is something else."""
     async for request in requests:
         if not request.HasField("data"):
             raise InvalidArgument("after its header, an upload has data alone", reason="FILE_INVALID")
@@ -144,7 +144,7 @@ def upload_request(header: folder_pb.UploadHeader) -> UploadRequest:
 
 
 def file_message(file: File, content: str | None = None) -> folder_pb2.File:
-    """A file on the wire."""
+    """Returns a file on the wire."""
     return folder_pb2.File(
         id=to_public("file", file.id),
         folder_id=to_public("source", file.folder_id),

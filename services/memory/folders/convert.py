@@ -8,7 +8,7 @@ from services.memory.folders.model import Folder
 
 
 def folder_message(folder: Folder) -> folder_pb2.Folder:
-    """A folder on the wire."""
+    """Returns a folder on the wire."""
     return folder_pb2.Folder(
         id=to_public("source", folder.id),
         name=folder.name,

@@ -53,7 +53,7 @@ class Folder:
 
 
 def validate_folder(draft: FolderDraft) -> FolderDraft:
-    """The draft as it will be stored. Raises Refused (FOLDER_INVALID)."""
+    """Returns the draft as it will be stored. Raises Refused (FOLDER_INVALID)."""
     return replace(
         draft,
         name=_folder_name(draft.name),
@@ -65,7 +65,7 @@ def validate_folder(draft: FolderDraft) -> FolderDraft:
 
 
 def validate_changes(changes: FolderChanges) -> FolderChanges:
-    """The changes as they will be stored. Raises Refused (FOLDER_INVALID)."""
+    """Returns the changes as they will be stored. Raises Refused (FOLDER_INVALID)."""
     checked = changes.copy()
     if "name" in checked:
         checked["name"] = _folder_name(checked["name"])
@@ -95,7 +95,7 @@ def _text(field: str, text: str | None) -> str | None:
 
 
 def _metadata(value: JsonObject) -> JsonObject:
-    """Every agent with the folder is answered with it."""
+    """Returns metadata within its limit: every agent with the folder is answered with it."""
     value = json_without_nul(value)
     if (size := len(orjson.dumps(value))) > LONGEST_TEXT:
         raise Refused("FOLDER_INVALID", f"metadata has at most {LONGEST_TEXT} bytes as JSON, this one {size}")

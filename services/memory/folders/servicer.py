@@ -37,7 +37,7 @@ class FolderServicer(AgentFileServicer, FileServicer):
         embedder: Embedder,
         wake: Callable[[], None],
     ) -> None:
-        """`wake`: there is a job to do."""
+        """Takes `wake`, which says that there is a job to do."""
         AgentFileServicer.__init__(self, agent_files)
         FileServicer.__init__(self, files, folders, ingestion, uploads, wake)
         self._embedder = embedder
@@ -101,7 +101,7 @@ def folder_draft(draft: folder_pb.FolderDraft) -> FolderDraft:
 
 
 def folder_changes(request: folder_pb.UpdateFolderRequest) -> FolderChanges:
-    """The fields of the mask. Raises Refused (FOLDER_INVALID)."""
+    """Returns the fields of the mask. Raises Refused (FOLDER_INVALID)."""
     changes, draft = FolderChanges(), request.folder
     for path in request.update_mask.paths:
         match path:

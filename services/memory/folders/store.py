@@ -28,7 +28,7 @@ FOLDER_JOIN = "JOIN memory.archives a ON a.organization_id = d.organization_id A
 
 
 def folder_of_row(row: Row) -> Folder:
-    """A row with FOLDER_COLUMNS."""
+    """Returns the folder in a row with FOLDER_COLUMNS."""
     return Folder(
         id=row["id"],
         name=row["name"],
@@ -45,7 +45,7 @@ def folder_of_row(row: Row) -> Folder:
 
 
 def no_such_folder(folder_id: UUID) -> NotFound:
-    """For an id that names no folder of the tenant."""
+    """Returns the error for an id that names no folder of the tenant."""
     return NotFound(f"Folder source-{folder_id} not found", reason="FOLDER_NOT_FOUND")
 
 

@@ -17,7 +17,7 @@ _AT_ONCE = 4
 
 
 async def embed_all(embedder: Embedder, handle: str, texts: Sequence[str], seconds: float) -> list[list[float]]:
-    """One vector per text, all of one length, within `seconds`. Raises LociError when one of the calls fails."""
+    """Returns a vector per text, all of one length, within `seconds`. Raises LociError when one of the calls fails."""
     parts = list(batches(texts))
     if len(parts) == 1:
         return await embedder.embed(handle, texts, seconds)
@@ -42,7 +42,7 @@ async def embed_all(embedder: Embedder, handle: str, texts: Sequence[str], secon
 
 
 def batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The texts in order, in lists of at most MOST_TEXTS and about MOST_BYTES."""
+    """Returns the texts in order, in lists of at most MOST_TEXTS and about MOST_BYTES."""
     start = size = 0
     for number, text in enumerate(texts):
         length = len(text.encode())
@@ -54,7 +54,7 @@ def batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def unit(handle: str, values: Sequence[float]) -> list[float] | None:
-    """The vector at length 1; None for one without any direction. Raises FailedPrecondition (EMBEDDING_INVALID)."""
+    """Returns the vector at length 1; None without a direction. Raises FailedPrecondition (EMBEDDING_INVALID)."""
     try:
         return unit_vector(values)
     except ValueError as error:
@@ -62,7 +62,7 @@ def unit(handle: str, values: Sequence[float]) -> list[float] | None:
 
 
 def unusable_vector(handle: str, problem: str) -> FailedPrecondition:
-    """What a model answered cannot be stored, or compared with what is."""
+    """Returns the error for an answer that cannot be stored, or compared with what is."""
     return FailedPrecondition(f"the embedding model {handle} answered with {problem}", reason="EMBEDDING_INVALID")
 
 
@@ -92,14 +92,14 @@ class TextEmbedder:
         self._models = models
 
     async def model(self, handle: str) -> EmbeddingModel:
-        """The model of a handle, as it answers now. Raises LociError: that of the embedder, EMBEDDING_INVALID."""
+        """Asks a handle for its model. Raises LociError: that of the embedder, EMBEDDING_INVALID."""
         [values] = await self._embedder.embed(handle, [_PROBE], _PROBE_SECONDS)
         if not 1 <= len(values) <= MOST_DIMENSIONS:
             raise _unusable(handle, f"{len(values)} dimensions; there may be 1 to {MOST_DIMENSIONS}")
         return await self._models.embedding_model(handle, len(values))
 
     async def embed(self, handle: str, model_id: int, texts: Sequence[TextToEmbed], seconds: float) -> list[TextVector]:
-        """A vector for each text, or none where the model refuses that text alone. Raises LociError otherwise."""
+        """Embeds each text; none where the model refuses that text alone. Raises LociError otherwise."""
         if not texts:
             return []
         try:

@@ -77,7 +77,7 @@ class PassageChanges(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePiece:
-    """Where in a file a passage is from; see loci.memory.v1.FilePiece. `file_name` is `folder/name`."""
+    """The place in a file that a passage is from; see loci.memory.v1.FilePiece. `file_name` is `folder/name`."""
 
     file_id: UUID
     file_name: str
@@ -136,7 +136,7 @@ class NewPassages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageFilter:
-    """Which passages count: with any (or all) of `tags`, made in [start, end]. Empty: all."""
+    """A filter of passages: with any (or all) of `tags`, made in [start, end]. Empty: all."""
 
     tags: tuple[str, ...] = ()
     match_all_tags: bool = False
@@ -145,7 +145,7 @@ class PassageFilter:
 
 
 class SearchMode(IntEnum):
-    """How to search; the numbers are those of the proto."""
+    """The kind of search; the numbers are those of the proto."""
 
     HYBRID = 1
     VECTOR = 2
@@ -154,7 +154,7 @@ class SearchMode(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageQuery:
-    """What to look for and how, and how many passages at most."""
+    """A query, its kind, and how many passages it finds at most."""
 
     text: str
     top_k: int = 5
@@ -172,7 +172,7 @@ class PassageList:
 
 
 def validate_drafts(drafts: Sequence[PassageDraft]) -> list[PassageDraft]:
-    """The drafts as they will be stored. Raises Refused (PASSAGE_INVALID)."""
+    """Returns the drafts as they will be stored. Raises Refused (PASSAGE_INVALID)."""
     if not 1 <= len(drafts) <= MOST_DRAFTS:
         raise Refused("PASSAGE_INVALID", f"give 1 to {MOST_DRAFTS} passages, not {len(drafts)}")
     if len({draft.id for draft in drafts}) < len(drafts):
@@ -181,7 +181,7 @@ def validate_drafts(drafts: Sequence[PassageDraft]) -> list[PassageDraft]:
 
 
 def draft_vectors(drafts: Sequence[PassageDraft]) -> list[list[float] | None] | None:
-    """The vectors that drafts bring, at length 1 (None for one without any direction); None where they bring none.
+    """Returns the vectors that drafts bring, at length 1 (None for one without direction); None where they bring none.
 
     Raises Refused (PASSAGE_INVALID): all of one length or none at all, and finite numbers alone.
     """
@@ -217,7 +217,7 @@ def _validate_text(text: str) -> str:
 
 
 def validate_changes(changes: PassageChanges) -> PassageChanges:
-    """The changes as they will be stored. Raises Refused (PASSAGE_INVALID)."""
+    """Returns the changes as they will be stored. Raises Refused (PASSAGE_INVALID)."""
     checked = changes.copy()
     if "text" in changes:
         checked["text"] = _validate_text(changes["text"])
@@ -229,7 +229,7 @@ def validate_changes(changes: PassageChanges) -> PassageChanges:
 
 
 def validate_query(query: PassageQuery) -> PassageQuery:
-    """The query as it will be asked. Raises Refused (QUERY_INVALID)."""
+    """Returns the query as it will be asked. Raises Refused (QUERY_INVALID)."""
     text = without_nul(query.text).strip()
     if not 1 <= len(text) <= LONGEST_QUERY:
         raise Refused("QUERY_INVALID", f"a query has 1 to {LONGEST_QUERY} characters, this one {len(text)}")
@@ -240,5 +240,5 @@ def validate_query(query: PassageQuery) -> PassageQuery:
 
 
 def id_of_call(organization_id: UUID, call_key: str) -> UUID:
-    """The id of the passage that a tool call stores: derived from its key (UUID version 5)."""
+    """Returns the id of the passage that a tool call stores: derived from its key (UUID version 5)."""
     return uuid5(organization_id, f"passage {call_key}")

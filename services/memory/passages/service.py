@@ -123,7 +123,7 @@ class _Texts:
         self._embedded: EmbeddedTexts | None = None
 
     async def embedded(self, archive: Archive | None, embedding: str = "") -> EmbeddedTexts:
-        """For this archive; None: for one to be made with the handle `embedding`."""
+        """Returns them for this archive; None: for one to be made with the handle `embedding`."""
         if archive is not None:
             embedding = (archive.embedding if archive.model is None else archive.model.handle) or ""
         if self._given is not None:

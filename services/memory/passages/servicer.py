@@ -117,7 +117,7 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
 
 
 def place_of(*, agent_id: str = "", archive_id: str = "", folder_id: str = "") -> Place:
-    """Where to look. Raises InvalidArgument (INVALID_ID), Refused (QUERY_INVALID) for more than one id."""
+    """Returns where to look. Raises InvalidArgument (INVALID_ID), Refused (QUERY_INVALID) for more than one id."""
     if sum(map(bool, (agent_id, archive_id, folder_id))) > 1:
         raise Refused("QUERY_INVALID", "give one of agent_id, archive_id and folder_id, or none for the whole tenant")
     if agent_id:
@@ -130,7 +130,7 @@ def place_of(*, agent_id: str = "", archive_id: str = "", folder_id: str = "") -
 
 
 def target(request: passage_service_pb.CreatePassagesRequest) -> OfAgent | InArchive:
-    """Where new passages go. Raises InvalidArgument (INVALID_ID), Refused (PASSAGE_INVALID)."""
+    """Returns where new passages go. Raises InvalidArgument (INVALID_ID), Refused (PASSAGE_INVALID)."""
     if bool(request.agent_id) == bool(request.archive_id):
         raise Refused("PASSAGE_INVALID", "give either agent_id or archive_id")
     return (
@@ -151,7 +151,7 @@ def passage_draft(draft: passage_service_pb.PassageDraft) -> PassageDraft:
 
 
 def passage_changes(draft: passage_service_pb.PassageDraft, paths: Sequence[str]) -> PassageChanges:
-    """The fields of a mask. Raises InvalidArgument (UPDATE_MASK_INVALID), Refused (PASSAGE_INVALID)."""
+    """Returns the fields of a mask. Raises InvalidArgument (UPDATE_MASK_INVALID), Refused (PASSAGE_INVALID)."""
     values = passage_draft(draft)
     changes = PassageChanges()
     for path in paths:
@@ -174,7 +174,7 @@ def passage_changes(draft: passage_service_pb.PassageDraft, paths: Sequence[str]
 
 
 def passage_list(request: passage_service_pb.ListPassagesRequest) -> PassageList:
-    """What a list asks for. Raises as `place`, and InvalidArgument (TIME_INVALID)."""
+    """Returns what a list asks for. Raises as `place_of`, and InvalidArgument (TIME_INVALID)."""
     return PassageList(
         place=place_of(agent_id=request.agent_id, archive_id=request.archive_id, folder_id=request.folder_id),
         search=wire.text(request, "search"),
@@ -183,7 +183,7 @@ def passage_list(request: passage_service_pb.ListPassagesRequest) -> PassageList
 
 
 def passage_query(request: passage_service_pb.SearchPassagesRequest) -> PassageQuery:
-    """What a search asks for. Raises InvalidArgument (TIME_INVALID), Refused (QUERY_INVALID)."""
+    """Returns what a search asks for. Raises InvalidArgument (TIME_INVALID), Refused (QUERY_INVALID)."""
     try:
         mode = SearchMode(request.mode or SearchMode.HYBRID)
     except ValueError:
@@ -201,7 +201,7 @@ def _filter(request: Any) -> PassageFilter:
 
 
 def passage_message(passage: Passage) -> passage_pb2.Passage:
-    """A passage on the wire."""
+    """Returns a passage on the wire."""
     return passage_pb2.Passage(
         id=to_public("passage", passage.id),
         archive_id=to_public("archive", passage.archive_id) if passage.file is None else "",
@@ -229,7 +229,7 @@ def _piece(folder_id: UUID, piece: FilePiece) -> passage_pb2.FilePiece:
 
 
 def hit_message(hit: Hit) -> passage_pb2.PassageHit:
-    """A found passage on the wire."""
+    """Returns a found passage on the wire."""
     return passage_pb2.PassageHit(
         passage=passage_message(hit.passage),
         score=hit.score,

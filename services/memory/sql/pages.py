@@ -21,7 +21,7 @@ async def page_of(
     page: Page,
     noun: str,
 ) -> PageOf[Row[Any]]:
-    """The rows of `query` on one page. Raises NotFound (<noun>_NOT_FOUND) for a cursor that does not exist."""
+    """Returns the rows of `query` on one page. Raises NotFound (<noun>_NOT_FOUND) for a cursor that does not exist."""
     query = query.where(*await bounds(connection, table, organization_id, page, noun))
     query = ordered(query, table, page)
     if "value" in query.selected_columns:
@@ -38,7 +38,7 @@ async def bounds(
     noun: str,
     *within: ColumnElement[bool],
 ) -> list[ColumnElement[bool]]:
-    """Which rows of `table` are on the page or beyond it; `within`: where cursors are looked for.
+    """Returns which rows of `table` are on the page or beyond it; `within`: where cursors are looked for.
 
     Raises NotFound as `page_of`, Refused (PAGE_TOKEN_INVALID).
     """
@@ -57,7 +57,7 @@ async def bounds(
 
 
 def ordered(query: Select[Any], table: FromClause, page: Page) -> Select[Any]:
-    """The query as the page is scanned, with one row more than fits."""
+    """Returns the query as the page is scanned, with one row more than fits."""
     columns = table.c.created_at, table.c.id
     return query.order_by(*(column if page.scan_ascending else column.desc() for column in columns)).limit(
         page.size + 1
@@ -65,7 +65,7 @@ def ordered(query: Select[Any], table: FromClause, page: Page) -> Select[Any]:
 
 
 def with_values(query: Select[Any]) -> FromClause:
-    """The rows of a page, whose column `value` stays in the database where all are more than an answer holds."""
+    """Selects the rows of a page; their column `value` stays in the database where all exceed an answer."""
     page = query.subquery("whole")
     fit = func.sum(func.octet_length(page.c.value)).over() <= MOST_BYTES
     others = (column for column in page.c if column.name != "value")
@@ -73,7 +73,7 @@ def with_values(query: Select[Any]) -> FromClause:
 
 
 def cut_rows(rows: Sequence[Row[Any]], page: Page) -> PageOf[Row[Any]]:
-    """The page of what an `ordered` query found."""
+    """Returns the page of what an `ordered` query found."""
     return cut(rows, page, lambda row: moment_token(Moment(row.created_at, row.id)))
 
 

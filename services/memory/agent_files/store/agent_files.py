@@ -167,12 +167,12 @@ class PostgresAgentFiles(AgentFileReads):
 
 
 def no_such_folder(folder_id: UUID) -> NotFound:
-    """What is said of a folder that is not there."""
+    """Returns the error for an id that names no folder."""
     return NotFound(f"Folder source-{folder_id} not found", reason="FOLDER_NOT_FOUND")
 
 
 def no_such_file(agent_id: UUID, file_id: UUID) -> NotFound:
-    """What is said of a file that is in none of an agent's folders."""
+    """Returns the error for a file that is in none of an agent's folders."""
     return NotFound(f"File file-{file_id} not found in the folders of agent-{agent_id}", reason="FILE_NOT_FOUND")
 
 
@@ -190,7 +190,7 @@ async def _check_folder(connection: Any, organization_id: UUID, folder_id: UUID)
 async def _ready(
     connection: Any, organization_id: UUID, agent_id: UUID, file_ids: Sequence[UUID]
 ) -> Mapping[UUID, str]:
-    """Paths of files that can be opened."""
+    """Returns paths of files that can be opened."""
     rows = {row["id"]: row for row in await connection.fetch(_READY, organization_id, agent_id, file_ids)}
     for file_id in file_ids:
         if file_id not in rows:

@@ -257,7 +257,7 @@ class PostgresCopies:
 
 
 async def _keep(connection: Any, organization_id: UUID, record: CallRecord) -> None:
-    """First of what a transaction writes: who comes second waits here, and then does nothing."""
+    """Writes the record, first in its transaction: a second call waits here, and then does nothing."""
     if await connection.fetchrow(RECORD, *record_values(organization_id, record)) is None:
         raise DuplicateCall
 
@@ -282,6 +282,6 @@ async def _then(connection: Any, organization_id: UUID, versions: Mapping[UUID, 
 
 
 async def _copies(connection: Any, own: tuple[UUID, UUID, UUID], labels: Sequence[str]) -> dict[str, Block]:
-    """A conversation's copies by label."""
+    """Returns a conversation's copies by label."""
     rows = await connection.fetch(_COPIES, *own, labels)
     return {row["label"]: block_of_row(row) for row in rows}

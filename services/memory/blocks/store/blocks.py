@@ -206,5 +206,5 @@ async def attach_blocks(
 
 
 def no_such_block(block_id: UUID) -> NotFound:
-    """The error for an unknown id."""
+    """Returns the error for an unknown id."""
     return NotFound(f"Block block-{block_id} not found", reason="BLOCK_NOT_FOUND")

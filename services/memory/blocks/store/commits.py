@@ -149,18 +149,18 @@ async def commit_values(
 
 
 def _numbered(change: ValueChange) -> Iterable[tuple[int, ValueEdit]]:
-    """The edits with their versions."""
+    """Returns the edits with their versions."""
     return enumerate(change.edits, start=change.before.version + 1)
 
 
 def _change_values(change: ValueChange) -> tuple[str, ...]:
-    """What the first arrays of _COMMIT_VALUES have of one block."""
+    """Returns one block's values in the first arrays of _COMMIT_VALUES."""
     before, last = change.before, change.edits[-1]
     return str(before.id), str(before.version), last.value, str(len(change.edits)), str(last.origin.actor_id)
 
 
 def _edit_values(before: Block, version: int, edit: ValueEdit) -> tuple[str | None, ...]:
-    """What the other arrays have of one edit."""
+    """Returns one edit's values in the other arrays."""
     origin, record = edit.origin, edit.record
     return (
         str(before.id),
@@ -179,7 +179,7 @@ def _edit_values(before: Block, version: int, edit: ValueEdit) -> tuple[str | No
 
 
 def _blocks(change: ValueChange, updated_at: datetime) -> list[Block]:
-    """The block after each edit; `updated_at` is the time of the last."""
+    """Returns the block after each edit; `updated_at` is the time of the last."""
     newest = change.before.version + len(change.edits)
     return [
         replace(
@@ -194,5 +194,5 @@ def _blocks(change: ValueChange, updated_at: datetime) -> list[Block]:
 
 
 def label_taken(message: str) -> AlreadyExists:
-    """The error for two blocks of one label."""
+    """Returns the error for two blocks of one label."""
     return AlreadyExists(message, reason="BLOCK_LABEL_TAKEN")

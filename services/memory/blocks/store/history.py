@@ -49,7 +49,7 @@ class PostgresHistory:
 
 
 def version_of_row(row: Mapping[str, Any]) -> BlockVersion:
-    """A row with the columns of `block_history`."""
+    """Returns the version in a row with the columns of `block_history`."""
     return BlockVersion(
         block_id=row["block_id"],
         version=row["version"],

@@ -72,7 +72,7 @@ class PostgresBlockLists:
 
 
 def _tags(every: FromClause, page: TagPage) -> Select[str]:
-    """The page in a column `tag`, each tag once, in the order of the scan."""
+    """Returns the page in a column `tag`, each tag once, in the order of the scan."""
     name = collate(every.c.tag, "C")
     query = select(name.label("tag")).distinct()
     if page.low is not None:
@@ -119,7 +119,7 @@ def _block_filters(filters: BlockList) -> list[ColumnElement[bool]]:
 
 
 def _count_filters(filters: BlockList) -> list[ColumnElement[bool]]:
-    """By the number of agents that a block is attached to."""
+    """Returns conditions on the number of agents that a block is attached to."""
     agents = (
         select(func.count())
         .where(agent_blocks.c.organization_id == blocks.c.organization_id, agent_blocks.c.block_id == blocks.c.id)
@@ -137,7 +137,7 @@ def _count_filters(filters: BlockList) -> list[ColumnElement[bool]]:
 
 
 def _about(identity_ids: Sequence[UUID]) -> ColumnElement[bool]:
-    """Whether a block is about one of these identities."""
+    """Returns whether a block is about one of these identities."""
     its_links = and_(
         block_identities.c.organization_id == blocks.c.organization_id, block_identities.c.block_id == blocks.c.id
     )

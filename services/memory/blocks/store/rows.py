@@ -33,7 +33,7 @@ BLOCK_COLUMNS = ", ".join(
 
 
 def block_of_row(row: Row) -> Block:
-    """A row with BLOCK_COLUMNS."""
+    """Returns the block in a row with BLOCK_COLUMNS."""
     return Block(
         id=row["id"],
         label=row["label"],

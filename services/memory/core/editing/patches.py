@@ -30,7 +30,7 @@ Kind = Literal["Add", "Update", "Delete"]
 
 @dataclass(slots=True)
 class Part:
-    """What a patch does to one block. `lines` are those below the header."""
+    """The part of a patch about one block. `lines` are those below the header."""
 
     kind: Kind
     label: str
@@ -53,13 +53,13 @@ class Plan:
 
     @property
     def changed_block_ids(self) -> tuple[UUID, ...]:
-        """Of the blocks that the agent has after it."""
+        """Returns the ids of the blocks that the agent has after it."""
         created = (draft.id for draft in self.created if draft.id is not None)
         return (*(block_id for block_id in self.edited if block_id not in self.detached), *created)
 
 
 def parts(patch: str) -> list[Part]:
-    """The parts of a patch on several blocks; none if it has no headers. Raises Refused."""
+    """Returns the parts of a patch on several blocks; none if it has no headers. Raises Refused."""
     result: list[Part] = []
     lines = without_nul(patch).split("\n")
     if not any(_HEADER.match(line) for line in lines):
@@ -87,7 +87,7 @@ def _add(part: Part, line: str) -> None:
 
 
 def plan(parts: Sequence[Part], memory: AgentMemory, mint: Callable[[], UUID]) -> Plan:
-    """What the parts do, one after the other, to an agent's blocks: all of them or none. Raises Refused."""
+    """Returns what the parts, one after the other, do to an agent's blocks: all of them or none. Raises Refused."""
     result = Plan()
     present = {block.label: block for block in memory.blocks}
     for part in parts:
@@ -124,7 +124,7 @@ def _create(plan: Plan, present: dict[str, Block], part: Part, block_id: UUID) -
 
 
 def _updated(plan: Plan, block: Block, part: Part) -> Block:
-    """The block with the part's diff and label."""
+    """Returns the block with the part's diff and label."""
     if any(line.strip() for line in part.lines):
         block, edit = edits.edited(block, partial(diffs.patch, diff="\n".join(part.lines)))
         plan.messages.append(edits.report(block, edit))

@@ -16,19 +16,19 @@ class ArchiveStore(Protocol):
         """Raises AlreadyExists (ARCHIVE_ID_TAKEN) unless the same was created before."""
 
     async def update(self, organization_id: UUID, user_id: UUID, archive_id: UUID, changes: ArchiveChanges) -> Archive:
-        """As stored."""
+        """Returns the archive as stored."""
 
     async def delete(self, organization_id: UUID, archive_id: UUID) -> None:
-        """Gone for everybody at once; many passages are erased in the background (`erase`)."""
+        """Deletes it for everybody at once; many passages are erased in the background (`erase`)."""
 
     async def erase(self, organization_id: UUID, archive_id: UUID) -> bool:
         """Erases a portion of a deleted archive; whether there is more."""
 
     async def attach(self, organization_id: UUID, agent_id: UUID, archive_id: UUID) -> None:
-        """The first becomes the agent's default."""
+        """Returns the first becomes the agent's default."""
 
     async def detach(self, organization_id: UUID, agent_id: UUID, archive_id: UUID) -> None:
         """Raises NotFound (ARCHIVE_NOT_ATTACHED)."""
 
     async def agents_of(self, organization_id: UUID, archive_id: UUID) -> list[UUID]:
-        """In the order of attachment."""
+        """Returns agents in the order of attachment."""

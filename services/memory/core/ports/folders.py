@@ -20,13 +20,13 @@ class FolderStore(Protocol):
         """Raises NotFound (FOLDER_NOT_FOUND), AlreadyExists (FOLDER_NAME_TAKEN)."""
 
     async def delete(self, organization_id: UUID, folder_id: UUID) -> None:
-        """The folder at once, what was in it by FOLDER_JOB. Raises NotFound (FOLDER_NOT_FOUND)."""
+        """Returns the folder at once, what was in it by FOLDER_JOB. Raises NotFound (FOLDER_NOT_FOUND)."""
 
     async def empty(self, organization_id: UUID, folder_id: UUID) -> bool:
         """Removes some files that a deleted folder left; False when there are none."""
 
     async def count(self, organization_id: UUID) -> tuple[int, int, int]:
-        """Folders, files, and the bytes of these."""
+        """Returns folders, files, and the bytes of these."""
 
     async def list(self, organization_id: UUID, name: str | None, page: Page) -> PageOf[Folder]:
         """Raises NotFound (FOLDER_NOT_FOUND) for a cursor that does not exist."""

@@ -24,7 +24,7 @@ COMMANDS = ("create", "str_replace", "insert", "delete", "rename")
 
 @dataclass(frozen=True, slots=True)
 class EditCommand:
-    """What happens to the value of one block."""
+    """A change of the value of one block."""
 
     label: str
     operation: Callable[[str], Edit]
@@ -32,13 +32,13 @@ class EditCommand:
 
 @dataclass(frozen=True, slots=True)
 class PlanCommand:
-    """What happens to the agent's blocks."""
+    """A change of the agent's blocks."""
 
     plan: Callable[[AgentMemory], Plan]
 
 
 def command(arguments: Arguments, mint: Callable[[], UUID]) -> EditCommand | PlanCommand:
-    """What the call wants. Raises Refused."""
+    """Parses the call. Raises Refused."""
     arguments.text("command")
     match arguments.choice("command", COMMANDS, ""):
         case "create":
@@ -102,7 +102,7 @@ def _delete(memory: AgentMemory, label: str) -> Plan:
 
 
 def _rename(arguments: Arguments) -> Callable[[AgentMemory], Plan]:
-    """Of the label (old_path, new_path), the description (path, description), or both."""
+    """Parses a new label (old_path, new_path), a new description (path, description), or both."""
     old = _label(arguments, "path" if arguments.optional_text("old_path") is None else "old_path")
     new = None if arguments.optional_text("new_path") is None else _label(arguments, "new_path")
     description = _description(arguments)

@@ -221,7 +221,7 @@ def _change(row: Row) -> EmbeddingChange:
 
 
 def _values(organization_id: UUID, change: EmbeddingChange) -> tuple[object, ...]:
-    """Of _UPDATE."""
+    """Returns the parameters of _UPDATE."""
     return (
         organization_id,
         change.archive_id,

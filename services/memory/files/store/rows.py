@@ -14,7 +14,7 @@ PAGE_COLUMNS = "p.page, p.first_line, p.last_line, p.text, p.continued, p.first_
 
 
 def file_of_row(row: Row) -> File:
-    """A row with FILE_COLUMNS."""
+    """Returns the file in a row with FILE_COLUMNS."""
     return File(
         id=row["id"],
         folder_id=row["folder_id"],
@@ -36,7 +36,7 @@ def file_of_row(row: Row) -> File:
 
 
 def page_of_row(row: Row) -> TextPage:
-    """A row with PAGE_COLUMNS."""
+    """Returns the page in a row with PAGE_COLUMNS."""
     return TextPage(
         page=row["page"],
         first_line=row["first_line"],
@@ -49,5 +49,5 @@ def page_of_row(row: Row) -> TextPage:
 
 
 def no_such_file(file_id: UUID) -> NotFound:
-    """For an id that names no file where it was looked for."""
+    """Returns the error for an id that names no file where it was looked for."""
     return NotFound(f"File file-{file_id} not found", reason="FILE_NOT_FOUND")

@@ -84,7 +84,7 @@ VALUES ($1, $2, $3, $4, $5)
 async def make_default_archive(
     connection: Any, organization_id: UUID, user_id: UUID, new: NewPassages, agent_id: UUID
 ) -> None:
-    """The agent's own archive. Raises ArchiveChanged when there is one by now."""
+    """Returns the agent's own archive. Raises ArchiveChanged when there is one by now."""
     name = f"Archive of agent-{agent_id}"
     await connection.execute(_NEW_ARCHIVE, organization_id, new.archive_id, name, new.embedded.embedding, user_id)
     if await connection.fetchval(_NEW_DEFAULT, organization_id, agent_id, new.archive_id) is None:
@@ -146,7 +146,7 @@ async def replace_text(
     words_before: int,
     embedded: EmbeddedTexts,
 ) -> None:
-    """The text of a passage with its words and vector; others of its vectors are of the old text, and erased.
+    """Returns the text of a passage with its words and vector; others of its vectors are of the old text, and erased.
 
     Raises ArchiveChanged.
     """
@@ -168,7 +168,7 @@ def _lexemes(organization_id: UUID, archive_id: UUID) -> list[str]:
 
 
 def _values(new: NewPassages) -> tuple[list[dict[str, object]], list[UUID], list[bytes]]:
-    """The drafts as JSON, and vectors with the passages they belong to."""
+    """Returns the drafts as JSON, and vectors with the passages they belong to."""
     drafts = [_draft_json(*pair) for pair in zip(new.drafts, new.embedded.search_words, strict=True)]
     vectors = {
         draft.id: encode(vector)

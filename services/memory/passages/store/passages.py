@@ -153,7 +153,7 @@ class PostgresPassages:
 
 
 def no_such_passage(passage_id: UUID) -> NotFound:
-    """For an id that names no passage in the place that was asked."""
+    """Returns the error for an id that names no passage in the place that was asked."""
     return NotFound(f"Passage passage-{passage_id} not found", reason="PASSAGE_NOT_FOUND")
 
 

@@ -20,7 +20,7 @@ LEFT JOIN memory.folders d ON d.organization_id = p.organization_id AND d.id = f
 
 
 def passage_of_row(row: Row) -> Passage:
-    """A row with PASSAGE_COLUMNS."""
+    """Returns the passage in a row with PASSAGE_COLUMNS."""
     return Passage(
         id=row["id"],
         archive_id=row["archive_id"],

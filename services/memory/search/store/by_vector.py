@@ -123,7 +123,7 @@ class _Search:
     values: tuple[UUID, tuple[UUID, ...] | None, bytes, int]
 
     async def nearest(self, indexed: int) -> Sequence[Any]:
-        """By the statement that is soonest done; where the index does not find enough, all are read."""
+        """Returns them by the fastest statement; where the index does not find enough, all are read."""
         passages, limit = self.part.passages, self.values[3]
         most = count_limit(passages, indexed=indexed, limit=limit)
         if self.filters != PassageFilter():
@@ -146,7 +146,7 @@ class _Search:
         return await self._fetch(_READ_SETTINGS, statement, [*self.values, *filter_values])
 
     async def index(self) -> Sequence[Any]:
-        """By the model's index and, beside it, among what waits for it."""
+        """Returns them by the model's index and, beside it, among what waits for it."""
         values = Values(*self.values)
         statement = _INDEX.format(
             model=self.model.id,

@@ -24,7 +24,7 @@ _NEWEST = """
 
 
 def newest(part: Part, most: str) -> str:
-    """At most `most` (SQL) passages `c` of a part, about as many of each archive; the tenant is $1, its archives $2."""
+    """Selects up to `most` (SQL) passages `c` of a part, as many of each archive; $1 is the tenant, $2 its archives."""
     one = part.archive_ids is not None and len(part.archive_ids) == 1
     of_archives = "$2::uuid[] IS NULL AND a.kind = 1" if part.archive_ids is None else "a.id = ANY($2)"
     each = f"{most}::bigint" if one else f"{most}::bigint / 4"
@@ -47,12 +47,12 @@ _OF_TENANT = """$2::uuid[] IS NULL AND {alias}.archive_id NOT IN (
 
 
 def within(part: Part, alias: str = "c") -> str:
-    """SQL for rows `alias` of a part of the tenant's archives, whose ids are $2; the tenant is $1."""
+    """Returns SQL for rows `alias` of a part of the tenant's archives, whose ids are $2; the tenant is $1."""
     return (_OF_TENANT if part.archive_ids is None else _OF_ARCHIVES).format(alias=alias)
 
 
 def condition(filters: PassageFilter, part: Part, *, key: str, first: int) -> tuple[str, list[object]]:
-    """SQL for a filter on rows `c` of a part, whose column `key` is a passage's id, and its values, from `first` on."""
+    """Returns SQL for a filter on rows `c`, whose column `key` is a passage's id, and its values, from `first` on."""
     values: list[object] = []
 
     def number(value: object) -> int:
@@ -120,20 +120,20 @@ class Selection:
     tags: tuple[str, ...] = ()
 
     def sql(self, filters: PassageFilter, part: Part, values: Values) -> str:
-        """A query of their keys."""
+        """Returns a query of their keys."""
         if self.tags:
             return _WITH_TAGS.format(within=within(part, "t"), tags=values.add(self.tags))
         return _WITH_DATES.format(within=within(part, "d"), bounds=_bounds(filters, values))
 
     def rest(self, filters: PassageFilter) -> PassageFilter:
-        """What of the filter these passages need not all fit."""
+        """Returns the part of the filter that these passages need not all fit."""
         if not self.tags:
             return replace(filters, start=None, end=None)
         return replace(filters, tags=()) if self.tags == filters.tags else filters
 
 
 def filter_condition(filters: PassageFilter, values: Values) -> str:
-    """A condition on rows `c` of vectors; the tenant is $1."""
+    """Returns a condition on rows `c` of vectors; the tenant is $1."""
     conditions = []
     if filters.tags:
         least = len(filters.tags) if filters.match_all_tags else 1
@@ -146,7 +146,7 @@ def filter_condition(filters: PassageFilter, values: Values) -> str:
 async def select_by_filter(
     connection: Any, organization_id: UUID, part: Part, filters: PassageFilter, most: int
 ) -> Selection | None:
-    """The smallest of the sets that the filter names, counted up to `most`; None without a filter."""
+    """Returns the smallest of the sets that the filter names, counted up to `most`; None without a filter."""
     sets = []
     if filters.tags:
         statement = _COUNT_TAGS.format(within=within(part, "t"))
