@@ -30,8 +30,8 @@ from services.common.channel import make_channel
 from services.common.context import CallContext, use_context
 from services.common.keys import signer_from
 from services.common.settings import Env
-from services.tool_runner.job import ExitReason, Job
-from services.tool_runner.ports import Sandbox
+from services.tool_runner.core.job import ExitReason, Job
+from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.sandboxes.bubblewrap import source as bubblewrap
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
 from tests.e2e.stack import Stack, running

@@ -8,25 +8,17 @@ from services.common.database import open_pool, wait_for_database
 from services.common.migrate import migrate
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
-from services.tool_runner.adapters.embedder import GatewayEmbedder
-from services.tool_runner.adapters.environments import PostgresEnvironments
-from services.tool_runner.adapters.late_lists import LateLists
-from services.tool_runner.adapters.mcp_servers import PostgresMcpServers
-from services.tool_runner.adapters.mcp_tokens import PostgresMcpTokens
-from services.tool_runner.adapters.tool_search import PostgresToolSearch
-from services.tool_runner.adapters.tools import PostgresTools
-from services.tool_runner.bootstrap import AUDIENCE, build, postgres_calls
-from services.tool_runner.builtin.running import BuiltinRunner
+from services.tool_runner.bootstrap import AUDIENCE, build, build_mcp, gateway_embedder, postgres_lists, postgres_stores
+from services.tool_runner.builtin.runner import BuiltinRunner
+from services.tool_runner.core.model import ToolType
 from services.tool_runner.egress.egress import Egress
-from services.tool_runner.environments.configs import type_of
+from services.tool_runner.environments.rules.configs import type_of
 from services.tool_runner.layers.layers import Layers
-from services.tool_runner.mcp.programs import SandboxPrograms
-from services.tool_runner.mcp.room import build_room
-from services.tool_runner.model import ToolType
+from services.tool_runner.mcp.stdio import SandboxPrograms
 from services.tool_runner.sandboxes.choose import SandboxChoice
-from services.tool_runner.sandboxes.others import makers
+from services.tool_runner.sandboxes.remote import makers
 from services.tool_runner.settings import Settings, read_database
-from services.tool_runner.web.late import Web
+from services.tool_runner.web.lazy import Web
 
 _log = logging.getLogger(__name__)
 
@@ -38,36 +30,27 @@ async def serve(env: Env) -> None:
     database = settings.database
     await wait_for_database(database.url)
     pool = await open_pool(database.url, pgbouncer=database.pgbouncer)
-    lists = LateLists(database.url, pgbouncer=database.pgbouncer)
+    lists = postgres_lists(database.url, pgbouncer=database.pgbouncer)
     sandboxes = SandboxChoice(settings.sandbox, others=makers(settings.other_sandboxes))
     models = make_channel(settings.llm_gateway_address) if settings.llm_gateway_address else None
     web = Web(settings.search, allow_private=settings.allow_private_urls)
     egress = Egress(settings.egress)
     layers = Layers(settings.layers, sandboxes, egress)
-    mcp = build_room(
-        settings.mcp,
-        store=PostgresMcpServers(pool, settings.sealer),
-        tokens=PostgresMcpTokens(pool, settings.sealer),
-        tools=PostgresTools(pool),
-        programs=SandboxPrograms(sandboxes, egress, layers, settings.limits),
-    )
+    stores = postgres_stores(pool, lists, settings.sealer)
+    mcp = build_mcp(settings.mcp, stores, SandboxPrograms(sandboxes, egress, layers, settings.limits))
     runner = build(
         listen=settings.listen,
         verifier=settings.verifier,
-        tools=PostgresTools(pool),
-        lists=lists,
-        calls=postgres_calls(pool),
-        environments=PostgresEnvironments(pool),
+        stores=stores,
+        mcp=mcp,
         sealer=settings.sealer,
         sandboxes=sandboxes,
         sandbox_type=type_of(settings.sandbox.kind),
-        finder=PostgresToolSearch(pool),
-        embedder=GatewayEmbedder(models) if models is not None else None,
+        embedder=gateway_embedder(models) if models is not None else None,
         embedding=settings.embedding,
         runners=lambda sandboxed: {ToolType.LETTA_BUILTIN: BuiltinRunner(sandboxed, web)},
         egress=egress,
         layers=layers,
-        mcp=mcp,
         sessions=settings.sessions,
         limits=settings.limits,
         at_once=settings.at_once,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import asyncpg
+import grpc
 
 from loci.tool.v1 import environment_service_pb2 as environment_pb
 from loci.tool.v1 import execution_service_pb2 as execution_pb
@@ -16,36 +17,45 @@ from loci.tool.v1.tool_service_pb2_grpc import add_ToolServiceServicer_to_server
 from services.common.context import Verifier
 from services.common.sealing import Sealer
 from services.common.server import Server, make_server
-from services.tool_runner.adapters.files import PostgresFiles
-from services.tool_runner.adapters.outputs import PostgresOutputs
-from services.tool_runner.adapters.receipt_lists import PostgresReceiptLists, PostgresRetention
-from services.tool_runner.adapters.receipts import PostgresReceipts
-from services.tool_runner.calls.execution import Executor, Parts
-from services.tool_runner.calls.preparing import Preparation
-from services.tool_runner.calls.sandboxed import Layers, NoLayers, Sandboxes, SandboxRunner
-from services.tool_runner.calls.sweeping import Sweeper
-from services.tool_runner.catalogue import Catalogue
+from services.tool_runner.adapters.embedder import GatewayEmbedder
+from services.tool_runner.child_processes.source_parser import Limited
+from services.tool_runner.core.job import Limits
+from services.tool_runner.core.model import ToolType
+from services.tool_runner.core.ports import Layers, Runner, Sandboxes
 from services.tool_runner.egress.egress import Egress, EgressSettings
-from services.tool_runner.environments.admin import EnvironmentAdmin
-from services.tool_runner.environments.calls import TenantEnvironments
+from services.tool_runner.environments.call_environments import TenantEnvironments
 from services.tool_runner.environments.packages import Packages
-from services.tool_runner.environments.store import EnvironmentStore
+from services.tool_runner.environments.ports import EnvironmentStore
+from services.tool_runner.environments.service import EnvironmentAdmin
+from services.tool_runner.environments.servicer import EnvironmentServicer
+from services.tool_runner.environments.store import PostgresEnvironments
 from services.tool_runner.environments.vault import Vault
-from services.tool_runner.files.inputs import Inputs
-from services.tool_runner.files.keeping import Files
-from services.tool_runner.job import Limits
-from services.tool_runner.mcp.room import McpRoom
-from services.tool_runner.model import ToolType
-from services.tool_runner.ports import Lists, ReceiptStore, Runner, ToolStore
-from services.tool_runner.ports_calls import FileStore, OutputStore, ReceiptLists, Retention
-from services.tool_runner.schemas.limited import Limited
-from services.tool_runner.search.filling import Filler
-from services.tool_runner.search.ports import Embedder, Finder
-from services.tool_runner.search.searching import ToolSearch
-from services.tool_runner.servicer.environments import EnvironmentServicer
-from services.tool_runner.servicer.executions import ExecutionServicer
-from services.tool_runner.servicer.mcp import McpServicer
-from services.tool_runner.servicer.tools import ToolServicer
+from services.tool_runner.executions.files.inputs import Inputs
+from services.tool_runner.executions.files.service import Files
+from services.tool_runner.executions.files.store import PostgresFiles
+from services.tool_runner.executions.list_store import PostgresReceiptLists, PostgresRetention
+from services.tool_runner.executions.output_store import PostgresOutputs
+from services.tool_runner.executions.ports import FileStore, OutputStore, ReceiptLists, ReceiptStore, Retention
+from services.tool_runner.executions.prepare import Preparation
+from services.tool_runner.executions.sandbox_runner import NoLayers, SandboxRunner
+from services.tool_runner.executions.service import Executor, Parts
+from services.tool_runner.executions.servicer import ExecutionServicer
+from services.tool_runner.executions.store import PostgresReceipts
+from services.tool_runner.executions.sweep import Sweeper
+from services.tool_runner.mcp_servers.ports import McpStore, Programs, TokenStore
+from services.tool_runner.mcp_servers.servicer import McpServicer
+from services.tool_runner.mcp_servers.store import PostgresMcpServers
+from services.tool_runner.mcp_servers.token_store import PostgresMcpTokens
+from services.tool_runner.mcp_servers.wiring import Mcp, McpSettings, wire_mcp
+from services.tool_runner.tools.late_lists import LateLists
+from services.tool_runner.tools.ports import Lists, ToolStore
+from services.tool_runner.tools.search.ports import Embedder, Finder
+from services.tool_runner.tools.search.service import ToolSearch
+from services.tool_runner.tools.search.store import PostgresToolSearch
+from services.tool_runner.tools.search.vectors import Filler
+from services.tool_runner.tools.service import Catalogue
+from services.tool_runner.tools.servicer import ToolServicer
+from services.tool_runner.tools.store import PostgresTools
 
 AUDIENCE = "tool_runner"
 
@@ -56,14 +66,20 @@ _SOURCE_TYPES = (ToolType.CUSTOM, ToolType.EXTERNAL_LANGCHAIN, ToolType.EXTERNAL
 MakeRunners = Callable[[Runner], Mapping[ToolType, Runner]]
 
 
-@dataclass(frozen=True, slots=True)
-class CallStores:
-    """Where calls are kept."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """All that the tool runner keeps."""
 
+    tools: ToolStore
+    lists: Lists
+    search: Finder
+    environments: EnvironmentStore
+    mcp_servers: McpStore
+    mcp_tokens: TokenStore
     receipts: ReceiptStore
+    receipt_lists: ReceiptLists
     outputs: OutputStore
     files: FileStore
-    lists: ReceiptLists
     retention: Retention
 
 
@@ -77,80 +93,99 @@ class ToolRunner:
     search: ToolSearch
 
 
-def postgres_calls(pool: asyncpg.Pool) -> CallStores:
-    """On one pool."""
-    return CallStores(
-        PostgresReceipts(pool),
-        PostgresOutputs(pool),
-        PostgresFiles(pool),
-        PostgresReceiptLists(pool),
-        PostgresRetention(pool),
+def postgres_stores(pool: asyncpg.Pool, lists: Lists, sealer: Sealer) -> Stores:
+    """Returns the stores on one pool, but for the lists, which have connections of their own."""
+    return Stores(
+        tools=PostgresTools(pool),
+        lists=lists,
+        search=PostgresToolSearch(pool),
+        environments=PostgresEnvironments(pool),
+        mcp_servers=PostgresMcpServers(pool, sealer),
+        mcp_tokens=PostgresMcpTokens(pool, sealer),
+        receipts=PostgresReceipts(pool),
+        receipt_lists=PostgresReceiptLists(pool),
+        outputs=PostgresOutputs(pool),
+        files=PostgresFiles(pool),
+        retention=PostgresRetention(pool),
     )
+
+
+def postgres_lists(url: str, *, pgbouncer: bool = False) -> Lists:
+    """Returns the lists of tools on a database, whose engine is made with the first list."""
+    return LateLists(url, pgbouncer=pgbouncer)
+
+
+def gateway_embedder(channel: grpc.aio.Channel) -> Embedder:
+    """Returns the embedder of the llm gateway behind a channel."""
+    return GatewayEmbedder(channel)
+
+
+def build_mcp(settings: McpSettings, stores: Stores, programs: Programs) -> Mcp:
+    """Returns the client and the registry of MCP servers."""
+    return wire_mcp(settings, store=stores.mcp_servers, tokens=stores.mcp_tokens, tools=stores.tools, programs=programs)
 
 
 def build(
     *,
     listen: str,
     verifier: Verifier,
-    tools: ToolStore,
-    lists: Lists,
-    calls: CallStores,
-    environments: EnvironmentStore,
+    stores: Stores,
+    mcp: Mcp,
     sealer: Sealer,
     sandboxes: Sandboxes,
     sandbox_type: str = "local",
-    finder: Finder,
     embedder: Embedder | None = None,
     embedding: str = "loci/hash",
     egress: Egress | None = None,
-    layers: Layers | None = None,
+    layers: Layers = NoLayers(),  # noqa: B008  # it has no state
     runners: MakeRunners = lambda sandboxed: {},
-    mcp: McpRoom | None = None,
     sessions: bool = False,
     limits: Limits | None = None,
     at_once: int = 8,
     receipt_days: int = 0,
 ) -> ToolRunner:
     """The service, bound to `listen`. Without an embedder tools are found by words. Raises SettingsError."""
-    limited, vault, layers = Limited(), Vault(sealer), layers or NoLayers()
+    limited, vault = Limited(), Vault(sealer)
     sandboxed = SandboxRunner(sandboxes, egress or Egress(EgressSettings()), layers, sessions=sessions)
     preparation = Preparation(
-        tools,
-        TenantEnvironments(environments, vault, sandbox_type),
-        Inputs(calls.files),
+        stores.tools,
+        TenantEnvironments(stores.environments, vault, sandbox_type),
+        Inputs(stores.files),
         limited,
         limits or Limits(),
         {
             **dict.fromkeys(_SOURCE_TYPES, sandboxed),
-            **({ToolType.EXTERNAL_MCP: mcp.runner} if mcp else {}),
+            ToolType.EXTERNAL_MCP: mcp.runner,
             **runners(sandboxed),
         },
     )
-    executor = Executor(Parts(preparation=preparation, receipts=calls.receipts, outputs=calls.outputs, at_once=at_once))
-    catalogue = Catalogue(tools, limited)
-    filler = Filler(finder, embedder, embedding) if embedder is not None else None
-    search = ToolSearch(finder, embedder, filler, embedding)
+    executor = Executor(
+        Parts(preparation=preparation, receipts=stores.receipts, outputs=stores.outputs, at_once=at_once)
+    )
+    catalogue = Catalogue(stores.tools, limited)
+    filler = Filler(stores.search, embedder, embedding) if embedder is not None else None
+    search = ToolSearch(stores.search, embedder, filler, embedding)
     server = make_server(
         listen,
         servicers=[
-            (add_ToolServiceServicer_to_server, ToolServicer(catalogue, lists, search)),
+            (add_ToolServiceServicer_to_server, ToolServicer(catalogue, stores.lists, search)),
             (
                 add_ExecutionServiceServicer_to_server,
-                ExecutionServicer(executor, calls.lists, Files(calls.files), catalogue),
+                ExecutionServicer(executor, stores.receipt_lists, Files(stores.files), catalogue),
             ),
             (
                 add_EnvironmentServiceServicer_to_server,
-                EnvironmentServicer(EnvironmentAdmin(environments, vault, Packages(layers))),
+                EnvironmentServicer(EnvironmentAdmin(stores.environments, vault, Packages(layers))),
             ),
-            *([(add_McpServiceServicer_to_server, McpServicer(mcp, executor, catalogue))] if mcp else []),
+            (add_McpServiceServicer_to_server, McpServicer(mcp, executor, catalogue)),
         ],
         service_names=[
             tool_pb.DESCRIPTOR.services_by_name["ToolService"].full_name,
             execution_pb.DESCRIPTOR.services_by_name["ExecutionService"].full_name,
             environment_pb.DESCRIPTOR.services_by_name["EnvironmentService"].full_name,
-            *([mcp_pb.DESCRIPTOR.services_by_name["McpService"].full_name] if mcp else []),
+            mcp_pb.DESCRIPTOR.services_by_name["McpService"].full_name,
         ],
         audience=AUDIENCE,
         verifier=verifier,
     )
-    return ToolRunner(server, executor, Sweeper(calls.retention, receipt_days), search)
+    return ToolRunner(server, executor, Sweeper(stores.retention, receipt_days), search)

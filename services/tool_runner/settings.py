@@ -11,26 +11,26 @@ from services.common.database_settings import DatabaseSettings
 from services.common.keys import verifier_from
 from services.common.sealing import Sealer, sealer_from
 from services.common.settings import Env, SettingsError
+from services.tool_runner.core.job import MIB, Limits
+from services.tool_runner.core.network_policy import parse_hosts
 from services.tool_runner.egress.egress import EgressSettings
-from services.tool_runner.egress.policy import parse_hosts
 from services.tool_runner.egress.proxy import Limits as NetworkLimits
 from services.tool_runner.egress.targets import places_of
-from services.tool_runner.job import MIB, Limits
-from services.tool_runner.layers.installing import NO_INDEX, LayerSettings
-from services.tool_runner.layers.store import default_folder
+from services.tool_runner.layers.cache import default_folder
+from services.tool_runner.layers.install_job import NO_INDEX, LayerSettings
 from services.tool_runner.mcp.client import Times
-from services.tool_runner.mcp.room import McpSettings
+from services.tool_runner.mcp_servers.wiring import McpSettings
 from services.tool_runner.sandboxes.choose import LOCAL_IMAGE, Kind, SandboxSettings
 from services.tool_runner.sandboxes.docker import DockerSettings
-from services.tool_runner.sandboxes.other_settings import (
+from services.tool_runner.sandboxes.remote_settings import (
     ClusterSettings,
     E2bSettings,
     KubernetesSettings,
     ModalSettings,
     OtherSettings,
 )
-from services.tool_runner.web.choosing import SearchSettings
 from services.tool_runner.web.engines import ENGINES
+from services.tool_runner.web.rules import SearchSettings
 
 RECEIPT_DAYS = 30
 _URL = re.compile(r"https?://[^/?#@\s]+(/[^?#\s]*)?")

@@ -12,7 +12,7 @@ from typing import Any
 import letta_client
 import pytest
 
-from services.tool_runner.egress.authority import Authority
+from services.tool_runner.egress.certificates import Authority
 from tests.e2e.conftest import Providers
 from tests.e2e.stack import Stack, running
 from tests.e2e.test_walk import BLOCKS

@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -81,42 +82,49 @@ def test_a_cancel_reaches_a_provider(stack: Stack, openai_fake: OpenAIServer, na
 
 
 FOREVER = '''
-def forever():
-    """Never come back."""
+def forever(name: str):
+    """Never come back.
+
+    Args:
+        name: What the process is called from now on.
+    """
+    with open("/proc/self/comm", "w") as comm:
+        comm.write(name)
     while True:
         pass
 '''
 
 
-def sandboxes(stack: Stack) -> set[int]:
-    """The processes in which tools run, where those are children of the tool runner: containers are not."""
-    children = psutil.Process(stack.pid("tool_runner")).children(recursive=True)
-    return {child.pid for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE}
+def processes_named(name: str) -> list[int]:
+    """The living processes of this machine with that name, in a sandbox or out of it."""
+    living = (each for each in psutil.process_iter(["name", "status"]) if each.info["status"] != psutil.STATUS_ZOMBIE)
+    return [each.pid for each in living if each.info["name"] == name]
 
 
 def uses_containers(stack: Stack) -> bool:
     """Whether an engine answers, which then has the tools of this stack."""
     if stack.environment.get("LOCI_SANDBOX") == "bubblewrap" or shutil.which("docker") is None:
         return False
-    asked = subprocess.run(["docker", "version"], env=stack.environment, capture_output=True, check=False, timeout=20)
-    return asked.returncode == 0
+    version = subprocess.run(["docker", "version"], env=stack.environment, capture_output=True, check=False, timeout=20)
+    return version.returncode == 0
 
 
 def test_a_cancel_kills_a_sandbox(stack: Stack, openai_fake: OpenAIServer) -> None:
     client = stack.client(timeout=60)
     tool = client.tools.upsert(source_code=FOREVER)
     agent_id = create(client, HANDLE, tool_ids=[tool.id])
-    openai_fake.rules(*by_step(Reply(calls=(ToolCall("forever"),)), Reply(text="I see.")))
-    in_containers = uses_containers(stack)
-    before = sandboxes(stack)
+    # By its name: the pool starts another worker when a call takes long, and that one waits on after the cancel.
+    name = f"f{uuid.uuid4().hex[:12]}"
+    openai_fake.rules(*by_step(Reply(calls=(ToolCall("forever", {"name": name}),)), Reply(text="I see.")))
+    out_of_sight = uses_containers(stack)
     with at_once(lambda: client.agents.messages.create(agent_id, input="Go.")) as sending:
         until(lambda: openai_fake.bodies("/chat/completions"))
-        until(lambda: in_containers or sandboxes(stack) - before)
+        until(lambda: out_of_sight or processes_named(name))
         time.sleep(0.5)
         asked = time.monotonic()
         client.agents.messages.cancel(agent_id)
         assert sending.result(20).stop_reason.stop_reason == "cancelled"
-        until(lambda: not sandboxes(stack) - before)
+        until(lambda: not processes_named(name))
         assert time.monotonic() - asked < SOON
     openai_fake.rules()
     assert client.agents.messages.create(agent_id, input="And now?").stop_reason.stop_reason == "end_turn"

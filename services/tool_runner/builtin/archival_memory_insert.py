@@ -1,7 +1,7 @@
 """`archival_memory_insert`: run by the memory service."""
 
 from services.tool_runner.builtin.tool import BuiltinTool, texts
-from services.tool_runner.model import ToolType
+from services.tool_runner.core.model import ToolType
 
 TOOL = BuiltinTool(
     name="archival_memory_insert",

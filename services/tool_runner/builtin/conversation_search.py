@@ -1,7 +1,7 @@
 """`conversation_search`: run by the agent service."""
 
 from services.tool_runner.builtin.tool import BuiltinTool, texts
-from services.tool_runner.model import ToolType
+from services.tool_runner.core.model import ToolType
 
 TOOL = BuiltinTool(
     name="conversation_search",

@@ -1,7 +1,7 @@
 """`fetch_webpage`: run here; see `web/fetching.py`."""
 
 from services.tool_runner.builtin.tool import BuiltinTool
-from services.tool_runner.model import ToolType
+from services.tool_runner.core.model import ToolType
 
 TOOL = BuiltinTool(
     name="fetch_webpage",

@@ -1,7 +1,7 @@
 """`memory_apply_patch`: run by the memory service."""
 
 from services.tool_runner.builtin.tool import BuiltinTool
-from services.tool_runner.model import ToolType
+from services.tool_runner.core.model import ToolType
 
 TOOL = BuiltinTool(
     name="memory_apply_patch",

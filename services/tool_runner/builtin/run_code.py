@@ -1,7 +1,7 @@
-"""`run_code`: a program of the model's, run in the sandbox; see `running.py`."""
+"""`run_code`: a program of the model's, run in the sandbox; see `runner.py`."""
 
 from services.tool_runner.builtin.tool import BuiltinTool
-from services.tool_runner.model import ToolType
+from services.tool_runner.core.model import ToolType
 
 TOOL = BuiltinTool(
     name="run_code",

@@ -1,7 +1,7 @@
-"""`run_code_with_tools`: a program that may call the agent's other tools; see `running.py`."""
+"""`run_code_with_tools`: a program that may call the agent's other tools; see `runner.py`."""
 
 from services.tool_runner.builtin.tool import BuiltinTool
-from services.tool_runner.model import ToolType
+from services.tool_runner.core.model import ToolType
 
 TOOL = BuiltinTool(
     name="run_code_with_tools",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
-from services.tool_runner.model import Tool, ToolType
+from services.tool_runner.core.model import Tool, ToolType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """`web_search`: run here, by whichever search engine there is a key for; see `web/searching.py`."""
 
 from services.tool_runner.builtin.tool import BuiltinTool, texts
-from services.tool_runner.model import ToolType
+from services.tool_runner.core.model import ToolType
 
 _DATE = "ISO 8601, for example 2026-01-31."
 

@@ -1,1 +1,1 @@
-"""Where a tool's connections go: who it may reach, secrets that it never sees, and Loci itself."""
+"""Where a tool's connections go: hosts it may reach, secrets it never sees, and Loci itself."""

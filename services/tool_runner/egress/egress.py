@@ -4,13 +4,13 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from services.tool_runner.egress import policy as policies
-from services.tool_runner.egress.authority import Authority
-from services.tool_runner.egress.places import Places
-from services.tool_runner.egress.policy import Host, Policy
+from services.tool_runner.core import network_policy as policies
+from services.tool_runner.core.network_policy import Host, Policy
+from services.tool_runner.core.ports import Tunnel
+from services.tool_runner.egress.certificates import Authority
+from services.tool_runner.egress.destinations import Places
+from services.tool_runner.egress.protocol.placeholders import Held
 from services.tool_runner.egress.proxy import Call, Limits, Proxy
-from services.tool_runner.egress.secrets import Held
-from services.tool_runner.ports import Tunnel
 
 
 @dataclass(frozen=True, slots=True)

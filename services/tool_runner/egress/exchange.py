@@ -7,11 +7,11 @@ from contextlib import suppress
 
 import h11
 
-from services.tool_runner.egress import rewriting
-from services.tool_runner.egress.places import Origin, Unreachable
-from services.tool_runner.egress.rewriting import CannotBeSent, Outgoing
+from services.tool_runner.core.ports import Connection
+from services.tool_runner.egress.destinations import Origin, Unreachable
+from services.tool_runner.egress.protocol import rewrite
+from services.tool_runner.egress.protocol.rewrite import CannotBeSent, Outgoing
 from services.tool_runner.egress.streams import Prefixed, Socket, join
-from services.tool_runner.ports import Connection
 
 MOST_HEAD_BYTES = 64 * 1024
 # From the first byte of a request's head to its last.
@@ -152,7 +152,7 @@ async def exchange(tool: Peer, request: h11.Request, world: Peer, outgoing: Outg
     Raises CannotBeSent or Unreachable before anything was answered; OSError and h11.ProtocolError where nothing can be
     said any more.
     """
-    websocket = rewriting.is_websocket(request.headers)
+    websocket = rewrite.is_websocket(request.headers)
     await _send_head(world, request, outgoing, websocket=websocket)
     # The body goes on while the response comes: either may be endless, and 100 Continue is the host's to say.
     sending = asyncio.create_task(_send_body(tool, world))
@@ -235,7 +235,7 @@ async def _send_back_body(tool: Peer, world: Peer) -> None:
 
 
 async def _switch(tool: Peer, world: Peer, granted: h11.InformationalResponse, masks: Mapping[bytes, bytes]) -> None:
-    headers = rewriting.masked(rewriting.passed_on(granted.headers), masks)
+    headers = rewrite.masked(rewrite.passed_on(granted.headers), masks)
     headers += [(b"connection", b"Upgrade"), (b"upgrade", b"websocket")]
     if tool.http.their_state is h11.SEND_BODY:
         raise Unreachable("the host changed the protocol before the request had ended")
@@ -250,8 +250,8 @@ async def _switch(tool: Peer, world: Peer, granted: h11.InformationalResponse, m
 def _response(event: h11.Response, masks: Mapping[bytes, bytes]) -> h11.Response:
     # It is framed anew; a length beside chunks counts for nothing (RFC 9112, 6.3).
     drop = (b"content-length",) if _is_chunked(event) else ()
-    headers = rewriting.masked(rewriting.passed_on(event.headers, drop), masks)
-    reason = rewriting.masked([(b"", bytes(event.reason))], masks)[0][1]
+    headers = rewrite.masked(rewrite.passed_on(event.headers, drop), masks)
+    reason = rewrite.masked([(b"", bytes(event.reason))], masks)[0][1]
     return h11.Response(status_code=event.status_code, headers=headers, reason=reason)
 
 

@@ -16,17 +16,18 @@ from urllib.parse import urlsplit
 import h11
 
 from services.common.addresses import Address, Refused
-from services.tool_runner.egress import rewriting, targets
-from services.tool_runner.egress.authority import Authority
-from services.tool_runner.egress.client_hello import HANDSHAKE, names_only
+from services.tool_runner.core.job import MIB
+from services.tool_runner.core.network_policy import LOCI, Policy, refusal
+from services.tool_runner.core.ports import Connection
+from services.tool_runner.egress import targets
+from services.tool_runner.egress.certificates import Authority
+from services.tool_runner.egress.destinations import Origin, Places, Unreachable
 from services.tool_runner.egress.exchange import HEAD_SECONDS, Kept, Peer, exchange
-from services.tool_runner.egress.places import Origin, Places, Unreachable
-from services.tool_runner.egress.policy import LOCI, Policy, refusal
-from services.tool_runner.egress.rewriting import CannotBeSent, Outgoing
-from services.tool_runner.egress.secrets import Held
+from services.tool_runner.egress.protocol import rewrite
+from services.tool_runner.egress.protocol.client_hello import HANDSHAKE, names_only
+from services.tool_runner.egress.protocol.placeholders import Held
+from services.tool_runner.egress.protocol.rewrite import CannotBeSent, Outgoing
 from services.tool_runner.egress.streams import Metered, Prefixed, Socket, Tls, join
-from services.tool_runner.job import MIB
-from services.tool_runner.ports import Connection
 
 _log = logging.getLogger(__name__)
 
@@ -137,14 +138,14 @@ class Proxy:
             await kept.put(origin, world, usable=usable)
 
     def _outgoing(self, origin: Origin, target: bytes, request: h11.Request) -> Outgoing:
-        host = rewriting.authority(origin.host, origin.port, tls=origin.tls)
-        headers = [(b"host", host), *rewriting.passed_on(request.headers, (b"host",))]
+        host = rewrite.authority(origin.host, origin.port, tls=origin.tls)
+        headers = [(b"host", host), *rewrite.passed_on(request.headers, (b"host",))]
         if origin.is_loci:
-            return rewriting.for_loci(target, headers, self._call.token, self._gateway.path.rstrip("/"))
+            return rewrite.for_loci(target, headers, self._call.token, self._gateway.path.rstrip("/"))
         held = self._secrets_of(origin)
-        if not origin.tls and not targets.is_here(origin.host) and rewriting.would_hold(target, headers, held):
+        if not origin.tls and not targets.is_here(origin.host) and rewrite.would_hold(target, headers, held):
             raise Refused(f"a secret is not sent in clear: use https://{origin.host}")
-        return rewriting.with_secrets(target, headers, held)
+        return rewrite.with_secrets(target, headers, held)
 
     # Tunnels ----------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 
-from services.tool_runner.ports import Connection
+from services.tool_runner.core.ports import Connection
 
 READ_BYTES = 64 * 1024
 

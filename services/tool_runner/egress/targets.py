@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable
 
 from services.common.addresses import Refused
-from services.tool_runner.egress.places import Origin
-from services.tool_runner.egress.policy import canonical
+from services.tool_runner.core.network_policy import canonical
+from services.tool_runner.egress.destinations import Origin
 
 _ABSOLUTE = re.compile(rb"(https?)://([^/?#\\@]+)(/[^#]*|\?[^#]*)?", re.IGNORECASE)
 _PORTS = {"http": 80, "https": 443, "postgres": 5432, "postgresql": 5432, "tcp": 2375}

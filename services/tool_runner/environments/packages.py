@@ -2,9 +2,9 @@
 
 from uuid import UUID
 
-from services.tool_runner.calls.sandboxed import Layers
-from services.tool_runner.environments.configs import Effective
-from services.tool_runner.model import Tool, ToolType
+from services.tool_runner.core.model import Tool, ToolType
+from services.tool_runner.core.ports import Layers
+from services.tool_runner.environments.rules.configs import Effective
 
 
 class Packages:

@@ -1,84 +1,191 @@
-"""Where variables and sandbox settings are kept."""
+"""Variables and sandbox settings on Postgres, with prepared statements."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 from uuid import UUID
 
-from services.tool_runner.environments.values import Owner, Rewrite, SandboxConfig, Sealed, Variable, Written
+import asyncpg
+
+from services.common.errors import AlreadyExists
+from services.common.purging import purge_rows
+from services.tool_runner.database import reached
+from services.tool_runner.environments.model import Owner, Rewrite, SandboxConfig, Scope, Sealed, Variable, Written
+from services.tool_runner.environments.ports import Found
+from services.tool_runner.environments.rules import variables
+from services.tool_runner.errors import no_such_config, no_such_tool
+
+_VARIABLE = (
+    "id, scope, owner_id, key, octet_length(value) AS size, description, created_by_id, last_updated_by_id, created_at,"
+    " updated_at"
+)
+_CONFIG = "id, type, config, created_by_id, last_updated_by_id, created_at, updated_at"
+_OF = "organization_id = $1 AND scope = $2 AND owner_id = $3"
+
+# The settings first; then the variables, those that win last.
+_OF_CALL = """
+WITH config AS MATERIALIZED (
+    SELECT id, config FROM tool_runner.sandbox_configs WHERE organization_id = $1 AND type = $2)
+SELECT 0 AS place, id, config AS key, NULL::bytea AS value FROM config
+UNION ALL
+SELECT CASE scope WHEN 'sandbox' THEN 1 WHEN 'tool' THEN 2 ELSE 3 END, id, key, value FROM tool_runner.variables
+WHERE organization_id = $1 AND (
+    scope = 'sandbox' AND owner_id = (SELECT id FROM config)
+    OR scope = 'tool' AND owner_id = $3
+    OR scope = 'agent' AND owner_id = $4)
+ORDER BY place
+"""
+# Who sets an owner's variables does it after the others.
+_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('tool_runner.variables/' || $1::text, 0))"
+_TOOL = "SELECT FROM tool_runner.tools WHERE organization_id = $1 AND id = $2 FOR KEY SHARE"
+_KEYS = f"SELECT key, id FROM tool_runner.variables WHERE {_OF}"
+_DELETE_OTHERS = f"DELETE FROM tool_runner.variables WHERE {_OF} AND key <> ALL($4::text[])"
+_WRITE = """
+INSERT INTO tool_runner.variables (
+    organization_id, scope, owner_id, id, key, value, description, created_by_id, last_updated_by_id)
+SELECT $1, $2, $3, new.id, new.key, new.value, new.description, $8, $8
+FROM unnest($4::uuid[], $5::text[], $6::bytea[], $7::text[]) AS new (id, key, value, description)
+ON CONFLICT (organization_id, id) DO UPDATE SET
+    value = excluded.value, last_updated_by_id = excluded.last_updated_by_id, updated_at = now(),
+    description = CASE WHEN excluded.description = '' THEN variables.description ELSE excluded.description END
+"""
+_OF_OWNER = f"SELECT {_VARIABLE} FROM tool_runner.variables WHERE {_OF} ORDER BY key"
+_BATCH = f"""
+SELECT {_VARIABLE} FROM tool_runner.variables
+WHERE organization_id = $1 AND (scope, owner_id) IN (SELECT * FROM unnest($2::text[], $3::uuid[])) ORDER BY key
+"""
+_PURGE = f"WITH gone AS (DELETE FROM tool_runner.variables WHERE {_OF} RETURNING 1) SELECT count(*) FROM gone"
+
+_CREATE_CONFIG = f"""
+INSERT INTO tool_runner.sandbox_configs (organization_id, created_by_id, last_updated_by_id, id, type, config)
+VALUES ($1, $2, $2, $3, $4, $5) ON CONFLICT (organization_id, type) DO NOTHING RETURNING {_CONFIG}
+"""
+_CONFIG_BY_ID = f"SELECT {_CONFIG} FROM tool_runner.sandbox_configs WHERE organization_id = $1 AND id = $2"
+_CONFIG_OF = f"SELECT {_CONFIG} FROM tool_runner.sandbox_configs WHERE organization_id = $1 AND type = $2"
+_CONFIGS = f"""
+SELECT {_CONFIG} FROM tool_runner.sandbox_configs
+WHERE organization_id = $1 AND ($2 = '' OR type = $2) AND ($3::uuid IS NULL OR (created_at, id) > (
+    SELECT created_at, id FROM tool_runner.sandbox_configs WHERE organization_id = $1 AND id = $3))
+ORDER BY created_at, id LIMIT $4
+"""
+_UPDATE_CONFIG = f"""
+UPDATE tool_runner.sandbox_configs SET config = $4, last_updated_by_id = $2, updated_at = now()
+WHERE organization_id = $1 AND id = $3 RETURNING {_CONFIG}
+"""
+_DELETE_CONFIG = """
+WITH variables AS (
+    DELETE FROM tool_runner.variables WHERE organization_id = $1 AND scope = 'sandbox' AND owner_id = $2)
+DELETE FROM tool_runner.sandbox_configs WHERE organization_id = $1 AND id = $2 RETURNING id
+"""
+# Held, so that nobody deletes the settings meanwhile.
+_HOLD_CONFIG = "SELECT FROM tool_runner.sandbox_configs WHERE organization_id = $1 AND id = $2 FOR KEY SHARE"
+_COUNT = f"SELECT count(*) FROM tool_runner.variables WHERE {_OF}"
+_CREATE_VARIABLE = f"""
+INSERT INTO tool_runner.variables (
+    organization_id, created_by_id, last_updated_by_id, scope, owner_id, id, key, value, description)
+VALUES ($1, $2, $2, 'sandbox', $3, $4, $5, $6, $7) RETURNING {_VARIABLE}
+"""
+_VARIABLES = f"""
+SELECT {_VARIABLE} FROM tool_runner.variables
+WHERE organization_id = $1 AND scope = 'sandbox' AND owner_id = $2 AND ($3::uuid IS NULL OR (created_at, id) > (
+    SELECT created_at, id FROM tool_runner.variables WHERE organization_id = $1 AND id = $3))
+ORDER BY created_at, id LIMIT $4
+"""
+_UPDATE_VARIABLE = f"""
+UPDATE tool_runner.variables
+SET key = coalesce($4, key), value = coalesce($5, value), description = coalesce($6, description),
+    last_updated_by_id = $2, updated_at = now()
+WHERE organization_id = $1 AND id = $3 AND scope = 'sandbox' RETURNING {_VARIABLE}
+"""
+_DELETE_VARIABLE = """
+DELETE FROM tool_runner.variables WHERE organization_id = $1 AND id = $2 AND scope = 'sandbox' RETURNING id
+"""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What concerns a call: the settings of its kind of sandbox ("" for none), variables in the order of precedence."""
+class PostgresEnvironments:
+    """`environments.store.EnvironmentStore`."""
 
-    config: str
-    variables: Sequence[Sealed]
-
-
-class EnvironmentStore(Protocol):
-    """Every method takes the tenant first, and raises Unavailable where the database cannot be reached."""
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
 
     async def of_call(self, organization_id: UUID, kind: str, tool_id: UUID, agent_id: UUID | None) -> Found:
-        """In one statement."""
-        ...
+        async with reached():
+            rows = await self._pool.fetch(_OF_CALL, organization_id, kind, tool_id, agent_id)
+        config = next((row["key"] for row in rows if row["place"] == 0), "")
+        return Found(config, [Sealed(row["id"], row["key"], row["value"]) for row in rows if row["place"]])
 
     async def replace(self, organization_id: UUID, user_id: UUID, owner: Owner, rewrite: Rewrite) -> list[Variable]:
-        """Make the owner's variables those of `rewrite`, in one transaction; all there are then, by key.
-
-        Raises NotFound (TOOL_NOT_FOUND), and what `rewrite` raises.
-        """
-        ...
+        key = organization_id, owner.scope.value, owner.id
+        async with reached(), self._pool.acquire() as connection, connection.transaction():
+            await connection.execute(_ONE_AT_A_TIME, str(owner.id))
+            if owner.scope is Scope.TOOL and await connection.fetchrow(_TOOL, organization_id, owner.id) is None:
+                raise no_such_tool(owner.id)
+            written = rewrite({row["key"]: row["id"] for row in await connection.fetch(_KEYS, *key)})
+            await connection.execute(_DELETE_OTHERS, *key, [variable.key for variable in written])
+            if new := [variable for variable in written if variable.value is not None]:
+                columns = ([getattr(each, name) for each in new] for name in ("id", "key", "value", "description"))
+                await connection.execute(_WRITE, *key, *columns, user_id)
+            return [_variable(row) for row in await connection.fetch(_OF_OWNER, *key)]
 
     async def batch(self, organization_id: UUID, owners: Sequence[Owner]) -> list[Variable]:
-        """Of all of them, by key."""
-        ...
+        scopes, ids = [owner.scope.value for owner in owners], [owner.id for owner in owners]
+        async with reached():
+            return [_variable(row) for row in await self._pool.fetch(_BATCH, organization_id, scopes, ids)]
 
     async def purge(self, organization_id: UUID, owner: Owner) -> int:
-        """Erase the owner's variables; how many there were."""
-        ...
+        async with reached():
+            return int(await self._pool.fetchval(_PURGE, organization_id, owner.scope.value, owner.id))
 
     async def purge_organization(self, organization_id: UUID) -> bool:
-        """Erase rows of the tenant in all tables of the service; False while there are some left. May be repeated."""
-        ...
+        async with reached():
+            return await purge_rows(self._pool, "tool_runner", organization_id)
 
     async def create_config(
         self, organization_id: UUID, user_id: UUID, config_id: UUID, kind: str, config: str
     ) -> SandboxConfig | None:
-        """None where the tenant has settings of this kind."""
-        ...
+        return await self._config(_CREATE_CONFIG, organization_id, user_id, config_id, kind, config)
 
     async def config_of(self, organization_id: UUID, kind: str) -> SandboxConfig | None:
-        """By kind."""
-        ...
+        return await self._config(_CONFIG_OF, organization_id, kind)
 
     async def config(self, organization_id: UUID, config_id: UUID) -> SandboxConfig | None:
-        """By id."""
-        ...
+        return await self._config(_CONFIG_BY_ID, organization_id, config_id)
 
     async def configs(self, organization_id: UUID, kind: str, after: UUID | None, size: int) -> list[SandboxConfig]:
-        """Oldest first; of all kinds where `kind` is "". Nothing comes after an unknown id."""
-        ...
+        async with reached():
+            rows = await self._pool.fetch(_CONFIGS, organization_id, kind, after, size)
+        return [SandboxConfig(**row) for row in rows]
 
     async def update_config(
         self, organization_id: UUID, user_id: UUID, config_id: UUID, config: str
     ) -> SandboxConfig | None:
-        """None where there is none."""
-        ...
+        return await self._config(_UPDATE_CONFIG, organization_id, user_id, config_id, config)
 
     async def delete_config(self, organization_id: UUID, config_id: UUID) -> bool:
-        """With its variables; False where there was none."""
-        ...
+        async with reached():
+            return await self._pool.fetchval(_DELETE_CONFIG, organization_id, config_id) is not None
 
     async def create_variable(
         self, organization_id: UUID, user_id: UUID, config_id: UUID, written: Written, most: int
     ) -> Variable:
-        """Raises NotFound (SANDBOX_CONFIG_NOT_FOUND), AlreadyExists (VARIABLE_EXISTS), Refused for more than `most`."""
-        ...
+        values = written.id, written.key, written.value, written.description
+        async with reached(), self._pool.acquire() as connection, connection.transaction():
+            await connection.execute(_ONE_AT_A_TIME, str(config_id))
+            if await connection.fetchrow(_HOLD_CONFIG, organization_id, config_id) is None:
+                raise no_such_config(config_id)
+            if await connection.fetchval(_COUNT, organization_id, Scope.SANDBOX.value, config_id) >= most:
+                raise variables.invalid(f"there are {most} environment variables, and there can be no more")
+            with _named(written.key):
+                return _variable(
+                    await connection.fetchrow(_CREATE_VARIABLE, organization_id, user_id, config_id, *values)
+                )
 
     async def variables(self, organization_id: UUID, config_id: UUID, after: UUID | None, size: int) -> list[Variable]:
-        """Oldest first. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
-        ...
+        async with reached():
+            rows = await self._pool.fetch(_VARIABLES, organization_id, config_id, after, size)
+            if not rows and await self._pool.fetchrow(_HOLD_CONFIG, organization_id, config_id) is None:
+                raise no_such_config(config_id)
+        return [_variable(row) for row in rows]
 
     async def update_variable(
         self,
@@ -90,9 +197,32 @@ class EnvironmentStore(Protocol):
         value: bytes | None,
         description: str | None,
     ) -> Variable | None:
-        """Of sandbox settings; None where there is none. Raises AlreadyExists (VARIABLE_EXISTS)."""
-        ...
+        values = organization_id, user_id, variable_id, key, value, description
+        async with reached():
+            with _named(key or ""):
+                row = await self._pool.fetchrow(_UPDATE_VARIABLE, *values)
+        return _variable(row) if row else None
 
     async def delete_variable(self, organization_id: UUID, variable_id: UUID) -> bool:
-        """Of sandbox settings; False where there was none."""
-        ...
+        async with reached():
+            return await self._pool.fetchval(_DELETE_VARIABLE, organization_id, variable_id) is not None
+
+    async def _config(self, statement: str, *values: object) -> SandboxConfig | None:
+        async with reached():
+            row = await self._pool.fetchrow(statement, *values)
+        return SandboxConfig(**row) if row else None
+
+
+def _variable(row: Mapping[str, Any]) -> Variable:
+    values = dict(row)
+    owner = Owner(Scope(values.pop("scope")), values.pop("owner_id"))
+    return Variable(owner=owner, **values)
+
+
+@contextmanager
+def _named(key: str) -> Iterator[None]:
+    try:
+        yield
+    except asyncpg.UniqueViolationError:
+        sentence = f"there is an environment variable {key} already; change that one"
+        raise AlreadyExists(sentence, reason="VARIABLE_EXISTS") from None

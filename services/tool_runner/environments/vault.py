@@ -5,7 +5,7 @@ from uuid import UUID
 
 from services.common.errors import FailedPrecondition
 from services.common.sealing import ENCRYPTION_KEY, Sealer, Unreadable
-from services.tool_runner.environments.values import MASK, Sealed, Variable
+from services.tool_runner.environments.model import MASK, Sealed, Variable
 
 
 class Vault:

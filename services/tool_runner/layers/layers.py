@@ -3,18 +3,18 @@
 import asyncio
 import time
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from services.common.errors import FailedPrecondition
+from services.tool_runner.core import requirements as needs
+from services.tool_runner.core.job import MIB, Job, Language, Layer, SandboxUnavailable
+from services.tool_runner.core.model import Refused, Tool
+from services.tool_runner.core.ports import Ends, Process, Sandbox, Sandboxes
 from services.tool_runner.egress.egress import Egress
-from services.tool_runner.job import MIB, Job, Language, Layer, SandboxUnavailable
-from services.tool_runner.layers import installing
-from services.tool_runner.layers import requirements as needs
+from services.tool_runner.layers import install_job
 from services.tool_runner.layers.archives import BadArchive, NotWhole
-from services.tool_runner.layers.installing import LayerSettings
-from services.tool_runner.layers.store import Store
-from services.tool_runner.model import Refused, Tool
-from services.tool_runner.ports import Ends, Process, Sandbox
+from services.tool_runner.layers.cache import Store
+from services.tool_runner.layers.install_job import LayerSettings
 
 _REMEMBER_FAILURE_SECONDS = 60.0
 _REMEMBER_PLACE_SECONDS = 300.0
@@ -26,12 +26,6 @@ _PLACES = {
     "def place():\n    return [sys.implementation.cache_tag, sysconfig.get_platform(), platform.libc_ver()[0]]",
     Language.NODE: "function place() { return [process.versions.modules, process.platform, process.arch] }",
 }
-
-
-class Sandboxes(Protocol):
-    """Which sandbox serves; see `sandboxes.choose.SandboxChoice`."""
-
-    async def get(self) -> Sandbox: ...
 
 
 @dataclass
@@ -99,8 +93,8 @@ class Layers:
     async def _build(self, key: str, wanted: tuple[str, ...], language: Language, sandbox: Sandbox) -> Layer:
         settings = self._settings
         received = await asyncio.to_thread(self._store.new_file)
-        tunnel = installing.tunnel(settings, self._egress, language)
-        process = await sandbox.open(installing.job(settings, wanted, language), Ends(tunnel=tunnel))
+        tunnel = install_job.tunnel(settings, self._egress, language)
+        process = await sandbox.open(install_job.job(settings, wanted, language), Ends(tunnel=tunnel))
         try:
             async with asyncio.timeout(self._settings.seconds):
                 with received.open("wb") as file:

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from services.tool_runner.core.ports import Connection, Tunnel
 from services.tool_runner.egress.streams import Prefixed
-from services.tool_runner.ports import Connection, Tunnel
 
 HOST = "loci-wheels"
 URL = f"http://{HOST}/"

@@ -1,1 +1,1 @@
-"""MCP servers of tenants: their registry, sessions with them, and the tools that come from there."""
+"""Sessions with MCP servers, and calls of their tools."""

@@ -10,13 +10,13 @@ from uuid import UUID
 from weakref import WeakSet
 
 from services.common.late import imported
-from services.tool_runner.mcp.bearer import Bearer, NoBearer
-from services.tool_runner.mcp.ports import Programs
-from services.tool_runner.mcp.problems import Kind, McpProblem, ServerError
-from services.tool_runner.mcp.servers import Server, Stdio
+from services.tool_runner.mcp.protocol.bearer import Bearer, NoBearer
+from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
+from services.tool_runner.mcp_servers.model import Server, Stdio
+from services.tool_runner.mcp_servers.ports import Programs
 
 if TYPE_CHECKING:
-    from services.tool_runner.mcp.line import Dial, Line
+    from services.tool_runner.mcp.session import Dial, Line
 
 JsonObject = dict[str, Any]
 _TRANSPORTS = "services.tool_runner.mcp.transports"
@@ -172,7 +172,7 @@ class McpClient:
 
     async def _opened(self, target: Target) -> "Line":
         dial = await self._dial(target)
-        from services.tool_runner.mcp.line import Line  # noqa: PLC0415 - see `_dial`
+        from services.tool_runner.mcp.session import Line  # noqa: PLC0415 - see `_dial`
 
         line = Line(dial, idle=self.times.idle)
         self._all.add(line)

@@ -40,7 +40,7 @@ from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_serv
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import AnyUrl, BaseModel, ValidationError
 
-from services.tool_runner.mcp.problems import Kind, McpProblem
+from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 
 _FORM = "application/x-www-form-urlencoded"
 _MOST_SHOWN = 300

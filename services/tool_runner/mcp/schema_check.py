@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 
 from services.common.processes import Child
-from services.tool_runner.mcp.offers import Listing, Offer
-from services.tool_runner.short_lived import started
+from services.tool_runner.child_processes.run import started
+from services.tool_runner.mcp.protocol.server_tools import Listing, Offer
 
-_CHILD = "services.tool_runner.mcp.schema_child"
+_CHILD = "services.tool_runner.mcp.schema_check_child"
 _WALL_SECONDS = 10.0
 # A server that has more of those has no business with us.
 _MOST_DEATHS = 3

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from services.tool_runner.mcp.problems import Kind, McpProblem
+from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 
 # A message is a line or three, and costs about 100 us to read.
 _LINES_PER_SECOND = 1_000

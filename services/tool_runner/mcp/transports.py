@@ -13,15 +13,15 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from services.tool_runner.mcp.bearer import Bearer
-from services.tool_runner.mcp.line import Dial, Streams
-from services.tool_runner.mcp.outward import MOST_EVENT, MOST_STREAM, OutwardMcp, mcp_client
-from services.tool_runner.mcp.problems import Kind, McpProblem
-from services.tool_runner.mcp.servers import Http
-from services.tool_runner.mcp.servers import Kind as ServerKind
+from services.tool_runner.core.ports import Process
+from services.tool_runner.mcp.http import MOST_EVENT, MOST_STREAM, OutwardMcp, mcp_client
+from services.tool_runner.mcp.pending import Watch
+from services.tool_runner.mcp.protocol.bearer import Bearer
+from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
+from services.tool_runner.mcp.session import Dial, Streams
 from services.tool_runner.mcp.throttle import Throttle, too_much
-from services.tool_runner.mcp.watch import Watch
-from services.tool_runner.ports import Process
+from services.tool_runner.mcp_servers.model import Http
+from services.tool_runner.mcp_servers.model import Kind as ServerKind
 
 _DAY = 86_400.0
 

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from services.tool_runner.job import SandboxUnavailable
-from services.tool_runner.ports import Sandbox
+from services.tool_runner.core.job import SandboxUnavailable
+from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.sandboxes.bubblewrap.source import create as create_bubblewrap
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings, Probe
 

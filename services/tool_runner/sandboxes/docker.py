@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from services.tool_runner.job import Layer, SandboxUnavailable
+from services.tool_runner.core.job import Layer, SandboxUnavailable
 from services.tool_runner.sandboxes.launcher.wire import Message
 from services.tool_runner.sandboxes.launcher_process import Channel, LauncherProcess
 from services.tool_runner.sandboxes.pool import PooledSandbox

@@ -20,13 +20,13 @@ from typing import Any
 
 import httpx
 
-from services.tool_runner.job import SandboxUnavailable
-from services.tool_runner.sandboxes.hosted.making import made
+from services.tool_runner.core.job import SandboxUnavailable
+from services.tool_runner.sandboxes.hosted.create import made
 from services.tool_runner.sandboxes.hosted.parcel import HOME, LAYER, command, worker_archive
 from services.tool_runner.sandboxes.hosted.pieces import Pieces
 from services.tool_runner.sandboxes.hosted.sdk import imported
-from services.tool_runner.sandboxes.other_settings import E2bSettings
 from services.tool_runner.sandboxes.ports import Shape
+from services.tool_runner.sandboxes.remote_settings import E2bSettings
 
 _LEASE_SECONDS = 300  # E2B kills a sandbox that long after it last heard of us
 _REQUEST_SECONDS = 60.0

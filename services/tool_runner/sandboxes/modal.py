@@ -13,13 +13,13 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from services.tool_runner.job import MIB, SandboxUnavailable
-from services.tool_runner.sandboxes.hosted.making import made
+from services.tool_runner.core.job import MIB, SandboxUnavailable
+from services.tool_runner.sandboxes.hosted.create import made
 from services.tool_runner.sandboxes.hosted.parcel import HOME, LAYER, command, worker_archive
 from services.tool_runner.sandboxes.hosted.pieces import Pieces
 from services.tool_runner.sandboxes.hosted.sdk import imported
-from services.tool_runner.sandboxes.other_settings import ModalSettings
 from services.tool_runner.sandboxes.ports import Shape
+from services.tool_runner.sandboxes.remote_settings import ModalSettings
 
 _MAKE_SECONDS = 120.0  # an image that Modal has not built yet takes longer: then the next call may find it
 _REQUEST_SECONDS = 60.0

@@ -12,12 +12,12 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.tool_runner.job import ExitReason, Job, Result, SandboxUnavailable
-from services.tool_runner.ports import NO_ENDS, Ends, Process
+from services.tool_runner.core.job import ExitReason, Job, Result, SandboxUnavailable
+from services.tool_runner.core.ports import NO_ENDS, Ends, Process
+from services.tool_runner.sandboxes.channel import Channel
 from services.tool_runner.sandboxes.ports import Shape, WorkerSource, shape_of
-from services.tool_runner.sandboxes.quiet import Quiet
-from services.tool_runner.sandboxes.talk.answers import died
-from services.tool_runner.sandboxes.talk.channel import Channel
+from services.tool_runner.sandboxes.protocol.answers import died
+from services.tool_runner.sandboxes.quiet_period import Quiet
 
 _STARTS_AT_ONCE = 2  # of workers that nobody waits for
 _LONG_SECONDS = 0.05  # a call that takes longer does not keep its replacement waiting

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.tool_runner.job import Language, Layer, Limits
+from services.tool_runner.core.job import Language, Layer, Limits
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ def shape_of(limits: Limits, language: Language, layer: Layer | None) -> Shape:
 
 
 class Worker(Protocol):
-    """A started `worker/` behind a stream of bytes; it may not have said hello yet. See `talk/wire.py`."""
+    """A started `worker/` behind a stream of bytes; it may not have said hello yet. See `protocol/wire.py`."""
 
     # Whether memory and processes are counted outside of it, by a control group.
     counted: bool

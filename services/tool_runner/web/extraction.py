@@ -3,8 +3,8 @@
 import asyncio
 import json
 
-from services.tool_runner.short_lived import asked
-from services.tool_runner.web.trouble import WebError
+from services.tool_runner.child_processes.run import asked
+from services.tool_runner.web.errors import WebError
 
 _CHILD = "services.tool_runner.web.extraction_child"
 _WALL_SECONDS = 20.0

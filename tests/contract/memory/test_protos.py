@@ -20,7 +20,7 @@ from services.memory.blocks.servicer import BlockServicer
 from services.memory.passages import model as passages
 from services.memory.passages.servicer import PassageServicer
 from services.tool_runner.builtin import BUILTIN_TOOLS
-from services.tool_runner.model import ToolType
+from services.tool_runner.core.model import ToolType
 
 PROTOS = Path(__file__).parents[3] / "protos" / "loci" / "memory" / "v1"
 SERVICES: list[tuple[ServiceDescriptor, type]] = [

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from services.tool_runner.job import SandboxUnavailable
-from services.tool_runner.ports import Sandbox
+from services.tool_runner.core.job import SandboxUnavailable
+from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.sandboxes.bubblewrap import source as bubblewrap
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
 from services.tool_runner.sandboxes.kubernetes.source import KubernetesSource

@@ -23,10 +23,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from k8s.make_certificates import certificates
-from services.tool_runner.job import Job, Result
-from services.tool_runner.ports import NO_ENDS, Ends, Process
-from services.tool_runner.sandboxes.other_settings import ClusterSettings, KubernetesSettings
+from services.tool_runner.core.job import Job, Result
+from services.tool_runner.core.ports import NO_ENDS, Ends, Process
 from services.tool_runner.sandboxes.pool import PooledSandbox
+from services.tool_runner.sandboxes.remote_settings import ClusterSettings, KubernetesSettings
 from tests.contract.tool_runner.engine import IMAGE
 
 TOKEN = "of-the-service-account"

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from services.tool_runner.job import MIB, ExitReason, Job, Limits, Result
-from services.tool_runner.ports import Sandbox
+from services.tool_runner.core.job import MIB, ExitReason, Job, Limits, Result
+from services.tool_runner.core.ports import Sandbox
 from tests.contract.tool_runner.attacks import ATTACKS, GROUPS, OWNED, Attack
 from tests.contract.tool_runner.folders import open_to_all
 

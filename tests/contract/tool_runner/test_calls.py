@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from services.tool_runner.job import MIB, ExitReason, File, Job, Language, Limits, Mode, Output, Result
-from services.tool_runner.ports import Ends, Sandbox
+from services.tool_runner.core.job import MIB, ExitReason, File, Job, Language, Limits, Mode, Output, Result
+from services.tool_runner.core.ports import Ends, Sandbox
 
 LIMITS = Limits(seconds=10, memory=256 * MIB, processes=32, disk=16 * MIB, files=4, file_bytes=MIB)
 STATE = {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from services.tool_runner.job import MIB, ExitReason, Job, Language, Layer, Limits, Mode
+from services.tool_runner.core.job import MIB, ExitReason, Job, Language, Layer, Limits, Mode
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings, DockerSource
 from services.tool_runner.sandboxes.launcher import engine as launched
 from services.tool_runner.sandboxes.launcher.engine import Engine

@@ -15,12 +15,12 @@ import pytest
 from grpclib.const import Status
 from modal_proto import api_pb2
 
-from services.tool_runner.job import ExitReason, File, Job, Language, Layer, Limits, Output, SandboxUnavailable
-from services.tool_runner.ports import Ends
+from services.tool_runner.core.job import ExitReason, File, Job, Language, Layer, Limits, Output, SandboxUnavailable
+from services.tool_runner.core.ports import Ends
 from services.tool_runner.sandboxes.e2b import E2bSource
 from services.tool_runner.sandboxes.modal import ModalSource
-from services.tool_runner.sandboxes.other_settings import E2bSettings, ModalSettings
 from services.tool_runner.sandboxes.pool import PooledSandbox
+from services.tool_runner.sandboxes.remote_settings import E2bSettings, ModalSettings
 from tests.fakes import e2b_server, modal_server
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="the fakes run what they are asked to in bwrap")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from services.tool_runner.imports import imported
-from services.tool_runner.job import ExitReason, Job, Result
-from services.tool_runner.ports import Sandbox
+from services.tool_runner.core.job import ExitReason, Job, Result
+from services.tool_runner.core.ports import Sandbox
+from services.tool_runner.tools.imports import imported
 
 LANGCHAIN = """
 import sys, types

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from services.tool_runner.job import MIB, ExitReason, Job, Limits, SandboxUnavailable
+from services.tool_runner.core.job import MIB, ExitReason, Job, Limits, SandboxUnavailable
 from services.tool_runner.sandboxes.kubernetes.source import KubernetesSource
 from services.tool_runner.sandboxes.pool import PooledSandbox
 from tests.contract.tool_runner.fake_cluster import PORT, Cluster, cluster_of, serving, until_listening

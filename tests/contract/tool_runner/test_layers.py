@@ -11,14 +11,15 @@ from uuid import uuid4
 import pytest
 
 from services.common.errors import FailedPrecondition
+from services.tool_runner.core.job import ExitReason, Job, Language, Layer, Result
+from services.tool_runner.core.model import Tool, ToolType
+from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.egress.egress import Egress, EgressSettings
-from services.tool_runner.job import ExitReason, Job, Language, Layer, Result
-from services.tool_runner.layers.installing import LayerSettings
+from services.tool_runner.layers.install_job import LayerSettings
 from services.tool_runner.layers.layers import Layers
-from services.tool_runner.model import Tool, ToolType
-from services.tool_runner.ports import Sandbox
 from tests.contract.tool_runner.folders import open_to_all
 from tests.fakes.package_index import PackageIndex, package_index, wheel
+from tests.integration.tool_runner.harness import OneSandbox
 
 PYTHON = "import greeter\ndef tool(name):\n    return greeter.greet(name)"
 NODE = "import { greet } from 'greeter';\nexport function tool(name: string): string { return greet(name); }"
@@ -35,16 +36,6 @@ def index() -> Iterator[PackageIndex]:
         yield serving
 
 
-class One:
-    """Always that sandbox."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-
-    async def get(self) -> Sandbox:
-        return self._sandbox
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Where layers are kept."""
@@ -54,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 async def layers(sandbox: Sandbox, index: PackageIndex, folder: Path) -> AsyncIterator[Layers]:
     settings = LayerSettings(folder, pip_index_url=f"{index.url}/simple", npm_registry=index.url, most_bytes=64 * 2**20)
-    made = Layers(settings, One(sandbox), Egress(EgressSettings()))
+    made = Layers(settings, OneSandbox(sandbox), Egress(EgressSettings()))
     yield made
     await made.close()
 
@@ -134,7 +125,7 @@ async def test_the_installer_reaches_the_index_alone(sandbox: Sandbox, index: Pa
         link = f'<a href="{elsewhere.url}/files/stray-1.0-py3-none-any.whl">stray-1.0-py3-none-any.whl</a>'
         index._files["/simple/stray/"] = ("text/html", f"<!DOCTYPE html><html><body>{link}</body></html>".encode())
         settings = LayerSettings(folder, pip_index_url=f"{index.url}/simple", most_bytes=64 * 2**20)
-        layers = Layers(settings, One(sandbox), Egress(EgressSettings()))
+        layers = Layers(settings, OneSandbox(sandbox), Egress(EgressSettings()))
         with pytest.raises(FailedPrecondition):
             await layers.of_tool(tool(pip_requirements=[{"name": "stray"}]))
         assert elsewhere.asked == []
@@ -146,7 +137,7 @@ async def test_a_folder_of_wheels_needs_no_index(sandbox: Sandbox, folder: Path,
     settings = LayerSettings(
         folder, pip_index_url="none", pip_find_links=(str(tmp_path / "wheels"),), most_bytes=64 * 2**20
     )
-    layer = await Layers(settings, One(sandbox), Egress(EgressSettings())).of_tool(
+    layer = await Layers(settings, OneSandbox(sandbox), Egress(EgressSettings())).of_tool(
         tool(pip_requirements=[{"name": "folded", "version": ">=2"}])
     )
     result = await greeted(sandbox, layer, "import folded\ndef tool(name):\n    return folded.X", Language.PYTHON)

@@ -8,19 +8,19 @@ from uuid import uuid4
 
 import pytest
 
+from services.tool_runner.core.job import Limits
+from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.egress.egress import Egress, EgressSettings
-from services.tool_runner.job import Limits
-from services.tool_runner.layers.installing import LayerSettings
+from services.tool_runner.layers.install_job import LayerSettings
 from services.tool_runner.layers.layers import Layers
 from services.tool_runner.mcp.client import McpClient, Target, Times
-from services.tool_runner.mcp.problems import Kind, McpProblem
-from services.tool_runner.mcp.programs import SandboxPrograms
-from services.tool_runner.mcp.servers import Server, Stdio
-from services.tool_runner.ports import Sandbox
+from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
+from services.tool_runner.mcp.stdio import SandboxPrograms
+from services.tool_runner.mcp_servers.model import Server, Stdio
 from tests.contract.tool_runner.folders import open_to_all
-from tests.contract.tool_runner.test_layers import One
 from tests.fakes import mcp_packages
 from tests.fakes.package_index import PackageIndex, package_index
+from tests.integration.tool_runner.harness import OneSandbox
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ def index() -> Iterator[PackageIndex]:
 @asynccontextmanager
 async def _client(sandbox: Sandbox, settings: LayerSettings, times: Times | None = None) -> AsyncIterator[McpClient]:
     egress = Egress(EgressSettings())
-    layers = Layers(settings, One(sandbox), egress)
-    programs = SandboxPrograms(One(sandbox), egress, layers, Limits())
+    layers = Layers(settings, OneSandbox(sandbox), egress)
+    programs = SandboxPrograms(OneSandbox(sandbox), egress, layers, Limits())
     client = McpClient(allow_private=False, programs=programs, times=times or Times(30, 30, 30, 60))
     yield client
     await client.close()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from services.tool_runner.job import Job, Limits
+from services.tool_runner.core.job import Job, Limits
 from services.tool_runner.sandboxes.bubblewrap import source as bubblewrap
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
 from services.tool_runner.sandboxes.pool import PooledSandbox
@@ -132,7 +132,7 @@ async def test_bubblewrap_leaves_no_process_and_no_control_group(bubblewrap_sand
 async def test_bubblewrap_dies_with_the_service(bubblewrap_sandbox: PooledSandbox) -> None:
     program = (
         "import asyncio\n"
-        "from services.tool_runner.job import Job\n"
+        "from services.tool_runner.core.job import Job\n"
         "from services.tool_runner.sandboxes.bubblewrap import source as bubblewrap\n"
         "async def main():\n"
         f"    await (await bubblewrap.create()).run(Job({SLEEP!r}, 'tool', {{}}))\n"

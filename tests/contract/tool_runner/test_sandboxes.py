@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from services.tool_runner.job import MIB, ExitReason, Job, Limits, Result
-from services.tool_runner.ports import Sandbox
+from services.tool_runner.core.job import MIB, ExitReason, Job, Limits, Result
+from services.tool_runner.core.ports import Sandbox
 
 LIMITS = Limits(seconds=10, memory=256 * MIB, processes=32, disk=16 * MIB)
 SECRET = "host-only-7f3a"

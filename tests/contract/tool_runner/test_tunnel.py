@@ -5,9 +5,9 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from services.tool_runner.job import MIB, ExitReason, Job, Language, Limits, Result
-from services.tool_runner.ports import Connection, Ends, Sandbox
-from services.tool_runner.sandboxes.talk.wire import WINDOW_BYTES
+from services.tool_runner.core.job import MIB, ExitReason, Job, Language, Limits, Result
+from services.tool_runner.core.ports import Connection, Ends, Sandbox
+from services.tool_runner.sandboxes.protocol.wire import WINDOW_BYTES
 
 LIMITS = Limits(seconds=15, memory=256 * MIB, processes=160, disk=16 * MIB)
 CONNECT = "import socket\ndef connect(): return socket.create_connection(('127.0.0.1', 8118))\n"

@@ -15,13 +15,13 @@ import pytest
 from aiohttp import web
 
 from services.common.addresses import Refused
-from services.tool_runner.egress import places
-from services.tool_runner.egress.authority import Authority
+from services.tool_runner.core.ports import Tunnel
+from services.tool_runner.egress import destinations
+from services.tool_runner.egress.certificates import Authority
 from services.tool_runner.egress.egress import Egress, EgressSettings
+from services.tool_runner.egress.protocol.placeholders import split
 from services.tool_runner.egress.proxy import Limits
-from services.tool_runner.egress.secrets import split
 from services.tool_runner.egress.streams import Socket
-from services.tool_runner.ports import Tunnel
 
 
 @dataclass
@@ -179,7 +179,7 @@ async def world(monkeypatch: pytest.MonkeyPatch, chosen: EgressSettings) -> Asyn
         told = names[host].pop(0) if len(names[host]) > 1 else names[host][0]
         return [ip_address(address) for address in told]
 
-    monkeypatch.setattr(places, "resolve", resolve)
+    monkeypatch.setattr(destinations, "resolve", resolve)
     authority = Authority()
     egress = Egress(chosen, trusted=ssl.create_default_context(cadata=authority.pem))
     async with hosting(Host()) as plain, hosting(Host(), authority.context("api.test")) as secure:

@@ -28,20 +28,14 @@ from services.common.database import open_pool
 from services.common.errors import LociError, from_rpc
 from services.common.keys import key_id, load_private_key, new_private_key
 from services.common.sealing import Sealer
-from services.tool_runner.adapters.environments import PostgresEnvironments
-from services.tool_runner.adapters.late_lists import LateLists
-from services.tool_runner.adapters.mcp_servers import PostgresMcpServers
-from services.tool_runner.adapters.mcp_tokens import PostgresMcpTokens
-from services.tool_runner.adapters.tool_search import PostgresToolSearch
-from services.tool_runner.adapters.tools import PostgresTools
-from services.tool_runner.bootstrap import MakeRunners, ToolRunner, build, postgres_calls
+from services.tool_runner.bootstrap import MakeRunners, ToolRunner, build, build_mcp, postgres_lists, postgres_stores
+from services.tool_runner.core.job import ExitReason, Job, Limits, Output, Result, SandboxUnavailable
+from services.tool_runner.core.ports import NO_ENDS, Ends, Process, Sandbox
 from services.tool_runner.egress.egress import Egress, EgressSettings
-from services.tool_runner.job import ExitReason, Job, Limits, Output, Result, SandboxUnavailable
-from services.tool_runner.layers.installing import LayerSettings
+from services.tool_runner.layers.install_job import LayerSettings
 from services.tool_runner.layers.layers import Layers
-from services.tool_runner.mcp.programs import SandboxPrograms
-from services.tool_runner.mcp.room import McpSettings, build_room
-from services.tool_runner.ports import NO_ENDS, Ends, Process, Sandbox
+from services.tool_runner.mcp.stdio import SandboxPrograms
+from services.tool_runner.mcp_servers.wiring import McpSettings
 
 if TYPE_CHECKING:
     from loci.tool.v1.environment_service_pb2_grpc import EnvironmentServiceAsyncStub
@@ -49,7 +43,7 @@ if TYPE_CHECKING:
     from loci.tool.v1.mcp_service_pb2_grpc import McpServiceAsyncStub
     from loci.tool.v1.tool_pb2 import Tool
     from loci.tool.v1.tool_service_pb2_grpc import ToolServiceAsyncStub
-    from services.tool_runner.search.ports import Embedder
+    from services.tool_runner.tools.search.ports import Embedder
 
 PRIVATE_KEY = new_private_key()
 _KEY = load_private_key(PRIVATE_KEY)
@@ -231,32 +225,24 @@ async def tool_runner(
     counter = StatementCounter(keep_texts=True)
     address = f"unix://{folder}/t{next(_numbers)}.sock"
     used = sandbox or HeldSandbox()
-    lists = LateLists(url)
+    lists = postgres_lists(url)
     async with await open_pool(url, counter=counter) as pool:
         egress = Egress(EgressSettings())
         layers = Layers(layer_settings or LayerSettings(folder / "layers"), OneSandbox(used), egress)
-        room = build_room(
-            mcp or McpSettings(),
-            store=PostgresMcpServers(pool, sealer or SEALER),
-            tokens=PostgresMcpTokens(pool, sealer or SEALER),
-            tools=PostgresTools(pool),
-            programs=SandboxPrograms(OneSandbox(used), egress, layers, Limits()),
-        )
+        stores = postgres_stores(pool, lists, sealer or SEALER)
+        programs = SandboxPrograms(OneSandbox(used), egress, layers, Limits())
+        mcp_servers = build_mcp(mcp or McpSettings(), stores, programs)
         runner = build(
             listen=address,
             verifier=VERIFIER,
-            tools=PostgresTools(pool),
-            lists=lists,
-            calls=postgres_calls(pool),
-            environments=PostgresEnvironments(pool),
+            stores=stores,
+            mcp=mcp_servers,
             sealer=sealer or SEALER,
             sandboxes=OneSandbox(used),
-            finder=PostgresToolSearch(pool),
             embedder=embedder,
             limits=limits,
             at_once=at_once,
             runners=runners,
-            mcp=room,
             receipt_days=receipt_days,
         )
         await runner.server.start()
@@ -266,7 +252,7 @@ async def tool_runner(
             )
         await runner.server.stop(0)
         await runner.executor.close()
-        await room.client.close()
+        await mcp_servers.client.close()
         await layers.close()
         await runner.search.close()
         await lists.close()

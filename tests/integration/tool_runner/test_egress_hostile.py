@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from services.tool_runner.egress import exchange, places
+from services.tool_runner.core.ports import Tunnel
+from services.tool_runner.egress import destinations, exchange
+from services.tool_runner.egress.protocol.placeholders import split
 from services.tool_runner.egress.proxy import Limits
-from services.tool_runner.egress.secrets import split
-from services.tool_runner.ports import Tunnel
 from tests.integration.tool_runner.egress_world import World, settings, world
 from tests.integration.tool_runner.test_egress_proxy import KEY, allowing, secret
 
@@ -255,7 +255,7 @@ async def test_names_that_are_never_resolved_hold_few_threads(made: World, monke
         await asyncio.sleep(30)
         return []
 
-    monkeypatch.setattr(places, "resolve", resolve)
+    monkeypatch.setattr(destinations, "resolve", resolve)
     async with made.raw(EVERYTHING) as say:
         request = "GET http://n{0}.test/ HTTP/1.1\r\nhost: n{0}.test\r\n\r\n"
         saying = [asyncio.create_task(say(request.format(number).encode())) for number in range(20)]

@@ -12,7 +12,7 @@ import aiohttp
 import httpx
 import pytest
 
-from services.tool_runner.egress.authority import Authority
+from services.tool_runner.egress.certificates import Authority
 from tests.integration.tool_runner.egress_world import Host, World, hosting, settings, world
 
 KEY = "sk-very-secret-value"

@@ -20,11 +20,11 @@ from services.common.database import open_pool
 from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound, Unavailable
 from services.common.ids import from_public
 from services.common.sealing import Sealer
-from services.tool_runner.adapters.environments import PostgresEnvironments
-from services.tool_runner.environments.calls import TenantEnvironments
-from services.tool_runner.environments.values import MASK
+from services.tool_runner.core.ports import CallEnvironment
+from services.tool_runner.environments.call_environments import TenantEnvironments
+from services.tool_runner.environments.model import MASK
+from services.tool_runner.environments.store import PostgresEnvironments
 from services.tool_runner.environments.vault import Vault
-from services.tool_runner.ports import CallEnvironment
 from tests.integration.tool_runner.harness import SEALER, Service, fails
 
 

@@ -19,7 +19,7 @@ from loci.tool.v1 import execution_service_pb2 as execution_pb
 from loci.tool.v1 import tool_service_pb2 as tool_pb
 from services.common import telemetry
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, Unavailable
-from services.tool_runner.job import ExitReason, Limits, Result, ToolError
+from services.tool_runner.core.job import ExitReason, Limits, Result, ToolError
 from tests.integration.tool_runner.harness import HeldSandbox, Service, fails, tool_runner
 
 AGENT = f"agent-{uuid4()}"

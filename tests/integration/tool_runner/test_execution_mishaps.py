@@ -14,8 +14,8 @@ from loci.tool.v1 import execution_service_pb2 as execution_pb
 from services.common.channel import call_idempotent
 from services.common.context import RUN_ROLE, use_context
 from services.common.errors import Unavailable
-from services.tool_runner.job import ExitReason, File, Result
-from services.tool_runner.model import State
+from services.tool_runner.core.job import ExitReason, File, Result
+from services.tool_runner.core.model import State
 from tests.integration.tool_runner.harness import SIGNER, HeldSandbox, Service, fails, tool_runner
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from loci.tool.v1 import execution_service_pb2 as pb
 from services.common.errors import InvalidArgument, NotFound
-from services.tool_runner.job import ExitReason, File, Result
+from services.tool_runner.core.job import ExitReason, File, Result
 from tests.integration.tool_runner.harness import Client, Service, fails
 
 AGENT = f"agent-{uuid4()}"

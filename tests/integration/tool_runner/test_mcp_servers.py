@@ -27,7 +27,7 @@ from services.common.errors import (
     Unavailable,
 )
 from services.tool_runner.mcp.client import Times
-from services.tool_runner.mcp.room import McpSettings
+from services.tool_runner.mcp_servers.wiring import McpSettings
 from tests.fakes.http import HttpServer
 from tests.fakes.mcp_hostile import HostileMcp
 from tests.fakes.mcp_server import TOOLS, McpServer

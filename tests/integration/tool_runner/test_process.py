@@ -21,7 +21,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from loci.tool.v1 import execution_service_pb2 as execution_pb
 from services.common.channel import make_channel
 from services.common.keys import public_keys_of
-from services.tool_runner.job import SandboxUnavailable
+from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.sandboxes.bubblewrap.source import create
 from tests.integration.tool_runner.harness import ENCRYPTION_KEY, PRIVATE_KEY, ROLL, Client, client
 

@@ -14,7 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from loci.tool.v1 import execution_service_pb2 as pb
 from loci.tool.v1 import tool_service_pb2 as tool_pb
 from services.common.errors import InvalidArgument, NotFound
-from services.tool_runner.job import ExitReason, File, Mode, Result
+from services.tool_runner.core.job import ExitReason, File, Mode, Result
 from tests.integration.tool_runner.harness import ROLL, Service, fails, tool_runner
 from tests.integration.tool_runner.test_files import names, upload
 from tests.integration.tool_runner.test_watching import query, rows

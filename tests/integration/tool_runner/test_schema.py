@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from services.common.engine import make_engine
 from services.common.migrate import migrate
-from services.tool_runner.adapters.schema import metadata
+from services.tool_runner.tools.table import metadata
 from tests.conftest import DatabaseUrl
 from tests.integration.catalogue import assert_keys_begin_with_tenant
 

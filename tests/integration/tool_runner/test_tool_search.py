@@ -19,8 +19,8 @@ from loci.tool.v1 import tool_service_pb2 as tool_pb
 from services.common.database import open_pool
 from services.common.errors import InvalidArgument, Unavailable
 from services.llm_gateway.providers.demo import hashing
-from services.tool_runner.adapters.tools import PostgresTools
-from services.tool_runner.model import Tool, ToolType
+from services.tool_runner.core.model import Tool, ToolType
+from services.tool_runner.tools.store import PostgresTools
 from tests.integration.tool_runner.harness import ROLL, Service, fails, tool_runner
 from tests.integration.tool_runner.many_tools import QUESTIONS, TOOLS
 

@@ -6,7 +6,7 @@ import pytest
 
 from loci.tool.v1 import tool_service_pb2 as tool_pb
 from services.common.errors import InvalidArgument
-from services.tool_runner.job import ExitReason, Language, Result
+from services.tool_runner.core.job import ExitReason, Language, Result
 from tests.integration.tool_runner.harness import Service, fails
 
 ROLL = """

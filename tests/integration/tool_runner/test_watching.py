@@ -11,7 +11,7 @@ import pytest
 
 from loci.tool.v1 import execution_service_pb2 as pb
 from services.common.errors import FailedPrecondition, NotFound
-from services.tool_runner.job import ExitReason, Limits, Result, ToolError
+from services.tool_runner.core.job import ExitReason, Limits, Result, ToolError
 from tests.integration.tool_runner.harness import Client, Service, fails, tool_runner
 from tests.integration.tool_runner.test_execution import _Dead
 

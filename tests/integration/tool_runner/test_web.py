@@ -12,12 +12,12 @@ from uuid import UUID
 import pytest
 
 from services.tool_runner.builtin import BUILTIN_TOOLS
-from services.tool_runner.builtin.running import BuiltinRunner
-from services.tool_runner.job import ExitReason, Limits, Mode, Output, Result, ToolError
-from services.tool_runner.model import Call, Tool
-from services.tool_runner.ports import Place, Work
-from services.tool_runner.web.choosing import SearchSettings
-from services.tool_runner.web.late import Web
+from services.tool_runner.builtin.runner import BuiltinRunner
+from services.tool_runner.core.job import ExitReason, Limits, Mode, Output, Result, ToolError
+from services.tool_runner.core.model import Call, Tool
+from services.tool_runner.core.ports import Place, Work
+from services.tool_runner.web.lazy import Web
+from services.tool_runner.web.rules import SearchSettings
 from tests.fakes.http import Exchange, HttpServer, Request
 
 TENANT = UUID(int=1)

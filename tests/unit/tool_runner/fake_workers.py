@@ -3,9 +3,9 @@
 import asyncio
 import json
 
-from services.tool_runner.job import SandboxUnavailable
+from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.sandboxes.ports import Shape
-from services.tool_runner.sandboxes.talk.wire import HEADER_BYTES, Frame, encode
+from services.tool_runner.sandboxes.protocol.wire import HEADER_BYTES, Frame, encode
 
 
 class FakeWorker:

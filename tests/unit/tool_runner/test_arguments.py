@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from services.tool_runner.schemas import given
-from services.tool_runner.schemas.arguments import check_parameters, problems
-from services.tool_runner.schemas.faults import SchemaError
+from services.tool_runner.core.schemas import raw_arguments
+from services.tool_runner.core.schemas.errors import SchemaError
+from services.tool_runner.core.schemas.validation import check_parameters, problems
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",
@@ -59,17 +59,17 @@ def test_a_schema_that_speaks_of_more_arguments_decides_about_them() -> None:
 def test_nothing_is_fetched_and_nothing_recurses_for_ever() -> None:
     for reference in ("http://127.0.0.1:9/schema", "#/$defs/loop"):
         parameters = {"properties": {"x": {"$ref": reference}}, "$defs": {"loop": {"$ref": "#/$defs/loop"}}}
-        assert not given.is_plain(parameters, "{}")
+        assert not raw_arguments.is_plain(parameters, "{}")
         (found,) = problems("act", parameters, {"x": 1})
         assert found.startswith("the schema of act cannot be used")
 
 
 @pytest.mark.parametrize("keyword", ["$ref", "pattern", "patternProperties", "uniqueItems", "allOf", "not", "if"])
 def test_only_quick_schemas_are_checked_here(keyword: str) -> None:
-    assert given.is_plain(PARAMETERS, "{}")
-    assert not given.is_plain(PARAMETERS, "x" * 100_000)
+    assert raw_arguments.is_plain(PARAMETERS, "{}")
+    assert not raw_arguments.is_plain(PARAMETERS, "x" * 100_000)
     nested = {"type": "object", "properties": {"x": {"type": "array", "items": {keyword: True}}}}
-    assert not given.is_plain(nested, "{}")
+    assert not raw_arguments.is_plain(nested, "{}")
 
 
 def test_what_is_no_schema_is_refused() -> None:
@@ -79,18 +79,26 @@ def test_what_is_no_schema_is_refused() -> None:
 
 
 def test_parsing() -> None:
-    assert given.parse("") == {}
-    assert given.parse('{"a": [1]}') == {"a": [1]}
-    for text in ("[]", "1", "{", '{"a": NaN}', '{"a": Infinity}', "[" * 200_000, '"' + "x" * given.MOST_BYTES + '"'):
-        with pytest.raises(given.NotAnObject):
-            given.parse(text)
+    assert raw_arguments.parse("") == {}
+    assert raw_arguments.parse('{"a": [1]}') == {"a": [1]}
+    for text in (
+        "[]",
+        "1",
+        "{",
+        '{"a": NaN}',
+        '{"a": Infinity}',
+        "[" * 200_000,
+        '"' + "x" * raw_arguments.MOST_BYTES + '"',
+    ):
+        with pytest.raises(raw_arguments.NotAnObject):
+            raw_arguments.parse(text)
 
 
 def test_hashes_see_data_and_not_writing() -> None:
-    assert given.hashed('{"a":1,"b":[1,2]}') == given.hashed('{ "b": [1, 2], "a": 1 }')
-    assert given.hashed('{"b":[1,2]}') != given.hashed('{"b":[2,1]}')
-    assert given.hashed("{") != given.hashed("[")
-    assert given.hashed("") == given.hashed("{}")
+    assert raw_arguments.hashed('{"a":1,"b":[1,2]}') == raw_arguments.hashed('{ "b": [1, 2], "a": 1 }')
+    assert raw_arguments.hashed('{"b":[1,2]}') != raw_arguments.hashed('{"b":[2,1]}')
+    assert raw_arguments.hashed("{") != raw_arguments.hashed("[")
+    assert raw_arguments.hashed("") == raw_arguments.hashed("{}")
 
 
 def test_null_counts_as_left_out_where_it_is_no_value() -> None:
@@ -106,5 +114,5 @@ def test_null_counts_as_left_out_where_it_is_no_value() -> None:
         "required": ["f"],
     }
     everything = dict.fromkeys("abcdef")
-    assert given.completed(parameters, everything) == dict.fromkeys("bcdf")
-    assert given.completed(parameters, {"request_heartbeat": True, "other": None}) == {"other": None}
+    assert raw_arguments.completed(parameters, everything) == dict.fromkeys("bcdf")
+    assert raw_arguments.completed(parameters, {"request_heartbeat": True, "other": None}) == {"other": None}

@@ -7,9 +7,9 @@ import pytest
 
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.builtin.tool import BuiltinTool
-from services.tool_runner.model import ToolType
-from services.tool_runner.schemas.arguments import check_parameters
-from services.tool_runner.schemas.rules import check_schema
+from services.tool_runner.core.model import ToolType
+from services.tool_runner.core.schemas.rules import check_schema
+from services.tool_runner.core.schemas.validation import check_parameters
 
 # name: (type, arguments, required). Facts of the reference API.
 EXPECTED = {

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from services.tool_runner.sandboxes.kubernetes.choosing import Lease, Pod, Recycle, Refuse, Use, Wait, choose
+from services.tool_runner.sandboxes.kubernetes.rules import Lease, Pod, Recycle, Refuse, Use, Wait, choose
 
 A, B = (Pod(name=name, address=f"10.0.0.{place}", runtime_class="gvisor") for place, name in enumerate("ab", 1))
 BARE = Pod(name="bare", address="10.0.0.9")

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.tool_runner.job import ExitReason, File, Job, Limits, Mode, Output
-from services.tool_runner.sandboxes.talk.answers import is_file_name
-from services.tool_runner.sandboxes.talk.connections import BadWorker
-from services.tool_runner.sandboxes.talk.conversation import Conversation
-from services.tool_runner.sandboxes.talk.events import (
+from services.tool_runner.core.job import ExitReason, File, Job, Limits, Mode, Output
+from services.tool_runner.sandboxes.protocol.answers import is_file_name
+from services.tool_runner.sandboxes.protocol.connections import BadWorker
+from services.tool_runner.sandboxes.protocol.conversation import Conversation
+from services.tool_runner.sandboxes.protocol.events import (
     Answered,
     Closed,
     Event,
@@ -21,7 +21,7 @@ from services.tool_runner.sandboxes.talk.events import (
     Widened,
     Written,
 )
-from services.tool_runner.sandboxes.talk.wire import CHUNK_BYTES, MOST_CONNECTIONS, WINDOW_BYTES, Frame, encode
+from services.tool_runner.sandboxes.protocol.wire import CHUNK_BYTES, MOST_CONNECTIONS, WINDOW_BYTES, Frame, encode
 
 HELLO = encode(Frame.HELLO, b"LOCI-WORKER 2 python")
 LIMITS = Limits(capture=20, files=2, file_bytes=10, result=100)

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from services.tool_runner import edit_rules
-from services.tool_runner.model import Tool, ToolChanges, ToolType
+from services.tool_runner.core.model import Tool, ToolChanges, ToolType
+from services.tool_runner.tools import rules
 
 
 def tool(tool_type: ToolType) -> Tool:
@@ -28,18 +28,18 @@ def test_every_type_has_its_rule(kind: ToolType) -> None:
     changes = ToolChanges(
         tags=("b",), return_char_limit=5, default_requires_approval=True, idempotent=True, source_code="x", network="{}"
     )
-    refused = edit_rules.read_only(tool(kind), changes)
+    refused = rules.read_only(tool(kind), changes)
     if kind in (ToolType.CUSTOM, ToolType.EXTERNAL_LANGCHAIN, ToolType.EXTERNAL_COMPOSIO):
         assert refused == []
-        assert edit_rules.may_be_deleted(tool(kind))
+        assert rules.may_be_deleted(tool(kind))
     elif kind is ToolType.EXTERNAL_MCP:
         assert refused == ["source_code", "network"]
-        assert edit_rules.may_be_deleted(tool(kind))
-        assert "MCP server" in edit_rules.refusal(tool(kind), refused)
+        assert rules.may_be_deleted(tool(kind))
+        assert "MCP server" in rules.refusal(tool(kind), refused)
     else:
         assert refused == ["idempotent", "source_code", "network"]
-        assert not edit_rules.may_be_deleted(tool(kind))
-        assert "idempotent, source_code, network cannot be changed" in edit_rules.refusal(tool(kind), refused)
+        assert not rules.may_be_deleted(tool(kind))
+        assert "idempotent, source_code, network cannot be changed" in rules.refusal(tool(kind), refused)
 
 
 def test_what_is_sent_back_as_it_is_changes_nothing() -> None:
@@ -51,5 +51,5 @@ def test_what_is_sent_back_as_it_is_changes_nothing() -> None:
         idempotent=False,
         network="",
     )
-    assert edit_rules.read_only(tool(ToolType.LETTA_CORE), same) == []
-    assert edit_rules.read_only(tool(ToolType.LETTA_CORE), ToolChanges(json_schema="{}")) == ["json_schema"]
+    assert rules.read_only(tool(ToolType.LETTA_CORE), same) == []
+    assert rules.read_only(tool(ToolType.LETTA_CORE), ToolChanges(json_schema="{}")) == ["json_schema"]

@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from services.tool_runner.egress.client_hello import NotTls, names_only, server_name
+from services.tool_runner.egress.protocol.client_hello import NotTls, names_only, server_name
 
 
 def hello(name: str | None) -> bytes:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from services.tool_runner.egress.policy import canonical, parse, parse_hosts, refusal
-from services.tool_runner.egress.secrets import PREFIX, split
+from services.tool_runner.core.model import Refused
+from services.tool_runner.core.network_policy import canonical, parse, parse_hosts, refusal
+from services.tool_runner.egress.protocol.placeholders import PREFIX, split
 from services.tool_runner.egress.targets import places_of
-from services.tool_runner.model import Refused
 
 SECRET = {"hosts": ["api.example.com"], "header": "Authorization", "format": "Bearer {}"}
 

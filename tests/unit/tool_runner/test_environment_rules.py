@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from services.tool_runner.environments import configs, rules
-from services.tool_runner.environments.values import Draft
-from services.tool_runner.model import Refused
+from services.tool_runner.core.model import Refused
+from services.tool_runner.environments.model import Draft
+from services.tool_runner.environments.rules import configs, variables
 
 
 @pytest.mark.parametrize(
@@ -27,22 +27,24 @@ from services.tool_runner.model import Refused
 )
 def test_what_cannot_be_a_variable(name: str, value: str, says: str) -> None:
     with pytest.raises(Refused, match=says) as caught:
-        rules.check_all([Draft(name, value)])
+        variables.check_all([Draft(name, value)])
     assert caught.value.reason == "ENVIRONMENT_INVALID"
     assert "s3cret" not in caught.value.message
 
 
 def test_what_can_be_a_variable() -> None:
-    rules.check_all([Draft("_", ""), Draft("A" * 255, "x" * 65_536), Draft("LETTA_API_KEY", "é\n"), Draft("ENV", "x")])
+    variables.check_all(
+        [Draft("_", ""), Draft("A" * 255, "x" * 65_536), Draft("LETTA_API_KEY", "é\n"), Draft("ENV", "x")]
+    )
 
 
 def test_there_are_not_too_many_and_none_twice() -> None:
     with pytest.raises(Refused, match="at most 256"):
-        rules.check_all([Draft(f"A{number}", "") for number in range(257)])
+        variables.check_all([Draft(f"A{number}", "") for number in range(257)])
     with pytest.raises(Refused, match="given twice"):
-        rules.check_all([Draft("A", "1"), Draft("A", "2")])
+        variables.check_all([Draft("A", "1"), Draft("A", "2")])
     with pytest.raises(Refused, match="all together"):
-        rules.check_all([Draft(f"A{number}", "x" * 65_000) for number in range(5)])
+        variables.check_all([Draft(f"A{number}", "x" * 65_000) for number in range(5)])
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from services.tool_runner.files.names import is_name, placed
-from services.tool_runner.files.references import named, replaced
-from services.tool_runner.model import KeptFile
+from services.tool_runner.core.model import KeptFile
+from services.tool_runner.executions.files.rules.names import is_name, placed
+from services.tool_runner.executions.files.rules.references import named, replaced
 
 PARAMETERS = {
     "properties": {

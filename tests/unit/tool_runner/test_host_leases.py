@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from services.tool_runner.job import Language, SandboxUnavailable
+from services.tool_runner.core.job import Language, SandboxUnavailable
 from services.tool_runner.sandboxes.kubernetes import source
-from services.tool_runner.sandboxes.kubernetes.choosing import Pod
-from services.tool_runner.sandboxes.other_settings import ClusterSettings, KubernetesSettings
+from services.tool_runner.sandboxes.kubernetes.rules import Pod
+from services.tool_runner.sandboxes.remote_settings import ClusterSettings, KubernetesSettings
 
 
 class _Slow:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from services.tool_runner.egress import policy
-from services.tool_runner.imports import imported
-from services.tool_runner.imports.made import function_name
-from services.tool_runner.model import Refused, ToolChanges, ToolType
+from services.tool_runner.core import network_policy
+from services.tool_runner.core.model import Refused, ToolChanges, ToolType
+from services.tool_runner.tools.imports import imported
+from services.tool_runner.tools.imports.definition import function_name
 
 WIKIPEDIA: dict[str, Any] = {
     "module": "langchain_community.tools",
@@ -54,7 +54,7 @@ def test_a_composio_action() -> None:
     assert (made.tool_type, made.name) == (ToolType.EXTERNAL_COMPOSIO, "github_create_an_issue")
     assert made.parameters == ISSUE["input_parameters"]
     assert "https://backend.composio.dev/api/v3.1/tools/execute/GITHUB_CREATE_AN_ISSUE" in made.source_code
-    found = policy.parse(json.dumps(made.network))
+    found = network_policy.parse(json.dumps(made.network))
     assert found.meaning("backend.composio.dev", 443) is not None
     assert found.meaning("api.github.com", 443) is None
     assert list(found.secrets) == ["COMPOSIO_API_KEY"]

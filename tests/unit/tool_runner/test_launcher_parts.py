@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.tool_runner.job import MIB
+from services.tool_runner.core.job import MIB
 from services.tool_runner.sandboxes import seccomp
 from services.tool_runner.sandboxes.launcher import owner, spec, wire
 from services.tool_runner.sandboxes.launcher.attached import Streams

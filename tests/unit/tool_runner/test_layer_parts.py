@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.tool_runner.layers import requirements as needs
+from services.tool_runner.core import requirements as needs
+from services.tool_runner.core.model import Refused
 from services.tool_runner.layers.archives import BadArchive, NotWhole, rewrite, unpack
-from services.tool_runner.layers.store import Store, unpacked
-from services.tool_runner.model import Refused
+from services.tool_runner.layers.cache import Store, unpacked
 
 MOST = 10_000
 

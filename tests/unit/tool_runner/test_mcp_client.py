@@ -12,13 +12,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from services.tool_runner.mcp import offers
-from services.tool_runner.mcp.bearer import NoBearer
 from services.tool_runner.mcp.client import McpClient, Target, Times
-from services.tool_runner.mcp.problems import Kind, McpProblem
+from services.tool_runner.mcp.protocol import server_tools
+from services.tool_runner.mcp.protocol.bearer import NoBearer
+from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp.schema_check import SchemaCheck
-from services.tool_runner.mcp.servers import Http, Server
-from services.tool_runner.mcp.servers import Kind as Transport
+from services.tool_runner.mcp_servers.model import Http, Server
+from services.tool_runner.mcp_servers.model import Kind as Transport
 from tests.fakes.http import HttpServer
 from tests.fakes.mcp_hostile import HostileMcp
 from tests.fakes.mcp_server import McpServer
@@ -192,13 +192,13 @@ async def test_endless_pages_end() -> None:
     async with _hostile() as (_, client, url):
         listed = await client.tools(_target(f"{url}/pages"))
         assert len(listed) == 2_000
-        listing = offers.read(listed)
+        listing = server_tools.read(listed)
         assert (len(listing.offers), len(listing.problems)) == (500, 500)
 
 
 async def test_bad_tools_are_problems_and_the_others_are_offered() -> None:
     async with _hostile() as (_, client, url):
-        listing = await SchemaCheck().checked(offers.read(await client.tools(_target(f"{url}/bad-tools"))))
+        listing = await SchemaCheck().checked(server_tools.read(await client.tools(_target(f"{url}/bad-tools"))))
         assert [offer.name for offer in listing.offers] == ["good", "also/good"]
         assert [name for name, _ in listing.problems] == [
             "null schema",

@@ -8,16 +8,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.tool_runner.job import ExitReason, Language
-from services.tool_runner.mcp import contents, offers, servers
-from services.tool_runner.mcp.offers import Offer
-from services.tool_runner.mcp.packages import program_of
-from services.tool_runner.mcp.problems import McpProblem
-from services.tool_runner.mcp.registry import renewed
+from services.tool_runner.core.job import ExitReason, Language
+from services.tool_runner.core.model import Refused
+from services.tool_runner.mcp.protocol import results, server_tools
+from services.tool_runner.mcp.protocol.commands import program_of
+from services.tool_runner.mcp.protocol.errors import McpProblem
+from services.tool_runner.mcp.protocol.server_tools import Offer
 from services.tool_runner.mcp.schema_check import SchemaCheck
-from services.tool_runner.mcp.servers import MASK, Http, Kind, Stdio
 from services.tool_runner.mcp.throttle import Throttle
-from services.tool_runner.model import Refused
+from services.tool_runner.mcp_servers import model
+from services.tool_runner.mcp_servers.model import MASK, Http, Kind, Stdio
+from services.tool_runner.mcp_servers.service import renewed
 
 PNG = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 
@@ -53,17 +54,17 @@ PNG = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
     ],
 )
 def test_what_a_tool_answers_is_its_result(answer: Any, result: Any) -> None:
-    made = contents.result_of(answer)
+    made = results.result_of(answer)
     assert made.reason is ExitReason.OK
     assert json.loads(made.result or "") == result
 
 
 def test_an_error_is_one_that_raised() -> None:
-    made = contents.result_of({"isError": True, "content": [{"type": "text", "text": "no disk"}]})
+    made = results.result_of({"isError": True, "content": [{"type": "text", "text": "no disk"}]})
     assert (made.reason, made.result) == (ExitReason.RAISED, None)
     assert made.error is not None
     assert made.error.message == "no disk"
-    waiting = contents.result_of({"resultType": "input_required", "inputRequests": {}})
+    waiting = results.result_of({"resultType": "input_required", "inputRequests": {}})
     assert waiting.reason is ExitReason.RAISED
 
 
@@ -79,13 +80,13 @@ def test_an_error_is_one_that_raised() -> None:
     ],
 )
 def test_names_are_made_valid(name: str, valid: str) -> None:
-    assert offers.valid_name(name) == valid
+    assert server_tools.valid_name(name) == valid
 
 
 def test_what_a_server_changed_is_taken_over_and_what_a_user_changed_stays() -> None:
     server_id = uuid4()
     offer = Offer("add", "Add.", {"type": "object", "properties": {}}, False)
-    tool = offers.tool_of(offer, tool_id=UUID(int=1), name="add", server_id=server_id, server="one")
+    tool = server_tools.tool_of(offer, tool_id=UUID(int=1), name="add", server_id=server_id, server="one")
     assert renewed(tool, offer) is None
     better = Offer("add", "Add two.", {"type": "object", "properties": {"a": {}}}, False)
     taken = renewed(tool, better)
@@ -97,8 +98,8 @@ def test_what_a_server_changed_is_taken_over_and_what_a_user_changed_stays() -> 
 
 
 def test_descriptions_are_cut() -> None:
-    (offer,) = offers.read([{"name": "a", "description": "x" * 10_000 + "\x07"}]).offers
-    assert len(offer.description) == offers.MOST_DESCRIPTION
+    (offer,) = server_tools.read([{"name": "a", "description": "x" * 10_000 + "\x07"}]).offers
+    assert len(offer.description) == server_tools.MOST_DESCRIPTION
 
 
 async def test_a_schema_that_kills_the_child_harms_no_other() -> None:
@@ -106,7 +107,7 @@ async def test_a_schema_that_kills_the_child_harms_no_other() -> None:
     # Its types are to be different from one another, which is looked at pair by pair.
     deadly = {"type": "object", "properties": {"a": {"type": [{"x": number} for number in range(20_000)]}}}
     good = [Offer(name, "", plain, False) for name in ("one", "two", "three")]
-    listing = offers.Listing((good[0], Offer("deadly", "", deadly, False), *good[1:]))
+    listing = server_tools.Listing((good[0], Offer("deadly", "", deadly, False), *good[1:]))
     checked = await SchemaCheck().checked(listing)
     assert [offer.name for offer in checked.offers] == ["one", "two", "three"]
     assert dict(checked.problems) == {"deadly": "its inputSchema needs too much time or memory to read"}
@@ -165,21 +166,21 @@ def test_other_commands_are_programs_of_the_image() -> None:
 )
 def test_what_no_transport_can_have_is_refused(transport: Any, word: str) -> None:
     with pytest.raises(Refused, match=word):
-        servers.check(transport)
+        model.check(transport)
 
 
 def test_secrets_are_masked_kept_and_left_out_of_what_is_stored_in_the_open() -> None:
     http = Http(kind=Kind.SSE, url="https://a", auth_header="Authorization", auth_token="t0ken", headers={"k": "v4l"})
     program = Stdio(command="cat", env={"KEY": "v4lue"})
     for transport in (http, program):
-        shown = servers.masked(transport)
-        assert servers.unmasked(shown, transport) == transport
-        text = servers.config_text(transport) + repr(transport) + repr(shown)
+        shown = model.masked(transport)
+        assert model.unmasked(shown, transport) == transport
+        text = model.config_text(transport) + repr(transport) + repr(shown)
         assert not any(secret in text for secret in ("t0ken", "v4l", "v4lue"))
-        kept = servers.transport_of(transport.kind, servers.config_text(transport), servers.secrets_text(transport))
+        kept = model.transport_of(transport.kind, model.config_text(transport), model.secrets_text(transport))
         assert kept == transport
     with pytest.raises(Refused, match="stands for a value"):
-        servers.unmasked(Stdio(command="cat", env={"NEW": MASK}), program)
+        model.unmasked(Stdio(command="cat", env={"NEW": MASK}), program)
     assert http.all_headers() == {"k": "v4l", "Authorization": "Bearer t0ken"}
 
 

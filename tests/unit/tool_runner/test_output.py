@@ -5,11 +5,11 @@ from contextlib import aclosing
 from typing import Literal
 from uuid import UUID
 
-from services.tool_runner.calls.masked import masked_json, masked_result
-from services.tool_runner.calls.output import Printed, replayed, with_output
-from services.tool_runner.environments.masking import Mask
-from services.tool_runner.job import ExitReason, Output, Result, ToolError
-from services.tool_runner.model import Ending, Outcome, Receipt, State
+from services.tool_runner.core.job import ExitReason, Output, Result, ToolError
+from services.tool_runner.core.masked_results import masked_json, masked_result
+from services.tool_runner.core.masking import Mask
+from services.tool_runner.core.model import Ending, Outcome, Receipt, State
+from services.tool_runner.executions.output import Printed, replayed, with_output
 
 SECRET = "hunter2-and-more"
 ENDING = Ending(state=State.DONE, outcome=Outcome.SUCCESS, tool_return="")

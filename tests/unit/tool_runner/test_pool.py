@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from services.tool_runner.job import ExitReason, Job, Limits, Result, SandboxUnavailable
+from services.tool_runner.core.job import ExitReason, Job, Limits, Result, SandboxUnavailable
 from services.tool_runner.sandboxes.pool import PooledSandbox
 from tests.unit.tool_runner.fake_workers import FakeSource
 
@@ -103,8 +103,8 @@ async def test_cancelling_ends_the_worker_first(source: FakeSource, pool: Pooled
 async def test_a_worker_that_does_not_answer_is_given_up(
     source: FakeSource, pool: PooledSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.tool_runner.sandboxes.talk.channel._GRACE_SECONDS", 0.0)
-    monkeypatch.setattr("services.tool_runner.sandboxes.talk.channel._FILE_BYTES_PER_SECOND", 2**40)
+    monkeypatch.setattr("services.tool_runner.sandboxes.channel._GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("services.tool_runner.sandboxes.channel._FILE_BYTES_PER_SECOND", 2**40)
     result = await pool.run(job("hang", seconds=0.1))
     assert result.reason is ExitReason.TIMEOUT
     assert source.workers[0].closed

@@ -4,9 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from services.tool_runner.calls import receipts
-from services.tool_runner.job import ExitReason, File, Limits, Result, ToolError
-from services.tool_runner.model import NewFile, Outcome, Receipt, State, Tool, ToolType
+from services.tool_runner.core import receipts
+from services.tool_runner.core.job import ExitReason, File, Limits, Result, ToolError
+from services.tool_runner.core.model import NewFile, Outcome, Receipt, State, Tool, ToolType
 
 TOOL_ID = UUID(int=1)
 TOOL = Tool(

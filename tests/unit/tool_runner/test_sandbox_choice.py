@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from services.tool_runner.job import Job, Result, SandboxUnavailable
-from services.tool_runner.ports import NO_ENDS, Ends, Process, Sandbox
+from services.tool_runner.core.job import Job, Result, SandboxUnavailable
+from services.tool_runner.core.ports import NO_ENDS, Ends, Process, Sandbox
 from services.tool_runner.sandboxes.choose import LOCAL_IMAGE, SandboxChoice, SandboxSettings
 from services.tool_runner.sandboxes.docker import DockerSettings, Probe
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from services.tool_runner.job import Language, Limits
+from services.tool_runner.core.job import Language, Limits
 from services.tool_runner.sandboxes.bubblewrap import node_runtime
 from services.tool_runner.sandboxes.bubblewrap.cgroups import find_cgroups
-from services.tool_runner.sandboxes.bubblewrap.command import command
 from services.tool_runner.sandboxes.bubblewrap.node_runtime import NodeRuntime
 from services.tool_runner.sandboxes.bubblewrap.orphans import end_orphans, mark_of_this_process
 from services.tool_runner.sandboxes.bubblewrap.python_runtime import PythonRuntime
+from services.tool_runner.sandboxes.bubblewrap.spec import command
 from services.tool_runner.sandboxes.ports import shape_of
 from services.tool_runner.sandboxes.worker_files import worker_files
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.tool_runner.schemas.docstring import parse_docstring
-from services.tool_runner.schemas.faults import SchemaError
-from services.tool_runner.schemas.given import completed, without_habits
-from services.tool_runner.schemas.rules import MAX_SOURCE_BYTES, check_schema
-from services.tool_runner.schemas.schema import check_function, derive_schema, takes_state
+from services.tool_runner.core.schemas.docstring import parse_docstring
+from services.tool_runner.core.schemas.errors import SchemaError
+from services.tool_runner.core.schemas.python import check_function, derive_schema, takes_state
+from services.tool_runner.core.schemas.raw_arguments import completed, without_habits
+from services.tool_runner.core.schemas.rules import MAX_SOURCE_BYTES, check_schema
 
 
 def source(parameters: str, *, before: str = "", docs: str = "x: it") -> str:

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, NotRequired, Optional, TypedDict
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from services.tool_runner.schemas.faults import SchemaError
-from services.tool_runner.schemas.inlining import inlined
-from services.tool_runner.schemas.schema import derive_schema
+from services.tool_runner.core.schemas.errors import SchemaError
+from services.tool_runner.core.schemas.inline import inlined
+from services.tool_runner.core.schemas.python import derive_schema
 
 # Run for Pydantic, and read as text by us.
 MODELS = '''

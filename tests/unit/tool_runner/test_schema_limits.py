@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from services.tool_runner.schemas.faults import SchemaError
-from services.tool_runner.schemas.limited import Limited
+from services.tool_runner.child_processes.source_parser import Limited
+from services.tool_runner.core.schemas.errors import SchemaError
 
 _SIZE = 250_000
 _DOC = '"""D.\n\n    Args:\n        x: it\n    """'

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from services.tool_runner.schemas.deriving import derive
-from services.tool_runner.schemas.faults import SchemaError
-from services.tool_runner.schemas.rules import MAX_SOURCE_BYTES
-from services.tool_runner.schemas.typescript.deriving import check_function, derive_schema, takes_state
-from services.tool_runner.schemas.typescript.jsdoc import parse_doc
+from services.tool_runner.core.schemas.derive import derive
+from services.tool_runner.core.schemas.errors import SchemaError
+from services.tool_runner.core.schemas.rules import MAX_SOURCE_BYTES
+from services.tool_runner.core.schemas.typescript.derive import check_function, derive_schema, takes_state
+from services.tool_runner.core.schemas.typescript.jsdoc import parse_doc
 
 
 def source(parameters: str, before: str = "") -> str:

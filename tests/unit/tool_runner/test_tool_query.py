@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from services.tool_runner.model import Refused, Tool, ToolType
-from services.tool_runner.search.query import (
+from services.tool_runner.core.model import Refused, Tool, ToolType
+from services.tool_runner.tools.search.model import (
     Mode,
     ToolQuery,
     checked_query,

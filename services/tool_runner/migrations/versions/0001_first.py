@@ -1,6 +1,6 @@
 """Tools, receipts of their calls, and the replicas that run them.
 
-Every key begins with organization_id. `services/tool_runner/adapters/schema.py` says the same of tools to SQLAlchemy; a
+Every key begins with organization_id. `services/tool_runner/tools/table.py` says the same of tools to SQLAlchemy; a
 test compares the two.
 """
 
@@ -59,7 +59,7 @@ CREATE TABLE tool_runner.receipts (
     tool_version bigint NOT NULL,
     agent_id uuid,
     arguments_hash text NOT NULL,
-    -- 1 reserved, 2 started, 3 done, 4 unknown; see services/tool_runner/model.py
+    -- 1 reserved, 2 started, 3 done, 4 unknown; see services/tool_runner/core/model.py
     state smallint NOT NULL,
     outcome smallint NOT NULL DEFAULT 0,
     owner_id uuid NOT NULL,

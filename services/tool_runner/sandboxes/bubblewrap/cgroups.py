@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.tool_runner.job import Limits
+from services.tool_runner.core.job import Limits
 from services.tool_runner.sandboxes.ports import Shape
 
 _PREFIX = "loci-sandbox-"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.common.processes import Child
-from services.tool_runner.job import SandboxUnavailable
+from services.tool_runner.core.job import SandboxUnavailable
 
 _LEAST = 20
 _ENTRY = Path(__file__).parents[1] / "node"

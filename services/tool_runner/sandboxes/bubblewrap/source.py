@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.common.processes import Child
-from services.tool_runner.job import Job, Language, Layer, Limits, SandboxUnavailable
-from services.tool_runner.layers.store import unpacked
+from services.tool_runner.core.job import Job, Language, Layer, Limits, SandboxUnavailable
+from services.tool_runner.layers.cache import unpacked
 from services.tool_runner.sandboxes.bubblewrap.cgroups import Cgroup, Cgroups, find_cgroups
-from services.tool_runner.sandboxes.bubblewrap.command import FIRST_UID, SANDBOXES, command
 from services.tool_runner.sandboxes.bubblewrap.node_runtime import NodeRuntime, find_node
 from services.tool_runner.sandboxes.bubblewrap.orphans import end_orphans, mark_of_this_process
 from services.tool_runner.sandboxes.bubblewrap.python_runtime import PythonRuntime, compiled, find_runtimes
+from services.tool_runner.sandboxes.bubblewrap.spec import FIRST_UID, SANDBOXES, command
 from services.tool_runner.sandboxes.bubblewrap.worker import BubblewrapWorker, Started
 from services.tool_runner.sandboxes.pool import PooledSandbox
 from services.tool_runner.sandboxes.ports import Shape

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from services.common.processes import Child
-from services.tool_runner.job import SandboxUnavailable
+from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.sandboxes.bubblewrap.cgroups import Cgroup
 
 _CHUNK = 1 << 16

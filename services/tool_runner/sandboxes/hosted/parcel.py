@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from services.tool_runner.job import Language, SandboxUnavailable
+from services.tool_runner.core.job import Language, SandboxUnavailable
 from services.tool_runner.sandboxes.ports import Shape
 from services.tool_runner.sandboxes.worker_files import worker_files
 

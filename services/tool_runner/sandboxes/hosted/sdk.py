@@ -3,7 +3,7 @@
 from typing import Any
 
 from services.common import late
-from services.tool_runner.job import SandboxUnavailable
+from services.tool_runner.core.job import SandboxUnavailable
 
 
 async def imported(name: str) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 
-from services.tool_runner.job import SandboxUnavailable
-from services.tool_runner.sandboxes.kubernetes.choosing import Pod
-from services.tool_runner.sandboxes.other_settings import ClusterSettings
+from services.tool_runner.core.job import SandboxUnavailable
+from services.tool_runner.sandboxes.kubernetes.rules import Pod
+from services.tool_runner.sandboxes.remote_settings import ClusterSettings
 
 _SECONDS = 10.0
 _MOST_PODS = 500

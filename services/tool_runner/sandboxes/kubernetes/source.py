@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from services.tool_runner.job import SandboxUnavailable
-from services.tool_runner.sandboxes.kubernetes.choosing import Lease, Pod, Recycle, Refuse, Use, choose
+from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.sandboxes.kubernetes.cluster import Cluster
-from services.tool_runner.sandboxes.other_settings import KubernetesSettings
+from services.tool_runner.sandboxes.kubernetes.rules import Lease, Pod, Recycle, Refuse, Use, choose
 from services.tool_runner.sandboxes.ports import Shape
+from services.tool_runner.sandboxes.remote_settings import KubernetesSettings
 from services.tool_runner.sandboxes.seccomp import MACHINES, bpf_filter
 
 HOST_NAME = "sandbox-host"  # in the hosts' certificate, whatever their addresses

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from services.tool_runner.job import SandboxUnavailable
+from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.sandboxes.launcher.attached import Attached, Streams
 from services.tool_runner.sandboxes.launcher.engine import Container, NoLayer
 from services.tool_runner.sandboxes.launcher.wire import (

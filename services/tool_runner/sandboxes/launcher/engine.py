@@ -17,7 +17,7 @@ import requests
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.utils import kwargs_from_env
 
-from services.tool_runner.job import SandboxUnavailable
+from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.sandboxes.launcher.owner import is_dead, own_name
 from services.tool_runner.sandboxes.launcher.spec import (
     LAYER_LABEL,

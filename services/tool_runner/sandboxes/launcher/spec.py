@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from services.tool_runner.job import MIB
+from services.tool_runner.core.job import MIB
 from services.tool_runner.sandboxes.seccomp import container_profile
 
 SANDBOX_LABEL = "loci.sandbox"

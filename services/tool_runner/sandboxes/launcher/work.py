@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from services.tool_runner.job import SandboxUnavailable
+from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.sandboxes.launcher.engine import Container, Engine
 from services.tool_runner.sandboxes.launcher.spec import read_asked
 from services.tool_runner.sandboxes.launcher.wire import Message

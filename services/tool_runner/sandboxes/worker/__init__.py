@@ -1,7 +1,7 @@
 """The program inside every sandbox: serves one call, or the calls of one session. Python 3.11 or newer, nothing else.
 
 Started as `python3 -I /opt/loci/worker`, with `--language node` for JavaScript and TypeScript. It is two processes. The
-*keeper* (process 1 of the sandbox) speaks frames with the runner on stdin and stdout (`../talk/wire.py` has them),
+*keeper* (process 1 of the sandbox) speaks frames with the runner on stdin and stdout (`../protocol/wire.py` has them),
 captures, limits, relays and at last answers; the *tool* process runs the user's source and never holds the keeper's
 descriptors. Nothing that is printed, or written to any descriptor of the tool, can pass for an answer: none of those
 leads to the runner, the keeper is not dumpable, so that none can be taken from it by /proc, and what a tool's process

@@ -8,7 +8,7 @@ Unix sockets on the host). System calls are made by number, past what libc would
 import platform
 from dataclasses import dataclass, field
 
-from services.tool_runner.job import ExitReason
+from services.tool_runner.core.job import ExitReason
 
 OWNED = "OWNED"
 

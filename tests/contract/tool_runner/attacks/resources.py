@@ -1,6 +1,6 @@
 """Memory, processes, disk, time, signals."""
 
-from services.tool_runner.job import ExitReason
+from services.tool_runner.core.job import ExitReason
 from tests.contract.tool_runner.attacks.attack import KILLED, STOPPED, Attack
 
 RESOURCES = (

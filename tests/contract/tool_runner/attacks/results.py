@@ -1,6 +1,6 @@
 """Results, exceptions and output that are not what they seem."""
 
-from services.tool_runner.job import ExitReason
+from services.tool_runner.core.job import ExitReason
 from tests.contract.tool_runner.attacks.attack import STOPPED, Attack
 
 RESULTS = (

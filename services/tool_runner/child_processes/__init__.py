@@ -1,0 +1,1 @@
+"""Work on data that could exhaust a process, done in short-lived child processes with limits."""

@@ -1,0 +1,160 @@
+"""What a receipt means: whether a call may run, and what the model is told of how it ended. Pure.
+
+    reserved -> started -> done
+                      `--> unknown    its owner died while it ran
+
+A tool acts at most once. `reserved` with a dead owner may run; `started` with a live owner is waited for;
+`started` with a dead owner becomes `unknown`, is told as such, and is run again only where the tool is
+idempotent. The same key with other arguments is refused.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from services.tool_runner.core.job import ExitReason, File, Limits, Result, ToolError
+from services.tool_runner.core.model import Ending, NewFile, Outcome, Receipt, State, Tool
+from services.tool_runner.core.storable import storable
+from services.tool_runner.executions.files.rules.names import is_name
+
+_OUTCOMES = {
+    ExitReason.OK: Outcome.SUCCESS,
+    ExitReason.RAISED: Outcome.RAISED,
+    ExitReason.TIMEOUT: Outcome.TIMEOUT,
+    ExitReason.MEMORY: Outcome.OUT_OF_MEMORY,
+    ExitReason.KILLED: Outcome.KILLED,
+    ExitReason.OUTPUT_TOO_LARGE: Outcome.BAD_OUTPUT,
+    ExitReason.BAD_RESULT: Outcome.BAD_OUTPUT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """It ended: the receipt is the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Another replica runs it, or is about to."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """Its owner is dead and it may run: make it ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lose:
+    """Its owner died while it ran: it becomes unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reused:
+    """The key belongs to another call."""
+
+
+Decision = Answer | Wait | TakeOver | Lose | Reused
+
+
+def judge(found: Receipt, tool_id: object, arguments_hash: str, *, idempotent: bool) -> Decision:
+    """What a second request does about the receipt that it found."""
+    if (found.tool_id, found.arguments_hash) != (tool_id, arguments_hash):
+        return Reused()
+    match found.state:
+        case State.DONE:
+            return Answer()
+        case State.UNKNOWN:
+            return TakeOver() if idempotent else Answer()
+        case State.RESERVED:
+            return Wait() if found.owner_alive else TakeOver()
+        case State.STARTED:
+            return Wait() if found.owner_alive else Lose()
+
+
+def lost(name: str) -> Ending:
+    """For a call whose runner died while it ran."""
+    return Ending(
+        state=State.UNKNOWN,
+        outcome=Outcome.NONE,
+        tool_return=f"{name} was interrupted: the tool runner stopped while it ran. Whether it acted, or how far "
+        "it got, is not known, and it was not run again. Check before you repeat it.",
+    )
+
+
+def cancelled(name: str) -> Ending:
+    """For a call that CancelExecution ended."""
+    text = f"{name} was cancelled. What it did until then stands."
+    return Ending(state=State.DONE, outcome=Outcome.CANCELLED, tool_return=text)
+
+
+def refused(name: str, problems: list[str]) -> Ending:
+    """For arguments that break the tool's schema."""
+    lines = [f"Nothing was run: the arguments of {name} do not fit its schema.", *problems]
+    text: str = storable("\n".join(lines))
+    return Ending(state=State.DONE, outcome=Outcome.INVALID_ARGUMENTS, tool_return=text)
+
+
+def failed(problem: str) -> Result:
+    """For a call whose runner failed, and not its tool."""
+    message = f"{problem}; what it did until then stands"
+    return Result(ExitReason.KILLED, error=ToolError("RunnerFailed", message))
+
+
+def ended(tool: Tool, result: Result) -> Ending:
+    """For a call that its runner ended, in whatever way; what it printed is added by `output.py`."""
+    text = _returned(result.result) if result.result is not None else _failure(tool.name, result)
+    return Ending(
+        state=State.DONE,
+        outcome=_OUTCOMES[result.reason],
+        tool_return=_cut(storable(text), tool.return_char_limit),
+        result=storable(result.result or ""),
+        block_edits=tuple((storable(label), storable(value)) for label, value in result.block_edits),
+    )
+
+
+def kept_files(result: Result, limits: Limits) -> list[File]:
+    """The files that the call made, as far as its limits let them be kept; the sandbox is not trusted with that."""
+    kept: list[File] = []
+    room = limits.file_bytes
+    for file in result.files:
+        if len(kept) < limits.files and len(file.content) <= room and is_name(file.name):
+            kept.append(file)
+            room -= len(file.content)
+    return kept
+
+
+def with_files(ending: Ending, files: Sequence[NewFile], dropped: int) -> Ending:
+    """With these files, and a line for the model that names them; `dropped`: how many more there were."""
+    if not files and not dropped:
+        return ending
+    told = ", ".join(f"{file.name} (execfile-{file.id}, {len(file.content)} bytes)" for file in files)
+    lost = f"{dropped} not kept: over a limit, or no regular files" if dropped else ""
+    line = "Files made: " + "; ".join(filter(None, (told, lost)))
+    return replace(ending, tool_return=f"{ending.tool_return}\n{line}", files=tuple(files))
+
+
+def _returned(result: str) -> str:
+    """The result as the model reads it: text as it is, None and booleans as Python writes them (the reference)."""
+    value: Any = json.loads(result)
+    if value is None or isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) else result
+
+
+def _failure(name: str, result: Result) -> str:
+    error = result.error
+    assert error is not None
+    match result.reason:
+        case ExitReason.RAISED:
+            trace = f"\n{error.traceback.rstrip()}" if error.traceback else ""
+            return f"Error executing function {name}: {error.type}: {error.message}{trace}"
+        case ExitReason.TIMEOUT:
+            return f"{name} was stopped: {error.message}. What it did until then stands."
+    return f"{name} was stopped: {error.message}."
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}... (cut: it has {len(text)} characters, {limit} are shown)"

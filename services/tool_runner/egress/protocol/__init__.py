@@ -1,0 +1,1 @@
+"""TLS client hellos, HTTP headers and placeholders of secrets. Pure."""

@@ -1,0 +1,94 @@
+"""Variables and sandbox settings: Protobuf to plain values and back."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from loci.tool.v1 import environment_service_pb2 as wire
+from services.common.errors import InvalidArgument
+from services.common.ids import from_public, to_public
+from services.common.paging import MOST
+from services.common.timestamps import timestamp
+from services.tool_runner.core.model import Refused
+from services.tool_runner.environments.model import Change, Draft, Owner, SandboxConfig, Scope, Variable
+
+_DEFAULT_SIZE = 50
+_MOST_OWNERS = 1_000
+_PREFIXES = {Scope.AGENT: "agent", Scope.TOOL: "tool", Scope.SANDBOX: "sandbox"}
+_FIELDS = {Scope.AGENT: "agent_id", Scope.TOOL: "tool_id", Scope.SANDBOX: "sandbox_config_id"}
+_CHANGING = ("key", "value", "description")
+
+
+def owner(message: wire.Owner, *allowed: Scope) -> Owner:
+    """One of the kinds that are `allowed`, any without. Raises Refused (ENVIRONMENT_INVALID), InvalidArgument."""
+    kinds = allowed or tuple(Scope)
+    for scope in kinds:
+        if message.WhichOneof("owner") == _FIELDS[scope]:
+            return Owner(scope, from_public(_PREFIXES[scope], getattr(message, _FIELDS[scope])))
+    names = " or ".join(_FIELDS[scope] for scope in kinds)
+    raise Refused("ENVIRONMENT_INVALID", f"the owner of the variables must be named by {names}")
+
+
+def owners(messages: Sequence[wire.Owner]) -> list[Owner]:
+    """Raises Refused, InvalidArgument."""
+    if len(messages) > _MOST_OWNERS:
+        raise InvalidArgument(f"ask for at most {_MOST_OWNERS} owners", reason="PAGE_SIZE_INVALID")
+    return [owner(message) for message in messages]
+
+
+def draft(message: wire.VariableDraft) -> Draft:
+    """What a client says."""
+    return Draft(message.key, message.value, message.description)
+
+
+def change(message: wire.VariableDraft, mask: Sequence[str]) -> Change:
+    """The fields of the mask. Raises InvalidArgument (UPDATE_MASK_INVALID)."""
+    for name in mask:
+        if name not in _CHANGING:
+            raise InvalidArgument(f"a variable has no field {name[:80]!r} to update", reason="UPDATE_MASK_INVALID")
+    return Change(**{name: getattr(message, name) for name in mask})
+
+
+def config_id(text: str) -> UUID:
+    """Of `sandbox-<uuid>`."""
+    return from_public("sandbox", text)
+
+
+def variable_id(text: str) -> UUID:
+    """Of `sandbox-env-<uuid>`."""
+    return from_public("sandbox-env", text)
+
+
+def size(page_size: int) -> int:
+    """Raises InvalidArgument (PAGE_SIZE_INVALID)."""
+    if not 0 <= page_size <= MOST:
+        raise InvalidArgument(f"a page has 1 to {MOST} objects, not {page_size}", reason="PAGE_SIZE_INVALID")
+    return page_size or _DEFAULT_SIZE
+
+
+def variable_message(variable: Variable, masked_value: str) -> wire.Variable:
+    """A stored variable."""
+    scope = variable.owner.scope
+    return wire.Variable(
+        id=to_public("sandbox-env" if scope is Scope.SANDBOX else "agent-env", variable.id),
+        owner=wire.Owner(**{_FIELDS[scope]: to_public(_PREFIXES[scope], variable.owner.id)}),
+        key=variable.key,
+        masked_value=masked_value,
+        description=variable.description,
+        created_at=timestamp(variable.created_at),
+        updated_at=timestamp(variable.updated_at),
+        created_by_id=to_public("user", variable.created_by_id),
+        last_updated_by_id=to_public("user", variable.last_updated_by_id),
+    )
+
+
+def config_message(config: SandboxConfig) -> wire.SandboxConfig:
+    """Stored settings."""
+    return wire.SandboxConfig(
+        id=to_public("sandbox", config.id),
+        type=config.type,
+        config_json=config.config,
+        created_at=timestamp(config.created_at),
+        updated_at=timestamp(config.updated_at),
+        created_by_id=to_public("user", config.created_by_id),
+        last_updated_by_id=to_public("user", config.last_updated_by_id),
+    )

@@ -1,0 +1,1 @@
+"""Rules about environment variables and sandbox settings. Pure."""

@@ -1,0 +1,140 @@
+"""What EnvironmentService does: variables set, shown without their values, erased; sandbox settings kept."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from services.common.errors import AlreadyExists
+from services.common.ids import uuid7
+from services.tool_runner.environments.model import MASK, Change, Draft, Owner, SandboxConfig, Variable, Written
+from services.tool_runner.environments.packages import Packages
+from services.tool_runner.environments.ports import EnvironmentStore
+from services.tool_runner.environments.rules import configs, variables
+from services.tool_runner.environments.vault import Vault
+from services.tool_runner.errors import no_such_config, no_such_variable
+
+
+class EnvironmentAdmin:
+    """Values go in and never come out. Whatever breaks a rule raises Refused."""
+
+    def __init__(self, store: EnvironmentStore, vault: Vault, packages: Packages) -> None:
+        self._store = store
+        self._vault = vault
+        self._packages = packages
+
+    # Of agents and tools -------------------------------------------------------------------------------------------
+
+    async def set(self, organization_id: UUID, user_id: UUID, owner: Owner, drafts: Sequence[Draft]) -> list[Variable]:
+        """Make these the owner's variables. Raises NotFound (TOOL_NOT_FOUND)."""
+        variables.check_all(drafts)
+
+        def rewrite(present: Mapping[str, UUID]) -> list[Written]:
+            return [self._written(organization_id, draft, present.get(draft.key)) for draft in drafts]
+
+        return await self._store.replace(organization_id, user_id, owner, rewrite)
+
+    async def batch(self, organization_id: UUID, owners: Sequence[Owner]) -> list[Variable]:
+        """Variables of many owners."""
+        return await self._store.batch(organization_id, owners) if owners else []
+
+    async def purge(self, organization_id: UUID, owner: Owner) -> int:
+        """Erase an owner's variables; how many."""
+        return await self._store.purge(organization_id, owner)
+
+    async def purge_organization(self, organization_id: UUID) -> bool:
+        """See `EnvironmentStore.purge_organization`."""
+        return await self._store.purge_organization(organization_id)
+
+    # Of sandboxes --------------------------------------------------------------------------------------------------
+
+    async def create_config(self, organization_id: UUID, user_id: UUID, kind: str, config: str) -> SandboxConfig:
+        """Raises AlreadyExists (SANDBOX_CONFIG_EXISTS)."""
+        kind, config = configs.checked_type(kind), configs.checked_config(config)
+        made = await self._store.create_config(organization_id, user_id, uuid7(), kind, config)
+        if made is None:
+            sentence = f"there are settings of {kind} sandboxes already; change those"
+            raise AlreadyExists(sentence, reason="SANDBOX_CONFIG_EXISTS")
+        return made
+
+    async def ensure_config(self, organization_id: UUID, user_id: UUID, kind: str) -> SandboxConfig:
+        """Those of the kind, made where there are none."""
+        kind = configs.checked_type(kind)
+        while True:
+            if found := await self._store.config_of(organization_id, kind):
+                return found
+            if made := await self._store.create_config(organization_id, user_id, uuid7(), kind, "{}"):
+                return made
+
+    async def configs(self, organization_id: UUID, kind: str, after: UUID | None, size: int) -> list[SandboxConfig]:
+        """One page, oldest first."""
+        return await self._store.configs(organization_id, configs.checked_type(kind) if kind else "", after, size)
+
+    async def update_config(self, organization_id: UUID, user_id: UUID, config_id: UUID, config: str) -> SandboxConfig:
+        """Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
+        config = configs.checked_config(config)
+        if changed := await self._store.update_config(organization_id, user_id, config_id, config):
+            return changed
+        raise no_such_config(config_id)
+
+    async def install_packages(self, organization_id: UUID, config_id: UUID) -> SandboxConfig:
+        """Those of the settings, now. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND), and as `Packages.install`."""
+        config = await self._store.config(organization_id, config_id)
+        if config is None:
+            raise no_such_config(config_id)
+        await self._packages.install(configs.effective(config.type, config.config))
+        return config
+
+    async def delete_config(self, organization_id: UUID, config_id: UUID) -> None:
+        """With its variables. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
+        if not await self._store.delete_config(organization_id, config_id):
+            raise no_such_config(config_id)
+
+    async def create_variable(self, organization_id: UUID, user_id: UUID, config_id: UUID, draft: Draft) -> Variable:
+        """Raises NotFound (SANDBOX_CONFIG_NOT_FOUND), AlreadyExists (VARIABLE_EXISTS)."""
+        variables.check(draft)
+        written = self._written(organization_id, draft, None)
+        return await self._store.create_variable(
+            organization_id, user_id, config_id, written, most=variables.MOST_VARIABLES
+        )
+
+    async def variables(self, organization_id: UUID, config_id: UUID, after: UUID | None, size: int) -> list[Variable]:
+        """One page, oldest first. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
+        return await self._store.variables(organization_id, config_id, after, size)
+
+    async def update_variable(
+        self, organization_id: UUID, user_id: UUID, variable_id: UUID, change: Change
+    ) -> Variable:
+        """Raises NotFound (VARIABLE_NOT_FOUND), AlreadyExists (VARIABLE_EXISTS)."""
+        name = f"sandbox-env-{variable_id}" if change.key is None else change.key
+        if change.key is not None:
+            variables.check_name(change.key)
+        variables.check_description(name, change.description or "")
+        value = None
+        if change.value not in (None, MASK):
+            variables.check_value(name, change.value)
+            value = self._vault.seal(change.value, organization_id, variable_id)
+        changed = await self._store.update_variable(
+            organization_id, user_id, variable_id, key=change.key, value=value, description=change.description
+        )
+        if changed is None:
+            raise no_such_variable(variable_id)
+        return changed
+
+    async def delete_variable(self, organization_id: UUID, variable_id: UUID) -> None:
+        """Raises NotFound (VARIABLE_NOT_FOUND)."""
+        if not await self._store.delete_variable(organization_id, variable_id):
+            raise no_such_variable(variable_id)
+
+    def masked(self, variable: Variable) -> str:
+        """What is shown of its value."""
+        return self._vault.masked(variable)
+
+    def _written(self, organization_id: UUID, draft: Draft, present: UUID | None) -> Written:
+        """The draft sealed for the id it has or gets. Raises Refused where there is nothing to keep."""
+        if draft.value == MASK:
+            if present is None:
+                raise variables.nothing_to_keep(draft.key)
+            return Written(present, draft.key, None, draft.description)
+        variable_id = present or uuid7()
+        return Written(
+            variable_id, draft.key, self._vault.seal(draft.value, organization_id, variable_id), draft.description
+        )

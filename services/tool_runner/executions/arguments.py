@@ -1,0 +1,36 @@
+"""Checks a call's arguments before anything runs: here where that is quick, else in a limited child."""
+
+import json
+from typing import Any
+
+from services.tool_runner.child_processes.source_parser import Limited
+from services.tool_runner.core.model import Call, Tool
+from services.tool_runner.core.schemas import raw_arguments
+from services.tool_runner.core.schemas.errors import SchemaError
+
+
+class Refusal(Exception):
+    """The arguments are not what the tool takes; `problems` are sentences for the model."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+async def checked_arguments(tool: Tool, call: Call, limited: Limited) -> dict[str, Any]:
+    """The arguments as the tool gets them; raises Refusal."""
+    parameters = raw_arguments.without_habits(json.loads(tool.json_schema).get("parameters") or {})
+    try:
+        arguments = raw_arguments.completed(parameters, raw_arguments.parse(call.arguments))
+        if raw_arguments.is_plain(parameters, call.arguments):
+            # jsonschema is 12 MB: a process that never runs a custom tool does without.
+            from services.tool_runner.core.schemas.validation import problems  # noqa: PLC0415
+
+            found = problems(tool.name, parameters, arguments)
+        else:
+            found = await limited.problems(tool.name, parameters, arguments)
+    except (raw_arguments.NotAnObject, SchemaError) as error:
+        raise Refusal([str(error)]) from None
+    if found:
+        raise Refusal(found)
+    return arguments

@@ -1,0 +1,204 @@
+"""Calls, receipts and their files: Protobuf to plain values and back."""
+
+import json
+from datetime import UTC, datetime
+from uuid import UUID
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from loci.tool.v1 import execution_service_pb2 as execution_pb
+from services.common.errors import InvalidArgument
+from services.common.ids import from_public, to_public
+from services.common.timestamps import timestamp
+from services.tool_runner.core.job import Output
+from services.tool_runner.core.model import Call, KeptFile, Outcome, Receipt, State
+from services.tool_runner.core.schemas.json_fields import checked_object
+from services.tool_runner.environments.model import Draft
+from services.tool_runner.environments.rules import variables
+from services.tool_runner.executions.files.inputs import MOST_FILES
+from services.tool_runner.executions.model import FileFilter, ReceiptFilter
+from services.tool_runner.tools.convert import tool_id
+from services.tool_runner.tools.model import checked_size
+
+_LONGEST_CALL_KEY = 200
+# Where the name is not that of the proto.
+_OUTCOMES = {Outcome.NONE: "UNSPECIFIED"}
+
+
+# What asks for something to be run.
+_Asked = execution_pb.ExecuteToolRequest | execution_pb.RunSourceRequest
+
+
+def agent_id(text: str) -> UUID:
+    """Of `agent-<uuid>`."""
+    return from_public("agent", text)
+
+
+def file_id(text: str) -> UUID:
+    """Of `execfile-<uuid>`."""
+    return from_public("execfile", text)
+
+
+def call(request: execution_pb.ExecuteToolRequest) -> Call:
+    """Raises InvalidArgument (INVALID_ID, CALL_KEY_INVALID, TIMEOUT_INVALID, ENVIRONMENT_INVALID), Refused."""
+    state = request.agent_state_json
+    return Call(
+        call_key=call_key(request.call_key),
+        tool_id=tool_id(request.tool_id),
+        arguments=request.arguments_json,
+        agent_id=_optional("agent", request.agent_id),
+        seconds=_seconds(request),
+        environment=_environment(request),
+        run_id=_optional("run", request.run_id),
+        step_id=_optional("step", request.step_id),
+        agent_state=checked_object(state, "agent_state_json") if state else "",
+        client_token=request.client_token,
+        file_ids=_file_ids(request),
+    )
+
+
+def source_call(request: execution_pb.RunSourceRequest, of_tool: UUID) -> Call:
+    """A call of source that is not in the catalogue. Raises as `call`."""
+    return Call(
+        call_key=call_key(request.call_key),
+        tool_id=of_tool,
+        arguments=request.arguments_json,
+        seconds=_seconds(request),
+        environment=_environment(request),
+        file_ids=_file_ids(request),
+    )
+
+
+def call_key(text: str) -> str:
+    """Raises InvalidArgument (CALL_KEY_INVALID)."""
+    if not 1 <= len(text) <= _LONGEST_CALL_KEY or "\x00" in text:
+        raise InvalidArgument(
+            f"a call key has 1 to {_LONGEST_CALL_KEY} characters, none of them NUL", reason="CALL_KEY_INVALID"
+        )
+    return text
+
+
+def receipt_filter(request: execution_pb.ListReceiptsRequest) -> ReceiptFilter:
+    """Raises InvalidArgument (INVALID_ID, TIME_INVALID), Refused (PAGE_SIZE_INVALID)."""
+    return ReceiptFilter(
+        size=checked_size(request.page_size, "receipts"),
+        token=request.page_token,
+        agent_id=_optional("agent", request.agent_id),
+        run_id=_optional("run", request.run_id),
+        tool_id=_optional("tool", request.tool_id),
+        states=tuple(map(_state, request.states)),
+        outcomes=tuple(map(_outcome, request.outcomes)),
+        since=_moment(request.since) if request.HasField("since") else None,
+        until=_moment(request.until) if request.HasField("until") else None,
+    )
+
+
+def file_filter(request: execution_pb.ListFilesRequest) -> FileFilter:
+    """Raises InvalidArgument (INVALID_ID, CALL_KEY_INVALID), Refused (PAGE_SIZE_INVALID)."""
+    return FileFilter(
+        size=checked_size(request.page_size, "files"),
+        token=request.page_token,
+        call_key=call_key(request.call_key) if request.call_key else None,
+        agent_id=_optional("agent", request.agent_id),
+    )
+
+
+def receipt_message(receipt: Receipt) -> execution_pb.Receipt:
+    """A stored receipt."""
+    return execution_pb.Receipt(
+        call_key=receipt.call_key,
+        tool_id=to_public("tool", receipt.tool_id),
+        tool_version=receipt.tool_version,
+        tool_name=receipt.tool_name,
+        arguments_hash=receipt.arguments_hash,
+        state=execution_pb.ReceiptState.Value(f"RECEIPT_STATE_{receipt.state.name}"),
+        outcome=execution_pb.Outcome.Value(f"OUTCOME_{_OUTCOMES.get(receipt.outcome, receipt.outcome.name)}"),
+        result_json=receipt.result,
+        tool_return=receipt.tool_return,
+        stdout=receipt.stdout,
+        stderr=receipt.stderr,
+        sandbox=receipt.sandbox,
+        image=receipt.image,
+        reserved_at=timestamp(receipt.reserved_at),
+        started_at=timestamp(receipt.started_at),
+        ended_at=timestamp(receipt.ended_at),
+        output_hash=receipt.output_hash,
+        agent_id=_public("agent", receipt.agent_id),
+        run_id=_public("run", receipt.run_id),
+        step_id=_public("step", receipt.step_id),
+        limits_json=json.dumps(dict(receipt.limits)),
+        block_edits=[execution_pb.BlockEdit(label=label, value=value) for label, value in receipt.block_edits],
+        files=map(file_message, receipt.files),
+        sandbox_config_fingerprint=receipt.settings,
+    )
+
+
+def file_message(file: KeptFile) -> execution_pb.ExecutionFile:
+    """A kept file."""
+    return execution_pb.ExecutionFile(
+        id=to_public("execfile", file.id),
+        name=file.name,
+        size=file.size,
+        sha256=file.sha256,
+        call_key=file.call_key or "",
+        agent_id=_public("agent", file.agent_id),
+        created_at=timestamp(file.created_at),
+    )
+
+
+def event_message(sequence: int, event: Output | Receipt) -> execution_pb.StreamExecutionResponse:
+    """What happened in a call that is watched."""
+    if isinstance(event, Receipt):
+        return execution_pb.StreamExecutionResponse(sequence=sequence, receipt=receipt_message(event))
+    if event.stream == "stdout":
+        return execution_pb.StreamExecutionResponse(sequence=sequence, stdout=event.text)
+    return execution_pb.StreamExecutionResponse(sequence=sequence, stderr=event.text)
+
+
+def _seconds(request: _Asked) -> float | None:
+    seconds = request.timeout.ToNanoseconds() / 1e9 if request.HasField("timeout") else None
+    if seconds is not None and seconds <= 0:
+        raise InvalidArgument(f"timeout is {seconds:g} s; it must be above zero", reason="TIMEOUT_INVALID")
+    return seconds
+
+
+def _environment(request: _Asked) -> dict[str, str]:
+    environment = dict(request.environment)
+    variables.check_all([Draft(name, value) for name, value in environment.items()])
+    return environment
+
+
+def _file_ids(request: _Asked) -> tuple[UUID, ...]:
+    ids = tuple(dict.fromkeys(map(file_id, request.file_ids)))
+    if len(ids) > MOST_FILES:
+        raise InvalidArgument(f"a call takes at most {MOST_FILES} files", reason="EXECUTION_FILE_INVALID")
+    return ids
+
+
+def _state(number: int) -> State:
+    try:
+        return State(number)
+    except ValueError:
+        raise InvalidArgument(f"{number} is not a state of receipts", reason="RECEIPT_FILTER_INVALID") from None
+
+
+def _outcome(number: int) -> Outcome:
+    try:
+        return Outcome(number)
+    except ValueError:
+        raise InvalidArgument(f"{number} is not an outcome of calls", reason="RECEIPT_FILTER_INVALID") from None
+
+
+def _optional(prefix: str, text: str) -> UUID | None:
+    return from_public(prefix, text) if text else None
+
+
+def _public(prefix: str, value: UUID | None) -> str:
+    return to_public(prefix, value) if value else ""
+
+
+def _moment(stamp: Timestamp) -> datetime:
+    try:
+        return stamp.ToDatetime(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidArgument("a time is outside of the years 1 to 9999", reason="TIME_INVALID") from None

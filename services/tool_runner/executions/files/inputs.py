@@ -1,0 +1,67 @@
+"""The files that a call is given: found when it is prepared, read when it is about to begin."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from services.common.errors import InvalidArgument
+from services.common.ids import from_public, to_public
+from services.tool_runner.core.job import MIB, File
+from services.tool_runner.core.schemas.constraints import Schema
+from services.tool_runner.executions.files.rules.names import INPUTS, placed
+from services.tool_runner.executions.files.rules.references import named, replaced
+from services.tool_runner.executions.ports import FileStore
+
+MOST_FILES = 64
+MOST_BYTES = 64 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The arguments with paths in them, and the name of each file below /inputs. `problems`: sentences, or none."""
+
+    arguments: dict[str, Any]
+    names: Mapping[UUID, str]
+    problems: tuple[str, ...] = ()
+
+
+class Inputs:
+    """Finds and reads the files of calls."""
+
+    def __init__(self, store: FileStore) -> None:
+        self._store = store
+
+    async def find(
+        self, organization_id: UUID, ids: tuple[UUID, ...], parameters: Schema, arguments: dict[str, Any]
+    ) -> Given:
+        """No statement for a call without files."""
+        wanted, problems = list(ids), []
+        for place, text in named(parameters, arguments):
+            try:
+                wanted.append(from_public("execfile", text))
+            except InvalidArgument as error:
+                problems.append(f"{place}: must be the id of a file: {error.message}")
+        if problems or not wanted:
+            return Given(arguments, {}, tuple(problems))
+        found = {file.id: file for file in await self._store.find(organization_id, wanted)}
+        missing = [file_id for file_id in dict.fromkeys(wanted) if file_id not in found]
+        problems = [f"there is no file {to_public('execfile', file_id)}" for file_id in missing[:5]]
+        size = sum(file.size for file in found.values())
+        if len(found) > MOST_FILES or size > MOST_BYTES:
+            most = f"a call takes at most {MOST_FILES} files and {MOST_BYTES} bytes"
+            problems.append(f"{most}, not {len(found)} files and {size} bytes")
+        if problems:
+            return Given(arguments, {}, tuple(problems))
+        names = placed(found[file_id] for file_id in wanted)
+        paths = {to_public("execfile", file_id): f"{INPUTS}/{name}" for file_id, name in names.items()}
+        return Given(replaced(parameters, arguments, lambda text: paths[text.lower()]), names)
+
+    async def read(self, organization_id: UUID, names: Mapping[UUID, str]) -> tuple[File, ...] | None:
+        """None where one of them has been erased meanwhile."""
+        if not names:
+            return ()
+        contents = await self._store.contents(organization_id, list(names))
+        if contents.keys() != names.keys():
+            return None
+        return tuple(File(name, contents[file_id]) for file_id, name in names.items())

@@ -1,0 +1,1 @@
+"""Rules about the names of files, and arguments that name files. Pure."""

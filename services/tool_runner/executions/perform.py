@@ -1,0 +1,191 @@
+"""A call that is ours to run: placed, started, run, and its end written with all that came of it."""
+
+import asyncio
+import contextlib
+import logging
+import traceback
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from uuid import UUID
+
+from services.common.context import RUN_ROLE, current
+from services.common.errors import FailedPrecondition, LociError, NotFound, Unavailable
+from services.common.ids import uuid7
+from services.common.telemetry import span
+from services.tool_runner.core import receipts
+from services.tool_runner.core.job import Result, SandboxUnavailable
+from services.tool_runner.core.masked_results import masked_result
+from services.tool_runner.core.model import Ending, NewFile, Receipt, State
+from services.tool_runner.core.ports import Place
+from services.tool_runner.executions.output import Printed
+from services.tool_runner.executions.ports import CallId, OutputStore, ReceiptStore
+from services.tool_runner.executions.prepare import Preparation, Prepared
+from services.tool_runner.executions.running_call import Cancelled, Execution, Stopping
+
+_STORE_SECONDS = 1.0
+# Most calls end before: nothing of what they print is stored before their end.
+_FIRST_OUTPUT_SECONDS = 0.25
+_OUTPUT_SECONDS = 0.25
+# Results with more characters are looked through in a thread: one of 12 MiB takes seconds.
+_LARGE = 32 * 1024
+_log = logging.getLogger(__name__)
+
+
+class Performer:
+    """Runs the calls that `owner_id` has reserved. `closing`: no more waiting.
+
+    At most `at_once` at the same time, of those that equally many runs and calls wait for: a tool that has another one
+    called holds its place meanwhile, and the other must not stand behind it.
+    """
+
+    def __init__(
+        self,
+        preparation: Preparation,
+        receipt_store: ReceiptStore,
+        outputs: OutputStore,
+        owner_id: UUID,
+        *,
+        at_once: int,
+    ) -> None:
+        self.closing = False
+        self._preparation = preparation
+        self._receipts = receipt_store
+        self._outputs = outputs
+        self._owner_id = owner_id
+        self._slots: defaultdict[int, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(at_once))
+
+    async def perform(self, identity: CallId, execution: Execution, prepared: Prepared) -> Receipt:
+        """Reserved to ended. Raises Stopping, and LociError where nothing began; then no receipt is left."""
+        if prepared.problems:
+            return await self._end(identity, _refused(prepared))
+        name, limits = prepared.work.tool.name, prepared.work.limits
+        printed = execution.printed = Printed(limits.capture, prepared.mask.stream(), prepared.mask.stream())
+        try:
+            place = await execution.interruptible(prepared.runner.place(prepared.work.tool))
+            async with self._slot(execution):
+                prepared = await self._preparation.loaded(prepared)
+                if prepared.problems:
+                    return await self._end(identity, _refused(prepared))
+                if not await self._receipts.start(identity, self._owner_id, place.name, place.image):
+                    return await self._of_another(identity)
+                execution.began = True
+                result = await execution.interruptible(self._work(identity, prepared, place, printed))
+        except Cancelled:
+            printed.end()
+            return await self._end(identity, printed.told(receipts.cancelled(name)))
+        except Stopping:
+            if not execution.began:
+                await self._receipts.release(identity, self._owner_id)
+                raise
+            printed.end()
+            return await self._end(identity, printed.told(receipts.lost(name)))
+        except SandboxUnavailable as error:
+            await self._receipts.release(identity, self._owner_id)
+            problem = f"{name} cannot be run: {prepared.mask.text(str(error))}"
+            raise FailedPrecondition(problem, reason="SANDBOX_UNAVAILABLE") from None
+        # A supervisor: nothing began, and what a living owner reserves is waited for by everybody else.
+        except Exception:
+            await self._receipts.release(identity, self._owner_id)
+            raise
+        printed.end(result)
+        return await self._end(identity, printed.told(await _told(prepared, result)))
+
+    @contextlib.asynccontextmanager
+    async def _slot(self, execution: Execution) -> AsyncIterator[None]:
+        slots = self._slots[_waiting_for_it()]
+        await execution.interruptible(slots.acquire())
+        try:
+            yield
+        finally:
+            slots.release()
+
+    async def _work(self, identity: CallId, prepared: Prepared, place: Place, printed: Printed) -> Result:
+        keeping = asyncio.create_task(self._keep_output(identity, printed))
+        try:
+            with span("sandbox run", **{"loci.sandbox": place.name, "loci.tool": prepared.work.tool.name}) as run:
+                result = await prepared.runner.run(prepared.work, printed.add)
+                run.set_attribute("loci.exit", result.reason.value)
+                return result
+        except SandboxUnavailable:
+            raise
+        except LociError as error:
+            return receipts.failed(error.message)
+        # A supervisor: a runner that fails in an unforeseen way may have acted.
+        except Exception as error:  # noqa: BLE001
+            _log.error("a runner failed: %s", prepared.mask.text(traceback.format_exc()))
+            return receipts.failed(f"the tool runner met an error ({type(error).__name__})")
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+
+    async def _keep_output(self, identity: CallId, printed: Printed) -> None:
+        """For those who watch from another replica."""
+        await asyncio.sleep(_FIRST_OUTPUT_SECONDS)
+        kept = 0
+        while True:
+            if pieces := printed.pieces[kept:]:
+                try:
+                    await self._outputs.add(identity, self._owner_id, pieces)
+                    kept += len(pieces)
+                # A supervisor: the call goes on, and its receipt will have all of it.
+                except Exception as error:  # noqa: BLE001
+                    _log.warning("output was not kept", extra={"problem": type(error).__name__})
+            await asyncio.sleep(_OUTPUT_SECONDS)
+
+    async def _end(self, identity: CallId, ending: Ending) -> Receipt:
+        """Write how it ended, for as long as that takes: a result that is not written is lost."""
+        while True:
+            try:
+                receipt = await self._receipts.end(identity, self._owner_id, ending)
+            # A supervisor: whatever keeps the database from answering, the tool has acted.
+            except Exception as error:
+                if self.closing:
+                    raise
+                _log.warning("a receipt could not be written", extra={"problem": type(error).__name__})
+                await asyncio.sleep(_STORE_SECONDS)
+                continue
+            return receipt or await self._of_another(identity)
+
+    async def _of_another(self, identity: CallId) -> Receipt:
+        """Our lease had lapsed, and whoever took us for dead has the call now, or wrote its end."""
+        if found := await self._receipts.read(identity):
+            if found.state in (State.RESERVED, State.STARTED):
+                raise Unavailable("another replica of the tool runner has the call now; ask again")
+            return found
+        raise NotFound(f"the call {identity[1]!r} was erased while it ran", reason="CALL_NOT_FOUND")
+
+
+def _refused(prepared: Prepared) -> Ending:
+    ending = receipts.refused(prepared.work.tool.name, list(prepared.problems))
+    return replace(ending, tool_return=prepared.mask.text(ending.tool_return))
+
+
+def _waiting_for_it() -> int:
+    """How many runs and calls wait for the call."""
+    caller = current()
+    return len(caller.ancestors) + (caller.role == RUN_ROLE)
+
+
+async def _told(prepared: Prepared, result: Result) -> Ending:
+    """What is told of a call that its runner ended."""
+    error = result.error
+    size = len(result.result or "") + sum(len(value) for _, value in result.block_edits)
+    size += len(error.message) + len(error.traceback) if error else 0
+    try:
+        if size > _LARGE:
+            return await asyncio.to_thread(_ending, prepared, result)
+        return _ending(prepared, result)
+    # A supervisor: a result that cannot be told has its call's end told all the same.
+    except Exception as failure:  # noqa: BLE001
+        _log.error("a result could not be told", extra={"problem": type(failure).__name__})
+        return receipts.ended(prepared.work.tool, receipts.failed("its result could not be read"))
+
+
+def _ending(prepared: Prepared, result: Result) -> Ending:
+    mask = prepared.mask.text
+    ending = receipts.ended(prepared.work.tool, masked_result(result, mask))
+    kept = receipts.kept_files(result, prepared.work.limits)
+    user_id = current().user_id
+    files = [NewFile(id=uuid7(), name=mask(file.name), content=file.content, created_by_id=user_id) for file in kept]
+    return receipts.with_files(ending, files, result.files_dropped + len(result.files) - len(files))

@@ -1,0 +1,231 @@
+"""Runs calls, each at most once: the receipt is written before and after, and outlives whoever asked.
+
+A call belongs to this process, not to the request that brought it: requests with the same key attach to it. Here is who
+may run it; what it needs for that is in `prepare.py`, what happens then in `perform.py`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from services.common.context import current, use_context
+from services.common.errors import FailedPrecondition, NotFound, Unavailable
+from services.tool_runner.core import receipts
+from services.tool_runner.core.model import Call, Receipt, State, Tool
+from services.tool_runner.core.schemas import raw_arguments
+from services.tool_runner.executions.lease import Lease
+from services.tool_runner.executions.output import with_output
+from services.tool_runner.executions.perform import Performer
+from services.tool_runner.executions.ports import CallId, OutputStore, ReceiptStore, Reservation
+from services.tool_runner.executions.prepare import Preparation, Prepared
+from services.tool_runner.executions.running_call import Cancelled, Execution, Stopping
+from services.tool_runner.executions.watch import Event, Watching
+
+_POLL_SECONDS = 0.2
+_CANCEL_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What executions need. At most `at_once` calls run at the same time, the others wait."""
+
+    preparation: Preparation
+    receipts: ReceiptStore
+    outputs: OutputStore
+    at_once: int = 8
+
+
+class Executor:
+    """Every call that this process runs, by tenant and key."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._preparation = parts.preparation
+        self._receipts = parts.receipts
+        self._outputs = parts.outputs
+        self._running: dict[CallId, Execution] = {}
+        self._lease = Lease(parts.receipts, self._look_for_cancels)
+        self._performer = Performer(
+            parts.preparation, parts.receipts, parts.outputs, self._lease.owner_id, at_once=parts.at_once
+        )
+        self._watching = Watching(self._running, parts.outputs, self._settled)
+
+    async def execute(self, organization_id: UUID, call: Call, tool: Tool | None = None) -> Receipt:
+        """Run it, or attach to it, or return how it ended; `tool`: for one that is not in the catalogue.
+
+        Raises the statuses of ExecuteTool.
+        """
+        identity = (organization_id, call.call_key)
+        arguments_hash = raw_arguments.hashed(call.arguments)
+        execution = self._running.get(identity)
+        if execution is None:
+            execution = self._begin(identity, call, arguments_hash, tool)
+        elif (execution.call.tool_id, execution.arguments_hash) != (call.tool_id, arguments_hash):
+            raise _reused(call.call_key)
+        # The request may go away; the call goes on.
+        return await asyncio.shield(execution.task)
+
+    async def cancel(self, organization_id: UUID, call_key: str) -> Receipt:
+        """Kill it if it runs, here or elsewhere. Raises NotFound (CALL_NOT_FOUND)."""
+        identity = (organization_id, call_key)
+        if execution := self._running.get(identity):
+            execution.interrupt(Cancelled())
+            return await asyncio.shield(execution.task)
+        found = await self._settled(organization_id, call_key)
+        if found.state in (State.DONE, State.UNKNOWN):
+            return found
+        if found.owner_alive:
+            return await self._cancel_elsewhere(identity)
+        await self._receipts.end(identity, found.owner_id, receipts.cancelled(found.tool_name or "the tool"))
+        return await self.receipt(organization_id, call_key)
+
+    def watch(self, organization_id: UUID, call_key: str, after: int) -> AsyncGenerator[Event]:
+        """See `Watching.watch`."""
+        return self._watching.watch((organization_id, call_key), after)
+
+    async def receipt(self, organization_id: UUID, call_key: str) -> Receipt:
+        """Raises NotFound (CALL_NOT_FOUND)."""
+        if found := await self._read((organization_id, call_key)):
+            return found
+        raise NotFound(f"no call has the key {call_key!r}", reason="CALL_NOT_FOUND")
+
+    async def purge(self, organization_id: UUID, agent_id: UUID) -> int:
+        """Erase an agent's receipts; how many."""
+        return await self._receipts.purge(organization_id, agent_id)
+
+    async def close(self) -> None:
+        """Stop every call: those that began become unknown, the others may run elsewhere."""
+        self._performer.closing = True
+        running = list(self._running.values())
+        for execution in running:
+            execution.interrupt(Stopping())
+        await asyncio.gather(*(execution.task for execution in running), return_exceptions=True)
+        await self._lease.close()
+
+    def _begin(self, identity: CallId, call: Call, arguments_hash: str, tool: Tool | None) -> Execution:
+        execution = Execution(call, arguments_hash)
+        # Outside of the request's own deadline, which is the caller's patience and not the call's.
+        with use_context(current()):
+            execution.task = asyncio.create_task(self._drive(identity, execution, tool))
+        self._running[identity] = execution
+
+        def forget(task: asyncio.Task[Receipt]) -> None:
+            del self._running[identity]
+            if execution.printed:
+                execution.printed.end()
+            if not task.cancelled():
+                task.exception()  # told to whoever still waits, or to nobody
+
+        execution.task.add_done_callback(forget)
+        return execution
+
+    async def _drive(self, identity: CallId, execution: Execution, tool: Tool | None) -> Receipt:
+        prepared = await self._preparation.prepare(identity[0], execution.call, tool)
+        if prepared is None:
+            return await self._receipt_of_gone_tool(identity, execution)
+        try:
+            async with self._lease.held():
+                if settled := await self._claim(identity, execution, prepared):
+                    return settled
+                return await self._performer.perform(identity, execution, prepared)
+        except Cancelled:
+            return await self._cancel_elsewhere(identity)
+        except Stopping:
+            raise Unavailable("the tool runner is stopping; ask again") from None
+
+    async def _claim(self, identity: CallId, execution: Execution, prepared: Prepared) -> Receipt | None:
+        """The receipt that another request or replica brought to its end; None once it is ours to run."""
+        tool, call = prepared.work.tool, execution.call
+        reservation = Reservation(
+            tool_id=tool.id,
+            tool_version=tool.version,
+            agent_id=call.agent_id,
+            arguments_hash=execution.arguments_hash,
+            owner_id=self._lease.owner_id,
+            limits=vars(prepared.work.limits),
+            tool_name=tool.name,
+            run_id=call.run_id,
+            step_id=call.step_id,
+            settings=prepared.fingerprint,
+        )
+        while not execution.owned:
+            if await self._receipts.reserve(identity, reservation):
+                execution.owned = True
+            elif settled := await self._look(identity, execution, tool):
+                return settled
+        return None
+
+    async def _look(self, identity: CallId, execution: Execution, tool: Tool) -> Receipt | None:
+        """What the receipt that is there already means; None: look again."""
+        found = await self._read(identity)
+        if found is None:
+            return None
+        match receipts.judge(found, tool.id, execution.arguments_hash, idempotent=tool.idempotent):
+            case receipts.Answer():
+                return found
+            case receipts.Reused():
+                raise _reused(identity[1])
+            case receipts.Wait():
+                await execution.interruptible(asyncio.sleep(_POLL_SECONDS))
+            case receipts.Lose():
+                await self._lose(identity, found)
+            case receipts.TakeOver():
+                execution.owned = await self._receipts.take_over(identity, found, self._lease.owner_id)
+        return None
+
+    async def _read(self, identity: CallId) -> Receipt | None:
+        """What this process left open, when the database was away for a moment, is run by nobody, though it lives."""
+        found = await self._receipts.read(identity)
+        if found is None or found.owner_id != self._lease.owner_id:
+            return found
+        execution = self._running.get(identity)
+        return replace(found, owner_alive=execution is not None and execution.owned)
+
+    async def _settled(self, organization_id: UUID, call_key: str) -> Receipt:
+        """The receipt; one that a dead owner had started is lost now. Raises NotFound (CALL_NOT_FOUND)."""
+        found = await self.receipt(organization_id, call_key)
+        if found.state is State.STARTED and not found.owner_alive:
+            await self._lose((organization_id, call_key), found)
+            return await self.receipt(organization_id, call_key)
+        return found
+
+    async def _lose(self, identity: CallId, found: Receipt) -> None:
+        """Its owner died while it ran; what it is known to have printed is kept."""
+        pieces = await self._outputs.after(identity, 0)
+        ending = receipts.lost(found.tool_name or "the tool")
+        await self._receipts.end(identity, found.owner_id, with_output(ending, pieces))
+
+    async def _receipt_of_gone_tool(self, identity: CallId, execution: Execution) -> Receipt:
+        gone = NotFound(f"Tool tool-{execution.call.tool_id} not found", reason="TOOL_NOT_FOUND")
+        found = await self._read(identity)
+        if found is None:
+            raise gone
+        if (found.tool_id, found.arguments_hash) != (execution.call.tool_id, execution.arguments_hash):
+            raise _reused(identity[1])
+        if found.state in (State.RESERVED, State.STARTED) and found.owner_alive:
+            raise Unavailable("the call is being run; ask again")
+        if found.state is State.RESERVED:
+            raise gone
+        return await self._settled(*identity)
+
+    async def _cancel_elsewhere(self, identity: CallId) -> Receipt:
+        """Ask its owner, and wait a while for it to be done."""
+        await self._receipts.request_cancel(identity)
+        end = asyncio.get_running_loop().time() + _CANCEL_SECONDS
+        found = await self.receipt(*identity)
+        while found.state in (State.RESERVED, State.STARTED) and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(_POLL_SECONDS)
+            found = await self.receipt(*identity)
+        return found
+
+    async def _look_for_cancels(self) -> None:
+        owned = [identity for identity, execution in self._running.items() if execution.owned]
+        for identity in await self._receipts.cancelled(owned) if owned else []:
+            if execution := self._running.get(identity):
+                execution.interrupt(Cancelled())
+
+
+def _reused(call_key: str) -> FailedPrecondition:
+    return FailedPrecondition(
+        f"the call key {call_key!r} belongs to another call; mint a new one", reason="CALL_KEY_REUSED"
+    )

@@ -1,0 +1,176 @@
+"""Receipts and leases on Postgres. Every change names the state and owner it expects; no row means: lost it."""
+
+import json
+from collections.abc import Collection
+from hashlib import sha256
+from uuid import UUID
+
+import asyncpg
+
+from services.tool_runner.core.model import Ending, Receipt, State
+from services.tool_runner.database import Reached
+from services.tool_runner.executions import rows
+from services.tool_runner.executions.ports import CallId, Reservation
+from services.tool_runner.executions.rows import FILES_OF_RECEIPT, RECEIPT_COLUMNS
+
+# By the database's clock; four beats may be late or lost.
+LEASE = "interval '2.5 seconds'"
+_FORGOTTEN = "interval '1 day'"
+
+_RESERVE = f"""
+INSERT INTO tool_runner.receipts (
+    organization_id, call_key, tool_id, tool_version, agent_id, arguments_hash, state, owner_id, limits,
+    tool_name, run_id, step_id, settings)
+VALUES ($1, $2, $3, $4, $5, $6, {State.RESERVED:d}, $7, $8, $9, $10, $11, $12)
+ON CONFLICT (organization_id, call_key) DO NOTHING
+RETURNING call_key
+"""
+_READ = f"""
+SELECT {RECEIPT_COLUMNS}, {FILES_OF_RECEIPT} AS files, EXISTS (
+    SELECT FROM tool_runner.workers w
+    WHERE w.id = r.owner_id AND w.beat_at > clock_timestamp() - {LEASE}) AS owner_alive
+FROM tool_runner.receipts r
+WHERE organization_id = $1 AND call_key = $2
+"""
+_TAKE_OVER = f"""
+WITH taken AS (
+    UPDATE tool_runner.receipts
+    SET state = {State.RESERVED:d}, owner_id = $5, outcome = 0, tool_return = '', stdout = '', stderr = '',
+        output_order = '', started_at = NULL, ended_at = NULL
+    WHERE organization_id = $1 AND call_key = $2 AND state = $3 AND owner_id = $4
+    RETURNING organization_id, call_key),
+printed AS (DELETE FROM tool_runner.outputs WHERE (organization_id, call_key) IN (SELECT * FROM taken))
+SELECT call_key FROM taken
+"""
+_START = f"""
+UPDATE tool_runner.receipts
+SET state = {State.STARTED:d}, started_at = clock_timestamp(), sandbox = $4, image = $5
+WHERE organization_id = $1 AND call_key = $2 AND state = {State.RESERVED:d} AND owner_id = $3
+RETURNING call_key
+"""
+_RELEASE = f"""
+DELETE FROM tool_runner.receipts
+WHERE organization_id = $1 AND call_key = $2 AND owner_id = $3 AND state IN ({State.RESERVED:d}, {State.STARTED:d})
+"""
+_END = f"""
+WITH ended AS (
+    UPDATE tool_runner.receipts
+    SET state = $4, outcome = $5, result = $6, output_hash = $7, tool_return = $8, stdout = $9, stderr = $10,
+        output_order = $11, block_edits = $12, ended_at = clock_timestamp()
+    WHERE organization_id = $1 AND call_key = $2 AND owner_id = $3
+        AND state IN ({State.RESERVED:d}, {State.STARTED:d})
+    RETURNING organization_id, {RECEIPT_COLUMNS}),
+printed AS (
+    DELETE FROM tool_runner.outputs
+    WHERE (organization_id, call_key) IN (SELECT organization_id, call_key FROM ended)),
+kept AS (
+    INSERT INTO tool_runner.files (
+        organization_id, id, name, size, sha256, content, call_key, agent_id, created_by_id)
+    SELECT e.organization_id, f.id, f.name, length(f.content), encode(sha256(f.content), 'hex'), f.content,
+        e.call_key, e.agent_id, f.created_by_id
+    FROM ended e, unnest($13::uuid[], $14::text[], $15::bytea[], $16::uuid[]) AS f (id, name, content, created_by_id)
+    RETURNING id, name, size, sha256, call_key, agent_id, created_at)
+SELECT ended.*, (SELECT jsonb_agg(to_jsonb(kept) ORDER BY kept.id) FROM kept) AS files FROM ended
+"""
+_REQUEST_CANCEL = """
+UPDATE tool_runner.receipts SET cancel_requested = true WHERE organization_id = $1 AND call_key = $2
+"""
+_CANCELLED = """
+SELECT r.organization_id, r.call_key
+FROM unnest($1::uuid[], $2::text[]) AS mine (organization_id, call_key)
+JOIN tool_runner.receipts r USING (organization_id, call_key)
+WHERE r.cancel_requested
+"""
+_PURGE = """
+WITH erased AS (
+    DELETE FROM tool_runner.receipts WHERE organization_id = $1 AND agent_id = $2
+    RETURNING organization_id, call_key),
+printed AS (DELETE FROM tool_runner.outputs WHERE (organization_id, call_key) IN (SELECT * FROM erased)),
+made AS (DELETE FROM tool_runner.files WHERE organization_id = $1 AND agent_id = $2)
+SELECT count(*) FROM erased
+"""
+_BEAT = """
+INSERT INTO tool_runner.workers (id, beat_at) VALUES ($1, clock_timestamp())
+ON CONFLICT (id) DO UPDATE SET beat_at = clock_timestamp()
+"""
+_RETIRE = f"DELETE FROM tool_runner.workers WHERE id = $1 OR beat_at < clock_timestamp() - {_FORGOTTEN}"
+
+
+class PostgresReceipts:
+    """`ports.ReceiptStore`."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = Reached(pool)
+
+    async def reserve(self, call: CallId, what: Reservation) -> bool:
+        return await self._pool.fetchval(_RESERVE, *call, *_parameters(what)) is not None
+
+    async def read(self, call: CallId) -> Receipt | None:
+        row = await self._pool.fetchrow(_READ, *call)
+        return rows.receipt(row, owner_alive=row["owner_alive"]) if row else None
+
+    async def take_over(self, call: CallId, found: Receipt, owner_id: UUID) -> bool:
+        row = await self._pool.fetchval(_TAKE_OVER, *call, found.state, found.owner_id, owner_id)
+        return row is not None
+
+    async def start(self, call: CallId, owner_id: UUID, sandbox: str, image: str) -> bool:
+        return await self._pool.fetchval(_START, *call, owner_id, sandbox, image) is not None
+
+    async def release(self, call: CallId, owner_id: UUID) -> None:
+        await self._pool.execute(_RELEASE, *call, owner_id)
+
+    async def end(self, call: CallId, owner_id: UUID, ending: Ending) -> Receipt | None:
+        row = await self._pool.fetchrow(
+            _END,
+            *call,
+            owner_id,
+            ending.state,
+            ending.outcome,
+            ending.result,
+            sha256(ending.result.encode()).hexdigest() if ending.result else "",
+            ending.tool_return,
+            ending.stdout,
+            ending.stderr,
+            _pairs(ending.output_order),
+            _pairs(ending.block_edits),
+            [file.id for file in ending.files],
+            [file.name for file in ending.files],
+            [file.content for file in ending.files],
+            [file.created_by_id for file in ending.files],
+        )
+        return rows.receipt(row) if row else None
+
+    async def request_cancel(self, call: CallId) -> None:
+        await self._pool.execute(_REQUEST_CANCEL, *call)
+
+    async def cancelled(self, calls: Collection[CallId]) -> list[CallId]:
+        found = await self._pool.fetch(_CANCELLED, [call[0] for call in calls], [call[1] for call in calls])
+        return [(row["organization_id"], row["call_key"]) for row in found]
+
+    async def purge(self, organization_id: UUID, agent_id: UUID) -> int:
+        return int(await self._pool.fetchval(_PURGE, organization_id, agent_id))
+
+    async def beat(self, owner_id: UUID) -> None:
+        await self._pool.execute(_BEAT, owner_id)
+
+    async def retire(self, owner_id: UUID) -> None:
+        await self._pool.execute(_RETIRE, owner_id)
+
+
+def _parameters(what: Reservation) -> tuple[object, ...]:
+    return (
+        what.tool_id,
+        what.tool_version,
+        what.agent_id,
+        what.arguments_hash,
+        what.owner_id,
+        what.limits,
+        what.tool_name,
+        what.run_id,
+        what.step_id,
+        what.settings,
+    )
+
+
+def _pairs(pairs: Collection[tuple[object, object]]) -> str:
+    return json.dumps(pairs, ensure_ascii=False, separators=(",", ":")) if pairs else ""

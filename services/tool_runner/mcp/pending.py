@@ -1,0 +1,68 @@
+"""Who waits for an answer of a server, and is told where it cannot come. Pure asyncio.
+
+The SDK's transports drop a session, or wait for ever, where a request fails below the protocol; here each request has
+its own failure, and the others go on.
+"""
+
+import asyncio
+import json
+from typing import NoReturn
+
+from services.tool_runner.mcp.protocol.errors import McpProblem
+
+RequestId = int | str
+
+
+class Watch:
+    """Of one session. `lost`: what ended it, or kept it from beginning."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[RequestId, asyncio.Future[NoReturn]] = {}
+        self._greeting: asyncio.Future[NoReturn] = asyncio.get_running_loop().create_future()
+        self.lost: McpProblem | None = None
+
+    def expect(self, request_id: RequestId) -> asyncio.Future[NoReturn]:
+        """Fails when no answer can come; call `forget` in the end."""
+        self._waiting[request_id] = asyncio.get_running_loop().create_future()
+        return self._waiting[request_id]
+
+    def forget(self, request_id: RequestId) -> None:
+        """Nobody waits any more."""
+        self._waiting.pop(request_id).cancel()
+
+    def greeting(self) -> asyncio.Future[NoReturn]:
+        """Fails when the session cannot begin."""
+        return self._greeting
+
+    def fail(self, content: bytes, problem: McpProblem) -> None:
+        """The message `content` was not answered, and will not be."""
+        request_id = id_in(content)
+        if request_id is None:
+            return
+        if request_id not in self._waiting:
+            self.lost = self.lost or problem
+        future = self._waiting.get(request_id, self._greeting)
+        _tell(future, problem)
+
+    def end(self, problem: McpProblem) -> None:
+        """The session is over: nobody gets an answer."""
+        self.lost = self.lost or problem
+        for future in (self._greeting, *self._waiting.values()):
+            _tell(future, self.lost)
+
+    def close(self) -> None:
+        """Nobody asks any more."""
+        for future in (self._greeting, *self._waiting.values()):
+            future.cancel()
+
+
+def id_in(content: bytes) -> RequestId | None:
+    """The id of a request; None for a notification or an answer."""
+    message = json.loads(content)
+    return message.get("id") if "method" in message else None
+
+
+def _tell(future: "asyncio.Future[NoReturn]", problem: McpProblem) -> None:
+    if not future.done():
+        future.set_exception(problem)
+        future.exception()  # whoever waits gets it; where nobody does, asyncio has nothing to complain of

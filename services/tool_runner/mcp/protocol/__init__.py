@@ -1,0 +1,1 @@
+"""What an MCP server sends, as values of Loci. Pure."""

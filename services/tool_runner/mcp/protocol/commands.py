@@ -1,0 +1,136 @@
+"""What a command of npx or uvx means: packages to install beforehand, and what to run of them. Pure.
+
+    npx -y @modelcontextprotocol/server-everything stdio  ->  that package, its one program, the argument `stdio`
+    uvx --from mcp-server-git==2025.1 mcp-server-git      ->  that package, the program named
+
+Nothing is installed when the program runs: its sandbox has no network but what the server's `network` allows.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from services.tool_runner.core.job import Language
+from services.tool_runner.core.model import Refused
+from services.tool_runner.mcp_servers.model import INVALID
+
+# By what people write: the words of the command, and whose packages they are.
+_NPM: tuple[tuple[str, ...], ...] = (("npx",), ("npm", "exec"), ("npm", "x"))
+_PIP: tuple[tuple[str, ...], ...] = (("uvx",), ("uv", "tool", "run"), ("pipx", "run"))
+_NODES = frozenset({"node", "nodejs"})
+_FLAGS = frozenset(
+    {"-y", "--yes", "-q", "--quiet", "--no-install", "--prefer-offline", "--no-cache", "--isolated", "--"}
+)
+_PIP_SPEC = re.compile(r"(?P<name>[A-Za-z0-9._-]+(\[[A-Za-z0-9._,-]+\])?)(?P<version>[@=<>~!].*)?")
+
+_RUN_NODE = """
+const { pathToFileURL } = require("url"), path = require("path"), fs = require("fs");
+const [name, wanted, ...args] = process.argv.slice(1);
+const folder = process.env.NODE_PATH.split(":").map((one) => path.join(one, name)).find((one) => fs.existsSync(one));
+if (!folder) { console.error(`the package ${name} is not there`); process.exit(127); }
+const { bin } = JSON.parse(fs.readFileSync(path.join(folder, "package.json"), "utf8"));
+const bins = typeof bin === "string" ? { [name.split("/").pop()]: bin } : bin || {};
+const names = Object.keys(bins), usual = name.split("/").pop();
+const chosen = wanted || (names.length === 1 ? names[0] : usual);
+if (!bins[chosen]) {
+  console.error(`${name} has the programs ${names.join(", ") || "none"}, not ${chosen}`);
+  process.exit(127);
+}
+const program = path.join(folder, bins[chosen]);
+process.argv = [process.argv[0], program, ...args];
+import(pathToFileURL(program));
+"""
+_RUN_PYTHON = """
+import sys
+from importlib.metadata import entry_points
+name, sys.argv = sys.argv[1], sys.argv[1:]
+found = [entry for entry in entry_points(group="console_scripts") if entry.name == name]
+if not found:
+    sys.exit(f"{name} is no program of the packages")
+sys.exit(found[0].load()())
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs. `requirements` as a tool's pip_requirements or npm_requirements, by `language`; "" for none."""
+
+    argv: tuple[str, ...]
+    language: Language = Language.PYTHON
+    requirements: str = ""
+
+
+def program_of(command: str, args: Sequence[str]) -> Program:
+    """What a command comes to. Raises Refused."""
+    words = (PurePosixPath(command).name, *args)
+    for beginning in _NPM:
+        if words[: len(beginning)] == beginning:
+            return _npm(words[len(beginning) :])
+    for beginning in _PIP:
+        if words[: len(beginning)] == beginning:
+            return _pip(words[len(beginning) :])
+    # Sandboxes hold the one or the other.
+    return Program((command, *args), Language.NODE if words[0] in _NODES else Language.PYTHON)
+
+
+def _npm(words: Sequence[str]) -> Program:
+    packages, rest = _options(words, ("-p", "--package"))
+    if not rest and not packages:
+        raise _refused("npx: it names no package")
+    spec, wanted = (packages[0], rest[0] if rest else "") if packages else (rest[0], "")
+    name, version = _npm_parts(spec)
+    needed = [{"name": name, "version": version}, *(_named(*_npm_parts(other)) for other in packages[1:])]
+    # Node takes the words behind the program for its own arguments; "--" ends its options.
+    argv = ("node", "-e", _RUN_NODE, "--", name, wanted, *rest[1:])
+    return Program(argv, Language.NODE, json.dumps(needed))
+
+
+def _pip(words: Sequence[str]) -> Program:
+    packages, rest = _options(words, ("--from", "--spec", "--with"))
+    if not rest:
+        raise _refused("uvx: it names no program")
+    specs = packages or [rest[0]]
+    needed = [_named(*_pip_parts(spec)) for spec in specs]
+    named = any(word in ("--from", "--spec") for word in words)
+    if not named and packages:
+        needed.insert(0, _named(*_pip_parts(rest[0])))
+    program = rest[0] if named else _pip_parts(rest[0])[0].partition("[")[0]
+    return Program(("python3", "-c", _RUN_PYTHON, program, *rest[1:]), Language.PYTHON, json.dumps(needed))
+
+
+def _options(words: Sequence[str], named: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The packages that options name, and what begins with the first word that is no option."""
+    packages: list[str] = []
+    left = list(words)
+    while left and left[0].startswith("-"):
+        option, _, value = left.pop(0).partition("=")
+        if option in named:
+            if not value and not left:
+                raise _refused(f"{option} names no package")
+            packages.append(value or left.pop(0))
+        elif option not in _FLAGS:
+            raise _refused(f"the option {option[:50]} of npx or uvx is not known here; leave it out")
+    return packages, left
+
+
+def _npm_parts(spec: str) -> tuple[str, str]:
+    at = spec.find("@", 1)
+    return (spec, "") if at < 0 else (spec[:at], spec[at + 1 :])
+
+
+def _pip_parts(spec: str) -> tuple[str, str]:
+    found = _PIP_SPEC.fullmatch(spec)
+    if found is None:
+        raise _refused(f"{spec[:100]!r} is not a package of the index")
+    version = (found["version"] or "").removeprefix("@")
+    return found["name"], "" if version == "latest" else version
+
+
+def _named(name: str, version: str) -> dict[str, str]:
+    return {"name": name, "version": version}
+
+
+def _refused(problem: str) -> Refused:
+    return Refused(INVALID, f"args: {problem}")

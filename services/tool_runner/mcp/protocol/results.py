@@ -1,0 +1,80 @@
+"""From what a tool of a server answered to the result of a call. Pure.
+
+Texts are joined; pictures are given as the agent's pictures are (see the agent service's `pictures`); what else there
+may be (sounds, links, embedded files) is told in words, unless it is text.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from services.tool_runner.core.job import ExitReason, Result, ToolError
+from services.tool_runner.core.storable import storable
+
+_MOST_ERROR = 10_000
+_MOST_ITEMS = 1_000
+
+
+def result_of(answer: dict[str, Any]) -> Result:
+    """What a call came to. An answer that says `isError` is one that raised."""
+    if answer.get("resultType", "complete") != "complete":
+        return failed("McpToolError", "the server asks for input, which an agent cannot give")
+    listed = answer.get("content", [])
+    items = [_item(item) for item in listed[:_MOST_ITEMS]] if isinstance(listed, list) else [_text(listed)]
+    if answer.get("isError") is True:
+        return failed("McpToolError", _joined(items) or _dumped(answer.get("structuredContent")) or "it said no more")
+    value: Any
+    if any(item["type"] == "image" for item in items):
+        value = items if len(items) > 1 else items[0]
+    elif answer.get("structuredContent") is not None:
+        value = _unwrapped(answer["structuredContent"])
+    else:
+        value = _joined(items)
+    return Result(reason=ExitReason.OK, result=json.dumps(storable(value), ensure_ascii=False))
+
+
+def _unwrapped(value: Any) -> Any:
+    # Servers wrap what is no object in one: the Python SDK's way.
+    return value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
+
+
+def failed(kind: str, message: str) -> Result:
+    """For a call that ended badly there."""
+    text = storable(message) if len(message) <= _MOST_ERROR else storable(message[:_MOST_ERROR]) + "..."
+    return Result(reason=ExitReason.RAISED, error=ToolError(kind, text))
+
+
+def _item(item: Any) -> dict[str, Any]:
+    match item:
+        case {"type": "text", "text": str(text)}:
+            return _text(text)
+        case {"type": "image", "data": str(data), "mimeType": str(media_type)}:
+            return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+        case {"type": "audio", "mimeType": str(media_type)}:
+            return _text(f"[a sound of type {media_type[:100]}, which cannot be shown]")
+        case {"type": "resource", "resource": {"text": str(text)}}:
+            return _text(text)
+        case {"type": "resource", "resource": {"blob": str(blob), **rest}}:
+            return _blob(blob, rest)
+        case {"type": "resource_link", "uri": str(uri), **rest}:
+            return _text(f"[{rest.get('title') or rest.get('name') or 'a resource'}]({uri})")
+    return _text(_dumped(item))
+
+
+def _blob(blob: str, resource: dict[Any, Any]) -> dict[str, Any]:
+    media_type = resource.get("mimeType")
+    if isinstance(media_type, str) and media_type.startswith("image/"):
+        return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": blob}}
+    return _text(f"[{resource.get('uri', 'a file')}: {len(blob) * 3 // 4} bytes of {media_type or 'an unknown type'}]")
+
+
+def _text(text: Any) -> dict[str, Any]:
+    return {"type": "text", "text": text if isinstance(text, str) else _dumped(text)}
+
+
+def _joined(items: Sequence[dict[str, Any]]) -> str:
+    return "\n".join(item["text"] for item in items if item["type"] == "text")
+
+
+def _dumped(value: Any) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,120 @@
+"""Runs tools of MCP servers: `ports.Runner`. What goes wrong there is told to the model, never raised."""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+
+from services.common.errors import NotFound
+from services.tool_runner.core.job import MIB, ExitReason, Limits, Output, Result, ToolError
+from services.tool_runner.core.masked_results import masked_result
+from services.tool_runner.core.masking import Mask
+from services.tool_runner.core.model import Tool
+from services.tool_runner.core.ports import Place, Work
+from services.tool_runner.mcp.client import McpClient
+from services.tool_runner.mcp.protocol import server_tools
+from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
+from services.tool_runner.mcp.protocol.results import failed, result_of
+from services.tool_runner.mcp_servers.model import secrets_of
+from services.tool_runner.mcp_servers.service import Registry
+
+_MOST_RESULT = 12 * MIB
+_PLACE = Place("mcp")
+
+
+class McpRunner:
+    """`ports.Runner` of tools of type external_mcp."""
+
+    def __init__(self, registry: Registry, client: McpClient) -> None:
+        self._registry = registry
+        self._client = client
+
+    async def place(self, tool: Tool) -> Place:
+        """At its server."""
+        return _PLACE
+
+    async def run(self, work: Work, on_output: Callable[[Output], None]) -> Result:
+        """Ask the server, once."""
+        server_id = work.tool.mcp_server_id
+        assert server_id is not None
+        try:
+            server = await self._registry.get(work.organization_id, server_id)
+        except NotFound:
+            return failed("McpUnavailable", f"the MCP server of {work.tool.name} is gone. Nothing was done.")
+        mask = Mask(secrets_of(server.transport))
+        told = _Told(on_output, work.limits, mask)
+        seconds = min(self._client.times.execute, work.limits.seconds)
+        try:
+            async with asyncio.timeout(seconds + self._client.times.connect):
+                answer = await self._client.call(
+                    self._registry.target(work.organization_id, server),
+                    work.tool.mcp_tool_name,
+                    dict(work.arguments),
+                    schema=server_tools.parsed(work.tool.args_json_schema),
+                    seconds=seconds,
+                    listener=told.line,
+                )
+            result = await asyncio.to_thread(_bounded, answer)
+        except ServerError as error:
+            result = failed("McpError", str(error))
+        except McpProblem as problem:
+            result = _trouble(work.tool.name, server.name, problem)
+        except TimeoutError:
+            result = _timed_out(f"it ran longer than {seconds:g} s")
+        return told.with_output(masked_result(result, mask.text))
+
+
+def _bounded(answer: dict[str, object]) -> Result:
+    """In a thread: an answer of 16 MiB takes a while."""
+    result = result_of(answer)
+    if result.result is not None and len(result.result) > _MOST_RESULT:
+        text = f"it answered more than {_MOST_RESULT // MIB} MiB"
+        return Result(reason=ExitReason.OUTPUT_TOO_LARGE, error=ToolError("OutputTooLarge", text))
+    return result
+
+
+def _trouble(tool: str, server: str, problem: McpProblem) -> Result:
+    """What the model is told of a call that got no answer."""
+    unknown = f" Whether {tool} acted is not known, and it was not called again. Check before you repeat it."
+    if problem.kind is Kind.TIMEOUT and problem.arrived:
+        return _timed_out(problem.message)
+    if problem.kind is Kind.OAUTH_REQUIRED:
+        advice = " Nothing was done. Whoever runs this agent has to connect to the server again."
+        return failed("McpUnauthorized", f"{server}: {problem.message}.{advice}")
+    end = unknown if problem.arrived else " Nothing was done."
+    return failed("McpUnavailable", f"{server}: {problem.message}.{end}")
+
+
+def _timed_out(message: str) -> Result:
+    return Result(reason=ExitReason.TIMEOUT, error=ToolError("Timeout", message))
+
+
+class _Told:
+    """What a server says while a call runs: output of the call, up to a limit."""
+
+    def __init__(self, on_output: Callable[[Output], None], limits: Limits, mask: Mask) -> None:
+        self._on_output = on_output
+        self._mask = mask
+        self._left = limits.capture
+        self._lines: list[str] = []
+        self._numbers = itertools.count(1)
+        self._dropped = False
+
+    def line(self, text: str) -> None:
+        """Another one."""
+        line = f"{self._mask.text(text)}\n"
+        if len(line) > self._left:
+            self._dropped = True
+            return
+        self._left -= len(line)
+        self._lines.append(line)
+        self._on_output(Output(next(self._numbers), "stdout", line))
+
+    def with_output(self, result: Result) -> Result:
+        """The result, with it."""
+        return Result(
+            reason=result.reason,
+            result=result.result,
+            error=result.error,
+            stdout="".join(self._lines),
+            truncated=self._dropped,
+        )

@@ -1,0 +1,166 @@
+"""Connecting to a server for a person who watches: the events of it, and OAuth where the server wants that."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import IntEnum
+from hashlib import sha256
+from uuid import UUID
+
+from services.common.errors import InvalidArgument
+from services.tool_runner.core.model import Tool
+from services.tool_runner.mcp.client import Target
+from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
+from services.tool_runner.mcp_servers.model import Http, Server
+from services.tool_runner.mcp_servers.ports import GIVEN, REFUSED, TokenStore, Waiting
+from services.tool_runner.mcp_servers.service import Registry
+from services.tool_runner.mcp_servers.tokens import GivenBearer, Wallet, load
+
+CALLBACK_PATH = "/v1/tools/mcp/oauth/callback"
+ATTEMPT_SECONDS = 600.0
+_LOOK_SECONDS = 0.5
+# Between events while the user is away, so that nothing between takes the stream for dead.
+_QUIET_SECONDS = 10.0
+
+
+class Event(IntEnum):
+    """The numbers are those of McpConnectEvent in the proto."""
+
+    CONNECTION_ATTEMPT = 1
+    SUCCESS = 2
+    ERROR = 3
+    OAUTH_REQUIRED = 4
+    AUTHORIZATION_URL = 5
+    WAITING_FOR_AUTH = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """One event; see StreamConnectResponse."""
+
+    event: Event
+    message: str
+    url: str = ""
+    session_id: str = ""
+    tools: tuple[Tool, ...] = ()
+
+
+class Connecting:
+    """Leads through it. `wallet` keeps what is given."""
+
+    def __init__(self, registry: Registry, wallet: Wallet) -> None:
+        self._registry = registry
+        self._wallet = wallet
+        self._store: TokenStore = wallet.store
+
+    async def stream(
+        self, organization_id: UUID, user_id: UUID, server: Server, *, stored: bool, origin: str
+    ) -> AsyncIterator[Told]:
+        """The events; the last is SUCCESS or ERROR. `origin`: where the user's browser reaches us. Raises Refused."""
+        yield Told(event=Event.CONNECTION_ATTEMPT, message=f"Connecting to {server.name} ...")
+        try:
+            tools = await self._tools(organization_id, user_id, server, stored, "")
+        except McpProblem as problem:
+            if problem.kind is not Kind.OAUTH_REQUIRED or not isinstance(server.transport, Http):
+                yield Told(event=Event.ERROR, message=problem.message)
+                return
+            challenge = problem.challenge
+        else:
+            yield _success(server, tools)
+            return
+        yield Told(event=Event.OAUTH_REQUIRED, message=f"{server.name} wants an authorisation")
+        try:
+            async for told in self._authorised(organization_id, user_id, server, stored, origin, challenge):
+                yield told
+        except McpProblem as problem:
+            yield Told(event=Event.ERROR, message=problem.message)
+
+    async def finish(self, state: str, code: str, error: str, issuer: str) -> UUID | None:
+        """What a browser brought back. The server that was authorised. Raises InvalidArgument, McpProblem."""
+        attempt = await self._store.take(state) if state else None
+        if attempt is None or not attempt.attempt:
+            raise InvalidArgument(
+                "this authorisation is unknown, used or over; connect to the MCP server again",
+                reason="MCP_OAUTH_STATE_INVALID",
+            )
+        try:
+            if error or not code:
+                raise McpProblem(Kind.FAILED, f"the authorisation was refused: {error[:300] or 'no code came'}")
+            await self._exchange(state, attempt, code, issuer)
+        except McpProblem as problem:
+            await self._store.end(state, REFUSED, problem=problem.message[:1_000])
+            raise
+        return attempt.server_id
+
+    async def _exchange(self, state: str, attempt: Waiting, code: str, issuer: str) -> None:
+        await load()
+        from services.tool_runner.mcp.oauth import Attempt, finish  # noqa: PLC0415 - see `load`
+
+        async with await self._wallet.client() as client:
+            grant = await finish(client, Attempt.model_validate_json(attempt.attempt), code, issuer)
+        if attempt.server_id is None:
+            await self._store.end(state, GIVEN, tokens=grant.tokens.access_token)
+            return
+        await self._store.write(attempt.organization_id, attempt.server_id, grant.model_dump_json(exclude_none=True))
+        await self._store.end(state, GIVEN)
+
+    async def _tools(
+        self, organization_id: UUID, user_id: UUID, server: Server, stored: bool, token: str
+    ) -> tuple[Tool, ...]:
+        """What it offers; the tools of a stored one come into the catalogue."""
+        if stored:
+            await self._registry.refresh(organization_id, user_id, server.id)
+            return tuple(await self._registry.tools(organization_id, server.id))
+        target = Target(organization_id, server, GivenBearer(token), stored=False)
+        tools, _ = await self._registry.tried(organization_id, target)
+        return tuple(tools)
+
+    async def _authorised(
+        self, organization_id: UUID, user_id: UUID, server: Server, stored: bool, origin: str, challenge: str
+    ) -> AsyncIterator[Told]:
+        await load()
+        from services.tool_runner.mcp.oauth import begin  # noqa: PLC0415 - see `load`
+
+        assert isinstance(server.transport, Http)
+        async with await self._wallet.client() as client:
+            begun = await begin(client, server.transport.url, challenge, origin.rstrip("/") + CALLBACK_PATH)
+        state, attempt = begun.state, begun.attempt.model_dump_json(exclude_none=True)
+        server_id = server.id if stored else None
+        await self._store.begin(state, organization_id, user_id, server_id, attempt, ATTEMPT_SECONDS)
+        yield Told(
+            event=Event.AUTHORIZATION_URL,
+            message="Give leave at this address",
+            url=begun.url,
+            session_id=_session_id(state),
+        )
+        # Whoever stops watching can still give leave: the attempt stays until it is over.
+        async for told in self._waited(state):
+            yield told
+        given = await self._store.waiting(state)
+        token = given.tokens if given else ""
+        await self._store.forget(state)
+        yield _success(server, await self._tools(organization_id, user_id, server, stored, token))
+
+    async def _waited(self, state: str) -> AsyncIterator[Told]:
+        """Until it was given. Raises McpProblem where it was not."""
+        loop = asyncio.get_running_loop()
+        told = -_QUIET_SECONDS
+        while (found := await self._store.waiting(state)) is not None:
+            if found.outcome == GIVEN:
+                return
+            if found.outcome == REFUSED:
+                raise McpProblem(Kind.FAILED, found.problem)
+            if loop.time() - told >= _QUIET_SECONDS:
+                told = loop.time()
+                yield Told(event=Event.WAITING_FOR_AUTH, message="Waiting for the authorisation")
+            await asyncio.sleep(_LOOK_SECONDS)
+        raise McpProblem(Kind.TIMEOUT, f"nobody gave leave within {ATTEMPT_SECONDS / 60:g} minutes")
+
+
+def _success(server: Server, tools: tuple[Tool, ...]) -> Told:
+    return Told(event=Event.SUCCESS, message=f"{server.name} is connected and offers {len(tools)} tools", tools=tools)
+
+
+def _session_id(state: str) -> str:
+    """Names the attempt, and gives nothing away of its state."""
+    return f"mcp-oauth-{UUID(bytes=sha256(state.encode()).digest()[:16], version=4)}"

@@ -1,0 +1,233 @@
+"""MCP servers as plain values: what a tenant may set, its masks, and what is secret. Pure."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import Any
+from uuid import UUID
+
+from services.tool_runner.core.model import Refused
+
+INVALID = "MCP_SERVER_INVALID"
+# Shown in the place of a secret; written back, it keeps what is there.
+MASK = "********"
+MOST_SERVERS = 200
+
+_LONGEST_NAME = 255
+_LONGEST_SECRET = 16 * 1024
+_MOST_ENTRIES = 100
+_MOST_ARGUMENTS = 200
+_LONGEST_ARGUMENT = 32 * 1024
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_HEADER_VALUE = re.compile(r"[\x20-\x7e\x80-\xff\t]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+# Those that frame or route a request, and those that the protocol sets itself.
+_KEPT_HEADERS = frozenset(
+    [
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "keep-alive",
+        "last-event-id",
+        "mcp-protocol-version",
+        "mcp-session-id",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ]
+)
+
+
+class Kind(StrEnum):
+    """How a server is reached; the values are stored."""
+
+    STREAMABLE_HTTP = "streamable_http"
+    SSE = "sse"
+    STDIO = "stdio"
+
+
+class Status(IntEnum):
+    """Whether a server can be used; the numbers are those of McpStatus in the proto, and stored."""
+
+    NEVER_ASKED = 0
+    CONNECTED = 1
+    OAUTH_REQUIRED = 2
+    FAILED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Http:
+    """A server behind a URL. `headers` and `auth_token` are secret."""
+
+    kind: Kind
+    url: str
+    auth_header: str = ""
+    auth_token: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def all_headers(self) -> dict[str, str]:
+        """What every request carries."""
+        own = {self.auth_header: self._credential()} if self.auth_header and self.auth_token else {}
+        return {**self.headers, **own}
+
+    def _credential(self) -> str:
+        # People give the bare token, or the whole header.
+        bare = self.auth_header.lower() == "authorization" and " " not in self.auth_token
+        return f"Bearer {self.auth_token}" if bare else self.auth_token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stdio:
+    """A server that is a program. The values of `env` are secret. `network` is JSON as a tool's; "": none."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    network: str = ""
+    kind: Kind = Kind.STDIO
+
+
+Transport = Http | Stdio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """An MCP server of one tenant. `tool_problems`: (name, why) of tools that cannot be offered."""
+
+    id: UUID
+    name: str
+    transport: Transport
+    status: Status = Status.NEVER_ASKED
+    problem: str = ""
+    tool_problems: tuple[tuple[str, str], ...] = ()
+    metadata: str = "{}"
+    synced_at: datetime | None = None
+    created_by_id: UUID | None = None
+    last_updated_by_id: UUID | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    version: int = 1
+
+
+def checked_name(name: str) -> str:
+    """Raises Refused."""
+    if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise _refused("server_name", f"must have 1 to {_LONGEST_NAME} printable characters")
+    return name.strip()
+
+
+def check(transport: Transport) -> None:
+    """Whether this is a way to reach a server, but for its URL and network. Raises Refused, naming the field."""
+    if isinstance(transport, Http):
+        _check_http(transport)
+    else:
+        _check_stdio(transport)
+
+
+def _check_http(transport: Http) -> None:
+    for name, value in transport.all_headers().items():
+        where = "auth_header" if name == transport.auth_header else "custom_headers"
+        if not _HEADER.fullmatch(name) or name.lower() in _KEPT_HEADERS:
+            raise _refused(where, f"{name[:100]!r} is not a header that can be set")
+        if len(value) > _LONGEST_SECRET or not _HEADER_VALUE.fullmatch(value):
+            raise _refused(where, f"the value of {name!r} is too long, or holds characters that no header can have")
+    if transport.auth_token and not transport.auth_header:
+        raise _refused("auth_header", "must name the header that carries auth_token, for example Authorization")
+    if len(transport.headers) > _MOST_ENTRIES:
+        raise _refused("custom_headers", f"holds more than {_MOST_ENTRIES} headers")
+
+
+def _check_stdio(transport: Stdio) -> None:
+    texts = (transport.command, *transport.args)
+    if not transport.command.strip():
+        raise _refused("command", "is empty")
+    if len(texts) > _MOST_ARGUMENTS or any(len(text) > _LONGEST_ARGUMENT or "\x00" in text for text in texts):
+        raise _refused("args", f"are more than {_MOST_ARGUMENTS}, or one is too long or holds NUL")
+    if len(transport.env) > _MOST_ENTRIES:
+        raise _refused("env", f"holds more than {_MOST_ENTRIES} variables")
+    for name, value in transport.env.items():
+        if not _VARIABLE.fullmatch(name) or "\x00" in value or len(value) > _LONGEST_SECRET:
+            raise _refused("env", f"{name[:100]!r} is not a variable, or its value is too long or holds NUL")
+
+
+def secrets_of(transport: Transport) -> tuple[str, ...]:
+    """The values that nobody is told."""
+    if isinstance(transport, Http):
+        return (transport.auth_token, *transport.headers.values())
+    return tuple(transport.env.values())
+
+
+def masked(transport: Transport) -> Transport:
+    """As it may be shown."""
+    if isinstance(transport, Http):
+        hidden = dict.fromkeys(transport.headers, MASK)
+        return replace(transport, auth_token=MASK if transport.auth_token else "", headers=hidden)
+    return replace(transport, env=dict.fromkeys(transport.env, MASK))
+
+
+def unmasked(written: Transport, present: Transport) -> Transport:
+    """What was written, with what is there where it says the mask. Raises Refused for a mask of nothing."""
+    if isinstance(written, Http):
+        there = present if isinstance(present, Http) else None
+        token = _unmasked("auth_token", written.auth_token, there.auth_token if there else "")
+        headers = _unmasked_all("custom_headers", written.headers, there.headers if there else {})
+        return replace(written, auth_token=token, headers=headers)
+    return replace(written, env=_unmasked_all("env", written.env, present.env if isinstance(present, Stdio) else {}))
+
+
+def _unmasked(where: str, written: str, present: str) -> str:
+    if written != MASK:
+        return written
+    if not present:
+        raise _refused(where, f"{MASK} stands for a value that is there, and there is none")
+    return present
+
+
+def _unmasked_all(where: str, written: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
+    return {name: _unmasked(f"{where}.{name}", value, present.get(name, "")) for name, value in written.items()}
+
+
+def config_text(transport: Transport) -> str:
+    """What is stored in the open: nothing secret."""
+    if isinstance(transport, Http):
+        return json.dumps({"server_url": transport.url, "auth_header": transport.auth_header})
+    return json.dumps({"command": transport.command, "args": transport.args, "network": transport.network})
+
+
+def secrets_text(transport: Transport) -> str:
+    """What is sealed; "" where there is nothing."""
+    secrets: dict[str, Any]
+    if isinstance(transport, Http):
+        secrets = {"auth_token": transport.auth_token, "custom_headers": dict(transport.headers)}
+    else:
+        secrets = {"env": dict(transport.env)}
+    return json.dumps(secrets) if any(secrets.values()) else ""
+
+
+def transport_of(kind: str, config: str, secrets: str) -> Transport:
+    """What `config_text` and `secrets_text` made."""
+    shown: dict[str, Any] = json.loads(config)
+    hidden: dict[str, Any] = json.loads(secrets or "{}")
+    if kind == Kind.STDIO:
+        return Stdio(
+            command=shown["command"], args=tuple(shown["args"]), env=hidden.get("env", {}), network=shown["network"]
+        )
+    return Http(
+        kind=Kind(kind),
+        url=shown["server_url"],
+        auth_header=shown["auth_header"],
+        auth_token=hidden.get("auth_token", ""),
+        headers=hidden.get("custom_headers", {}),
+    )
+
+
+def _refused(where: str, problem: str) -> Refused:
+    return Refused(INVALID, f"{where}: {problem}")

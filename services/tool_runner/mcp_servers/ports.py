@@ -1,0 +1,136 @@
+"""What the room of MCP servers needs from outside."""
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from services.tool_runner.core.model import Tool
+from services.tool_runner.core.ports import Process
+from services.tool_runner.mcp_servers.model import Server, Status, Stdio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What came of asking a server for its tools. `synced_at` is set by the store where `status` is CONNECTED."""
+
+    status: Status
+    problem: str = ""
+    tool_problems: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """An authorisation under way. `attempt` and `tokens` are JSON text, opened; `outcome` as stored."""
+
+    organization_id: UUID
+    user_id: UUID
+    server_id: UUID | None
+    attempt: str
+    outcome: "AuthorizationOutcome"
+    problem: str
+    tokens: str
+    expires_at: datetime
+
+
+AuthorizationOutcome = int
+# Of an authorisation; stored.
+WAITING, GIVEN, REFUSED, TAKEN = 0, 1, 2, 3
+
+
+class McpStore(Protocol):
+    """The servers of all tenants. Secrets are sealed and opened in it."""
+
+    async def insert(self, organization_id: UUID, user_id: UUID, server: Server, most: int) -> Server:
+        """Add it; one that has the id is returned as it is. Raises AlreadyExists, Refused beyond `most`."""
+        ...
+
+    async def find(self, organization_id: UUID, server_id: UUID) -> Server | None:
+        """By id."""
+        ...
+
+    async def named(self, organization_id: UUID, name: str) -> Server | None:
+        """By name."""
+        ...
+
+    async def all(self, organization_id: UUID) -> list[Server]:
+        """Oldest first."""
+        ...
+
+    async def update(
+        self, organization_id: UUID, user_id: UUID, server: Server, *, forget_oauth: bool
+    ) -> Server | None:
+        """Replace name and transport of version `server.version`; None where that is gone. Raises AlreadyExists."""
+        ...
+
+    async def note(self, organization_id: UUID, server_id: UUID, asked: Asked) -> None:
+        """What came of asking it; its version stays."""
+        ...
+
+    async def delete(self, organization_id: UUID, server_id: UUID) -> bool:
+        """With its tools; whether there was one."""
+        ...
+
+    async def tools(self, organization_id: UUID, server_id: UUID) -> list[Tool]:
+        """Of the catalogue, by name."""
+        ...
+
+    async def taken_names(self, organization_id: UUID, names: Collection[str], server_id: UUID) -> set[str]:
+        """Those that other tools than this server's have."""
+        ...
+
+    async def drop_tools(self, organization_id: UUID, server_id: UUID, ids: Sequence[UUID]) -> None:
+        """Remove tools of it."""
+        ...
+
+
+class TokenStore(Protocol):
+    """OAuth at rest."""
+
+    async def read(self, organization_id: UUID, server_id: UUID) -> str:
+        """JSON text of what is known; "" for nothing."""
+        ...
+
+    async def write(self, organization_id: UUID, server_id: UUID, oauth: str) -> None:
+        """Replace it, and end the lease."""
+        ...
+
+    async def lease(self, organization_id: UUID, server_id: UUID, seconds: float) -> bool:
+        """Whether the caller, and nobody else for so long, may renew it."""
+        ...
+
+    async def release(self, organization_id: UUID, server_id: UUID) -> None:
+        """End the lease, everything else as it is."""
+        ...
+
+    async def begin(
+        self, state: str, organization_id: UUID, user_id: UUID, server_id: UUID | None, attempt: str, seconds: float
+    ) -> None:
+        """Remember an attempt by its state, for so long."""
+        ...
+
+    async def waiting(self, state: str) -> Waiting | None:
+        """The attempt, if it is not over."""
+        ...
+
+    async def take(self, state: str) -> Waiting | None:
+        """The attempt, for the one who finishes it; None for everybody else, and once it is over."""
+        ...
+
+    async def end(self, state: str, outcome: AuthorizationOutcome, *, problem: str = "", tokens: str = "") -> None:
+        """How it came out."""
+        ...
+
+    async def forget(self, state: str) -> None:
+        """Remove it, and those long over."""
+        ...
+
+
+class Programs(Protocol):
+    """Starts servers that are programs, in sandboxes."""
+
+    async def ready(self, organization_id: UUID, program: Stdio) -> AbstractAsyncContextManager[Process]:
+        """With its packages installed: it runs from the beginning of the block to its end. Raises McpProblem."""
+        ...

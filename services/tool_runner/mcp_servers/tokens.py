@@ -1,0 +1,127 @@
+"""Tokens of stored servers: read for each request, renewed in time, by one of all replicas at a time."""
+
+import asyncio
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from services.common.late import imported
+from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
+from services.tool_runner.mcp_servers.ports import TokenStore
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from services.tool_runner.mcp import oauth
+
+# A token that ends sooner is renewed before it is used.
+_MARGIN = 30.0
+_LEASE_SECONDS = 20.0
+_LOOK_SECONDS = 0.2
+_HTTP_SECONDS = 10.0
+
+
+class Wallet:
+    """Opens, keeps and renews what users gave. `allow_private` as for every address that users supply."""
+
+    def __init__(self, store: TokenStore, *, allow_private: bool) -> None:
+        self.store = store
+        self._allow_private = allow_private
+
+    def bearer(self, organization_id: UUID, server_id: UUID) -> "StoredBearer":
+        """For requests to a stored server."""
+        return StoredBearer(self, organization_id, server_id)
+
+    async def grant(self, organization_id: UUID, server_id: UUID) -> "oauth.Grant | None":
+        """What was given; None where nothing was."""
+        if not (text := await self.store.read(organization_id, server_id)):
+            return None
+        await load()
+        from services.tool_runner.mcp.oauth import Grant  # noqa: PLC0415 - see `load`
+
+        return Grant.model_validate_json(text)
+
+    async def client(self) -> "httpx2.AsyncClient":
+        """For requests to authorization servers; close it."""
+        await load()
+        from services.tool_runner.mcp.http import plain_client  # noqa: PLC0415 - see `load`
+
+        return plain_client(allow_private=self._allow_private, seconds=_HTTP_SECONDS)
+
+    async def renewed(self, organization_id: UUID, server_id: UUID, refused: str) -> str:
+        """A token that is not `refused`; whoever comes first gets it, the others wait. Raises McpProblem."""
+        async with asyncio.timeout(2 * _LEASE_SECONDS):
+            while True:
+                leased = await self.store.lease(organization_id, server_id, _LEASE_SECONDS)
+                grant = await self.grant(organization_id, server_id)
+                if grant is None:
+                    return ""
+                if grant.tokens.access_token != refused:
+                    if leased:
+                        await self.store.release(organization_id, server_id)
+                    return grant.tokens.access_token
+                if leased:
+                    return await self._renew(organization_id, server_id, grant)
+                await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _renew(self, organization_id: UUID, server_id: UUID, grant: "oauth.Grant") -> str:
+        await load()
+        from services.tool_runner.mcp.oauth import renew  # noqa: PLC0415 - see `load`
+
+        try:
+            async with await self.client() as client:
+                fresh = await renew(client, grant)
+        except BaseException:
+            await asyncio.shield(self.store.release(organization_id, server_id))
+            raise
+        await self.store.write(organization_id, server_id, fresh.model_dump_json(exclude_none=True))
+        return fresh.tokens.access_token
+
+
+class StoredBearer:
+    """`bearer.Bearer` of one stored server."""
+
+    def __init__(self, wallet: Wallet, organization_id: UUID, server_id: UUID) -> None:
+        self._wallet = wallet
+        self._of = (organization_id, server_id)
+
+    async def token(self) -> str:
+        """One that holds for a while."""
+        grant = await self._wallet.grant(*self._of)
+        if grant is None:
+            return ""
+        if grant.fresh(_MARGIN) or not grant.tokens.refresh_token:
+            return grant.tokens.access_token
+        return await self._renewed(grant.tokens.access_token)
+
+    async def renewed(self, refused: str) -> str:
+        """After a 401."""
+        grant = await self._wallet.grant(*self._of)
+        if grant is None or (grant.tokens.access_token == refused and not grant.tokens.refresh_token):
+            return ""
+        return await self._renewed(refused)
+
+    async def _renewed(self, refused: str) -> str:
+        try:
+            return await self._wallet.renewed(*self._of, refused)
+        except TimeoutError:
+            raise McpProblem(Kind.TIMEOUT, "the authorization server did not answer in time") from None
+
+
+class GivenBearer:
+    """A token that is used once, for a server that is not stored."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    async def token(self) -> str:
+        """The same, always."""
+        return self._token
+
+    async def renewed(self, refused: str) -> str:
+        """None."""
+        return ""
+
+
+async def load() -> None:
+    """Imports the SDK's parts in a thread, the first time: they take most of a second."""
+    await imported("services.tool_runner.mcp.oauth")

@@ -1,0 +1,55 @@
+"""Puts together what serves MCP servers."""
+
+from dataclasses import dataclass, field
+
+from services.tool_runner.mcp.client import McpClient, Times
+from services.tool_runner.mcp.runner import McpRunner
+from services.tool_runner.mcp.schema_check import SchemaCheck
+from services.tool_runner.mcp_servers.connect import Connecting
+from services.tool_runner.mcp_servers.ports import McpStore, Programs, TokenStore
+from services.tool_runner.mcp_servers.service import Parts, Registry
+from services.tool_runner.mcp_servers.tokens import Wallet
+from services.tool_runner.tools.ports import ToolStore
+
+
+@dataclass(frozen=True, slots=True)
+class McpSettings:
+    """What an operator sets. `stdio`: whether servers may be programs; `allow_private`: and at private addresses."""
+
+    stdio: bool = False
+    allow_private: bool = False
+    times: Times = field(default_factory=Times)
+
+
+@dataclass(frozen=True, slots=True)
+class Mcp:
+    """The parts of it; whoever made it closes `client`."""
+
+    registry: Registry
+    connecting: Connecting
+    client: McpClient
+    runner: McpRunner
+
+
+def wire_mcp(
+    settings: McpSettings, *, store: McpStore, tokens: TokenStore, tools: ToolStore, programs: Programs
+) -> Mcp:
+    """`programs` start servers that are programs, where the settings allow that."""
+    client = McpClient(
+        allow_private=settings.allow_private,
+        programs=programs if settings.stdio else None,
+        times=settings.times,
+    )
+    wallet = Wallet(tokens, allow_private=settings.allow_private)
+    registry = Registry(
+        Parts(
+            store=store,
+            tools=tools,
+            client=client,
+            wallet=wallet,
+            check=SchemaCheck(),
+            allow_private=settings.allow_private,
+            stdio=settings.stdio,
+        )
+    )
+    return Mcp(registry, Connecting(registry, wallet), client, McpRunner(registry, client))

@@ -1,0 +1,1 @@
+"""Tools: the catalogue of a tenant, its search, and imports from other libraries."""

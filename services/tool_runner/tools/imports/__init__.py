@@ -1,0 +1,15 @@
+"""Tools of other libraries, made ours from their own descriptions: none of those libraries is imported here. Pure."""
+
+from services.tool_runner.core.model import JsonObject, Refused
+from services.tool_runner.tools.imports import composio, langchain
+from services.tool_runner.tools.imports.definition import Imported
+
+_LIBRARIES = {"langchain": langchain.imported, "composio": composio.imported}
+
+
+def imported(library: str, definition: JsonObject) -> Imported:
+    """What `definition` comes to. Raises Refused (TOOL_SCHEMA_INVALID), naming the member."""
+    make = _LIBRARIES.get(library)
+    if make is None:
+        raise Refused("TOOL_SCHEMA_INVALID", f"library is {library[:40]!r}; there are {', '.join(_LIBRARIES)}")
+    return make(definition)

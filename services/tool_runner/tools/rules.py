@@ -1,0 +1,50 @@
+"""Which settings of a tool its clients may change. Pure.
+
+What is the tenant's own may be changed whole. A tool that ships with Loci, or that an MCP server offers, is somebody
+else's: its source and schema come from there, and would be overwritten when they come again. How a server's tool is
+described may be said better: what a tenant wrote stays when the server is read again.
+"""
+
+import json
+from typing import Any
+
+from services.tool_runner.core.model import Tool, ToolChanges, ToolType
+
+OWN = frozenset({ToolType.CUSTOM, ToolType.EXTERNAL_LANGCHAIN, ToolType.EXTERNAL_COMPOSIO})
+_OF_ALL = frozenset({"tags", "metadata", "project_id", "return_char_limit", "default_requires_approval"})
+_OF_SERVERS = _OF_ALL | {"description", "enable_parallel_execution", "idempotent"}
+_SCHEMAS = frozenset({"json_schema", "args_json_schema"})
+
+
+def is_own(tool: Tool) -> bool:
+    """Whether the tenant made it, and so may change it whole."""
+    return tool.tool_type in OWN
+
+
+def may_be_deleted(tool: Tool) -> bool:
+    """Whether it stays away: one that ships would be back at the next call. One of an MCP server is until a refresh."""
+    return tool.tool_type in OWN or tool.tool_type is ToolType.EXTERNAL_MCP
+
+
+def read_only(tool: Tool, changes: ToolChanges) -> list[str]:
+    """The names of changes that the tool's type does not allow. What is sent back as it is, is no change."""
+    if is_own(tool):
+        return []
+    allowed = _OF_SERVERS if tool.tool_type is ToolType.EXTERNAL_MCP else _OF_ALL
+    return [name for name, value in changes.items() if name not in allowed and not _is_same(tool, name, value)]
+
+
+def refusal(tool: Tool, names: list[str]) -> str:
+    """The sentence about them."""
+    maker = "its MCP server" if tool.tool_type is ToolType.EXTERNAL_MCP else "Loci"
+    allowed = _OF_SERVERS if tool.tool_type is ToolType.EXTERNAL_MCP else _OF_ALL
+    what = f"; {', '.join(sorted(allowed))} can be changed" if names else ""
+    told = f": {', '.join(names)} cannot be changed" if names else " and cannot be replaced or deleted"
+    return f"{tool.name} is a built-in tool that comes from {maker}{told}{what}"
+
+
+def _is_same(tool: Tool, name: str, value: Any) -> bool:
+    present = getattr(tool, name)
+    if name in _SCHEMAS and value and present:
+        return bool(json.loads(value) == json.loads(present))
+    return bool(value == present) or (not value and not present)

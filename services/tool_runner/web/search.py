@@ -1,0 +1,57 @@
+"""Asks a search engine."""
+
+import json
+from collections.abc import Mapping
+
+import httpx
+
+from services.common.outward import no_cookies
+from services.tool_runner.environments.model import MASK
+from services.tool_runner.web.bounded_body import ACCEPTED, Unread, bounded
+from services.tool_runner.web.engines.engine import Engine, Hit, Query
+from services.tool_runner.web.errors import WebError
+from services.tool_runner.web.rules import SearchSettings
+
+_SECONDS = 20.0
+_MOST_BYTES = 8 * 1024 * 1024
+_SAID_CHARS = 300
+
+
+class WebSearch:
+    """Searches by HTTP. Addresses are the operator's, so they may be private."""
+
+    def __init__(self, settings: SearchSettings) -> None:
+        self._settings = settings
+        self._http = httpx.AsyncClient(timeout=_SECONDS, follow_redirects=False, trust_env=False, cookies=no_cookies())
+
+    async def search(self, query: Query, environment: Mapping[str, str]) -> tuple[Engine, list[Hit]]:
+        """The hits, best first, at most as many as asked; raises WebError."""
+        engine = self._settings.engine_for(environment)
+        key = self._settings.key(engine, environment)
+        request = engine.request(query, key)
+        try:
+            async with self._http.stream(
+                "GET" if request.json is None else "POST",
+                self._settings.address(engine) + request.path,
+                headers={"Accept-Encoding": ACCEPTED, **request.headers},
+                params=dict(request.parameters),
+                json=request.json,
+            ) as response:
+                body = await bounded(response, _MOST_BYTES)
+        except Unread as unread:
+            raise WebError(f"the answer of {engine.name} {unread}") from None
+        except httpx.HTTPError as error:
+            raise WebError(f"{engine.name} could not be asked: {str(error) or type(error).__name__}") from error
+        if response.status_code != httpx.codes.OK:
+            said = body.decode("utf-8", "replace")
+            # The operator's key is no variable of the call, which would be masked anyway.
+            said = (said.replace(key, MASK) if key else said)[:_SAID_CHARS]
+            raise WebError(f"{engine.name} answered {response.status_code}: {said}")
+        try:
+            return engine, engine.hits(json.loads(body))[: query.most]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise WebError(f"{engine.name} answered in a form that is not its own ({type(error).__name__})") from error
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._http.aclose()
