@@ -17,7 +17,7 @@ class AgentStore(Protocol):
         """Returns it in one statement, on the path of every turn; with the copies of a conversation if one is given."""
 
     async def memories(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> list[AgentMemory]:
-        """Returns them in the order of the ids, without counts and tags of passages; in a fixed number of statements."""
+        """Returns them in the order of the ids, without counts and tags of passages; in a fixed number of queries."""
 
     async def create(
         self,

@@ -15,9 +15,9 @@ from services.memory.passages.model import PassageFilter
 from services.memory.search.store.filters import (
     Selection,
     Values,
-    condition,
     filter_condition,
     select_by_filter,
+    set_condition,
     within,
 )
 from services.memory.search.store.vector_indexes import VectorIndexes
@@ -141,9 +141,10 @@ class _Search:
 
     async def read(self) -> Sequence[Any]:
         """Exact, among all."""
-        where, filter_values = condition(self.filters, self.part, key="passage_id", first=5)
-        statement = _READ.format(model=self.model.id, within=within(self.part), filters=where)
-        return await self._fetch(_READ_SETTINGS, statement, [*self.values, *filter_values])
+        values = Values(*self.values)
+        filters = set_condition(self.filters, self.part, values)
+        statement = _READ.format(model=self.model.id, within=within(self.part), filters=filters)
+        return await self._fetch(_READ_SETTINGS, statement, values.all)
 
     async def index(self) -> Sequence[Any]:
         """Returns them by the model's index and, beside it, among what waits for it."""

@@ -31,13 +31,13 @@ def newest(part: Part, most: str) -> str:
     return _NEWEST.format(columns=COLUMNS, within=of_archives, archives=_MOST_ARCHIVES, each=each, most=most)
 
 
-_WITH_TAGS = """(c.archive_id, c.{key}) IN (
+_IN_TAGS = """(c.archive_id, c.passage_id) IN (
         SELECT t.archive_id, t.passage_id FROM memory.passage_tags t
-        WHERE t.organization_id = $1 AND {within} AND t.tag = ANY(${tags}::text[])
-        GROUP BY t.archive_id, t.passage_id HAVING count(*) >= ${least})"""
-_WITH_DATES = """(c.archive_id, c.{key}) IN (
+        WHERE t.organization_id = $1 AND {within} AND t.tag = ANY({tags}::text[])
+        GROUP BY t.archive_id, t.passage_id HAVING count(*) >= {least})"""
+_IN_DATES = """(c.archive_id, c.passage_id) IN (
         SELECT d.archive_id, d.id FROM memory.passages d
-        WHERE d.organization_id = $1 AND {within}{bounds})"""
+        WHERE d.organization_id = $1 AND {within} AND {bounds})"""
 
 # Of rows `{alias}`, those of the archives in $2; where that is null, those of all archives of the tenant, but no
 # pieces of files.
@@ -49,30 +49,6 @@ _OF_TENANT = """$2::uuid[] IS NULL AND {alias}.archive_id NOT IN (
 def within(part: Part, alias: str = "c") -> str:
     """Returns SQL for rows `alias` of a part of the tenant's archives, whose ids are $2; the tenant is $1."""
     return (_OF_TENANT if part.archive_ids is None else _OF_ARCHIVES).format(alias=alias)
-
-
-def condition(filters: PassageFilter, part: Part, *, key: str, first: int) -> tuple[str, list[object]]:
-    """Returns SQL for a filter on rows `c`, whose column `key` is a passage's id, and its values, from `first` on."""
-    values: list[object] = []
-
-    def number(value: object) -> int:
-        values.append(value)
-        return first + len(values) - 1
-
-    conditions = []
-    if filters.tags:
-        least = len(filters.tags) if filters.match_all_tags else 1
-        conditions.append(
-            _WITH_TAGS.format(key=key, within=within(part, "t"), tags=number(filters.tags), least=number(least))
-        )
-    bounds = ""
-    if filters.start is not None:
-        bounds += f" AND d.created_at >= ${number(filters.start)}"
-    if filters.end is not None:
-        bounds += f" AND d.created_at <= ${number(filters.end)}"
-    if bounds:
-        conditions.append(_WITH_DATES.format(key=key, within=within(part, "d"), bounds=bounds))
-    return " AND ".join(conditions) or "true", values
 
 
 # Scalar subqueries: the planner makes neither joins nor hashes of them, which would read all that has the tags.
@@ -132,12 +108,23 @@ class Selection:
         return replace(filters, tags=()) if self.tags == filters.tags else filters
 
 
+def set_condition(filters: PassageFilter, part: Part, values: Values) -> str:
+    """Returns a condition on rows `c` of vectors of a part, by the sets that the filter names."""
+    conditions = []
+    if filters.tags:
+        tags, least = values.add(filters.tags), values.add(_least_tags(filters))
+        conditions.append(_IN_TAGS.format(within=within(part, "t"), tags=tags, least=least))
+    if _has_dates(filters):
+        conditions.append(_IN_DATES.format(within=within(part, "d"), bounds=_bounds(filters, values)))
+    return " AND ".join(conditions) or "true"
+
+
 def filter_condition(filters: PassageFilter, values: Values) -> str:
     """Returns a condition on rows `c` of vectors; the tenant is $1."""
     conditions = []
     if filters.tags:
-        least = len(filters.tags) if filters.match_all_tags else 1
-        conditions.append(_HAS_TAGS.format(tags=values.add(filters.tags), least=values.add(least)))
+        tags, least = values.add(filters.tags), values.add(_least_tags(filters))
+        conditions.append(_HAS_TAGS.format(tags=tags, least=least))
     if _has_dates(filters):
         conditions.append(_HAS_DATES.format(bounds=_bounds(filters, values)))
     return " AND ".join(conditions) or "true"
@@ -162,6 +149,10 @@ async def select_by_filter(
         statement = _COUNT_DATES.format(within=within(part, "d"), bounds=_bounds(filters, values))
         sets.append(Selection(await connection.fetchval(statement, *values.all)))
     return min(sets, key=lambda one: one.passages, default=None)
+
+
+def _least_tags(filters: PassageFilter) -> int:
+    return len(filters.tags) if filters.match_all_tags else 1
 
 
 def _has_dates(filters: PassageFilter) -> bool:
