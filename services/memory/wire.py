@@ -3,17 +3,23 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from uuid import UUID
 
 import orjson
+from google.protobuf.message import Message
 
+from services.common.codec import Codec
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 from services.common.paging import Page
 from services.memory.core.errors import Refused
 from services.memory.core.paging import validate_size
 from services.memory.core.storable import JsonObject, without_nul
+
+D = TypeVar("D")
+M = TypeVar("M", bound=Message)
 
 
 def agent_id(text: str) -> UUID:
@@ -75,20 +81,31 @@ def page(request: Any, prefix: str, default: int) -> Page:
     )
 
 
-def json_object(text: str, reason: str) -> JsonObject:
-    if not text:
-        return {}
+def settings(of: type[D], message: type[M], reason: str, *, leave: Iterable[str] = ()) -> Codec[D, M]:
+    """Returns the codec of what a client sets; what is wrong with it is refused for this reason."""
+    return Codec(
+        of,
+        message,
+        leave=leave,
+        refuse=lambda name, problem: Refused(reason, f"{name} {problem}"),
+        parsers={"metadata": partial(_json_object, reason=reason)},
+    )
+
+
+def changes(codec: Codec[Any, M], message: M, paths: Iterable[str]) -> dict[str, Any]:
+    """Returns new values of the fields that a mask names. Raises InvalidArgument (UPDATE_MASK_INVALID), Refused."""
+    names, values = codec.mask(paths), codec.decode(message)
+    return {name: getattr(values, name) for name in names}
+
+
+def _json_object(text: str, reason: str) -> JsonObject:
     try:
-        value = orjson.loads(text)
+        value = orjson.loads(text or "{}")
     except orjson.JSONDecodeError as error:
         raise Refused(reason, f"metadata is not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise Refused(reason, "metadata must be a JSON object")
     return value
-
-
-def json_text(value: JsonObject) -> str:
-    return orjson.dumps(value).decode()
 
 
 def text(request: Any, name: str) -> str | None:

@@ -16,7 +16,7 @@ from services.memory.agent_tools.model import CallRecord, EditLookup, ToolCall, 
 from services.memory.agent_tools.records import check_same_call, fingerprint, record_of, render_result, zone_of
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.conflicts import EditRetries, retry_on_conflict
-from services.memory.blocks.model import Block, BlockDraft, validate_draft
+from services.memory.blocks.model import Block, BlockDraft, validate
 from services.memory.core.editing import edits, patches
 from services.memory.core.editing.patches import Plan
 from services.memory.core.errors import DuplicateCall, Refused, VersionConflict
@@ -144,7 +144,7 @@ class ToolService:
     async def _create(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
         """Returns the block that the platform writes to, when it writes for the first time."""
         block_id = uuid7()
-        draft = validate_draft(
+        draft = validate(
             BlockDraft(id=block_id, label=label, value=operation("").value, description=_SUMMARY_DESCRIPTION)
         )
         answer = f'The memory block "{label}" was created ({len(draft.value)} of {draft.limit} characters).'

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import agent_memory_service_pb2_grpc as agent_grpc
+from services.common.codec import Codec
 from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
@@ -18,7 +19,7 @@ from services.memory.agents.model import AgentMemory, BlockEdit, CopyRequest, Re
 from services.memory.agents.service import VersionService
 from services.memory.archives.servicer import archive_message
 from services.memory.blocks.convert import block_draft, block_message
-from services.memory.blocks.model import Origin, validate_draft
+from services.memory.blocks.model import Origin, validate
 from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.core.ports.agents import AgentStore, CopyStore
 from services.memory.core.storable import without_nul
@@ -26,6 +27,8 @@ from services.memory.folders.convert import folder_message
 from services.memory.folders.model import Folder
 
 _MOST_AGENTS = _MOST_RUNS = 1_000
+
+_EDITS = Codec(BlockEdit, agent_pb.BlockEdit)
 
 
 class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
@@ -73,7 +76,7 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         caller = current()
         agent_id = wire.agent_id(request.agent_id)
         with wire.refusals():
-            drafts = [validate_draft(block_draft(draft, id_needed=True)) for draft in request.blocks]
+            drafts = [validate(block_draft(draft, id_needed=True)) for draft in request.blocks]
         block_ids = [wire.block_id(text) for text in request.block_ids]
         await self._store.create(caller.organization_id, caller.user_id, agent_id, drafts, block_ids)
         memory = await self._store.memory(caller.organization_id, agent_id)
@@ -153,7 +156,7 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
             )
         run_ids = [from_public("run", text) for text in request.run_ids]
         edits = await self._copies.edits(current().organization_id, run_ids)
-        return agent_pb.ListBlockEditsResponse(edits=map(edit_message, edits))
+        return agent_pb.ListBlockEditsResponse(edits=map(_EDITS.encode, edits))
 
     async def PurgeOrganization(
         self, request: agent_pb.PurgeOrganizationRequest, context: Any
@@ -231,16 +234,6 @@ def result_message(result: ToolResult) -> agent_pb.ApplyToolResponse:
         tool_return=result.tool_return,
         is_error=result.is_error,
         changed_blocks=[block_message(block) for block in result.changed_blocks],
-    )
-
-
-def edit_message(edit: BlockEdit) -> agent_pb.BlockEdit:
-    """Returns a version that a run made, on the wire."""
-    return agent_pb.BlockEdit(
-        block_id=to_public("block", edit.block_id),
-        version=edit.version,
-        run_id=to_public("run", edit.run_id),
-        step_id="" if edit.step_id is None else to_public("step", edit.step_id),
     )
 
 

@@ -1,23 +1,24 @@
 """Blocks: protobuf to plain values and back."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_service_pb
+from services.common.codec import Codec
 from services.common.errors import InvalidArgument
-from services.common.ids import to_public, uuid7
+from services.common.ids import uuid7
 from services.common.paging import TagPage
-from services.common.timestamps import timestamp
 from services.memory import wire
 from services.memory.blocks.model import (
     DEFAULT_LIMIT,
     Block,
     BlockById,
     BlockByLabel,
-    BlockChanges,
     BlockDraft,
     BlockKey,
     BlockList,
+    BlockSettings,
     BlockVersion,
     VersionPage,
 )
@@ -26,6 +27,12 @@ from services.memory.core.paging import validate_size
 from services.memory.core.storable import without_nul
 
 _TAGS_PER_PAGE = 50
+
+# An unset limit is the default, not 0.
+_DRAFTS = wire.settings(BlockDraft, block_pb2.Block, "BLOCK_INVALID", leave=("id", "limit"))
+_SETTINGS = wire.settings(BlockSettings, block_pb2.Block, "BLOCK_INVALID")
+_VERSIONS = Codec(BlockVersion, block_pb2.BlockVersion, leave=("operation", "redo_version"))
+block_message = Codec(Block, block_pb2.Block).encode
 
 
 def block_key(key: block_service_pb.BlockKey) -> BlockKey:
@@ -40,39 +47,16 @@ def block_key(key: block_service_pb.BlockKey) -> BlockKey:
             raise InvalidArgument("the key names no block: set block_id or agent_label", reason="BLOCK_INVALID")
 
 
-def block_draft(draft: block_service_pb.BlockDraft, *, id_needed: bool = False) -> BlockDraft:
-    """Raises InvalidArgument (INVALID_ID), Refused."""
-    minted = wire.block_id(draft.id) if draft.id or id_needed else uuid7()
-    changes = block_changes(draft, [field.name for field in draft.DESCRIPTOR.fields if field.name != "id"])
-    return BlockDraft(id=minted, **changes)
+def block_draft(block: block_pb2.Block, *, id_needed: bool = False) -> BlockDraft:
+    """Returns a block to create. Raises InvalidArgument (INVALID_ID), Refused."""
+    block_id = wire.block_id(block.id) if block.id or id_needed else uuid7()
+    return _DRAFTS.decode(block, id=block_id, limit=block.limit or DEFAULT_LIMIT)
 
 
-def block_changes(draft: block_service_pb.BlockDraft, mask: Sequence[str]) -> BlockChanges:
+def block_changes(block: block_pb2.Block, mask: Sequence[str]) -> dict[str, Any]:
     """Returns new values of the fields in `mask`; unset ones get their default. Raises InvalidArgument, Refused."""
-    changes: BlockChanges = {}
-    for name in mask:
-        match name:
-            case "metadata_json":
-                changes["metadata"] = wire.json_object(draft.metadata_json, "BLOCK_INVALID")
-            case "tags":
-                changes["tags"] = tuple(draft.tags)
-            case "limit":
-                changes["limit"] = draft.limit if draft.HasField("limit") else DEFAULT_LIMIT
-            case (
-                "description"
-                | "project_id"
-                | "template_name"
-                | "template_id"
-                | "base_template_id"
-                | "deployment_id"
-                | "entity_id"
-            ):
-                changes[name] = getattr(draft, name) if draft.HasField(name) else None
-            case "label" | "value" | "read_only" | "hidden" | "is_template" | "preserve_on_migration":
-                changes[name] = getattr(draft, name)
-            case _:
-                raise InvalidArgument(f"a block has no field {name!r} to update", reason="UPDATE_MASK_INVALID")
-    return changes
+    changes = wire.changes(_SETTINGS, block, mask)
+    return changes | {"limit": block.limit or DEFAULT_LIMIT} if "limit" in changes else changes
 
 
 def tag_page(request: block_service_pb.ListBlockTagsRequest) -> TagPage:
@@ -143,50 +127,6 @@ def expected_version(
     return request.expected_version if request.HasField("expected_version") else None
 
 
-def block_message(block: Block) -> block_pb2.Block:
-    """Returns a block on the wire."""
-    return block_pb2.Block(
-        id=to_public("block", block.id),
-        label=block.label,
-        value=block.value,
-        limit=block.limit,
-        description=block.description,
-        read_only=block.read_only,
-        hidden=block.hidden,
-        metadata_json=wire.json_text(block.metadata),
-        tags=block.tags,
-        created_by_id=to_public("user", block.created_by_id),
-        last_updated_by_id=to_public("user", block.last_updated_by_id),
-        created_at=timestamp(block.created_at),
-        updated_at=timestamp(block.updated_at),
-        version=block.version,
-        project_id=block.project_id,
-        template_name=block.template_name,
-        is_template=block.is_template,
-        template_id=block.template_id,
-        base_template_id=block.base_template_id,
-        deployment_id=block.deployment_id,
-        entity_id=block.entity_id,
-        preserve_on_migration=block.preserve_on_migration,
-    )
-
-
 def version_message(version: BlockVersion) -> block_pb2.BlockVersion:
     """Returns a row of history on the wire."""
-    return block_pb2.BlockVersion(
-        block_id=to_public("block", version.block_id),
-        version=version.version,
-        value=version.value,
-        operation=block_pb2.BlockOperation.ValueType(version.operation),
-        actor_id=to_public("user", version.actor_id),
-        agent_id=wire.optional_id("agent", version.agent_id),
-        run_id=wire.optional_id("run", version.run_id),
-        step_id=wire.optional_id("step", version.step_id),
-        call_key=version.call_key or "",
-        created_at=timestamp(version.created_at),
-        label=version.label,
-        limit=version.limit,
-        description=version.description,
-        metadata_json=wire.json_text(version.metadata),
-        restored_version=version.restored_version or 0,
-    )
+    return _VERSIONS.encode(version, operation=block_pb2.BlockOperation.ValueType(version.operation))

@@ -1,20 +1,22 @@
 """Blocks changed by the API, and journeys through the history of one."""
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from services.common.errors import FailedPrecondition
 from services.memory.blocks.conflicts import EditRetries, check_version
 from services.memory.blocks.model import (
     Block,
-    BlockChanges,
     BlockKey,
     BlockVersion,
     Operation,
     Origin,
     Restoration,
-    apply_changes,
+    validate,
 )
 from services.memory.core.editing import undo
 from services.memory.core.editing.comparison import Difference, difference
@@ -30,7 +32,7 @@ async def update_block(
     organization_id: UUID,
     user_id: UUID,
     key: BlockKey,
-    changes: BlockChanges,
+    changes: Mapping[str, Any],
     expected_version: int | None,
 ) -> Block:
     """Returns one new version with these changes; none where they change nothing.
@@ -41,7 +43,7 @@ async def update_block(
     async def once() -> Block:
         before = await store.get(organization_id, key)
         check_version(before, expected_version)
-        after = apply_changes(before, changes)
+        after = validate(replace(before, **changes))
         if after == before:
             return before
         return await store.commit(organization_id, after, Operation.SET, Origin(actor_id=user_id))

@@ -10,7 +10,7 @@ from services.common.ids import to_public
 from services.memory import wire
 from services.memory.blocks import convert
 from services.memory.blocks.conflicts import EditRetries
-from services.memory.blocks.model import validate_draft
+from services.memory.blocks.model import validate
 from services.memory.blocks.service import BlockHistory, update_block
 from services.memory.core.ports.blocks import BlockLists, BlockStore, IdentityStore
 
@@ -62,7 +62,7 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     async def CreateBlock(self, request: block_pb.CreateBlockRequest, context: Any) -> block_pb.CreateBlockResponse:
         caller = current()
         with wire.refusals():
-            draft = validate_draft(convert.block_draft(request.block))
+            draft = validate(convert.block_draft(request.block))
         block = await self._store.create(caller.organization_id, caller.user_id, draft)
         return block_pb.CreateBlockResponse(block=convert.block_message(block))
 

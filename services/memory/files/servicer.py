@@ -7,11 +7,11 @@ from uuid import UUID
 from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from loci.memory.v1 import folder_service_pb2_grpc as folder_grpc
+from services.common.codec import Codec
 from services.common.context import current
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public, uuid7
+from services.common.ids import from_public, uuid7
 from services.common.paging import Moment, PageOf, moment_token
-from services.common.timestamps import timestamp
 from services.memory import wire
 from services.memory.core.ports.files import FileStore, IngestionStore
 from services.memory.core.ports.folders import FolderStore
@@ -22,6 +22,8 @@ _PER_PAGE = 50
 # Characters of texts in one answer, with which it is well below the limit of messages; bytes of a single text.
 _MOST_CONTENT = 8_000_000
 _MOST_BYTES = 30 * MEBIBYTE
+
+_FILES = Codec(File, folder_pb2.File, leave=("folder_name", "name", "status", "chunk_count", "embedded_count"))
 
 
 class FileServicer(folder_grpc.FolderServiceServicer):
@@ -145,21 +147,11 @@ def upload_request(header: folder_pb.UploadHeader) -> UploadRequest:
 
 def file_message(file: File, content: str | None = None) -> folder_pb2.File:
     """Returns a file on the wire."""
-    return folder_pb2.File(
-        id=to_public("file", file.id),
-        folder_id=to_public("source", file.folder_id),
+    return _FILES.encode(
+        file,
         name=file.path,
-        original_name=file.original_name,
-        media_type=file.media_type,
-        size=file.size,
-        status=int(file.status),  # type: ignore[arg-type] # the numbers are the same
-        error=file.error or "",
+        status=int(file.status),
         total_chunks=file.chunk_count,
         chunks_embedded=file.embedded_count,
-        line_count=file.line_count,
-        char_count=file.char_count,
         content=content,
-        created_at=timestamp(file.created_at),
-        updated_at=timestamp(file.updated_at),
-        created_by_id=to_public("user", file.created_by_id),
     )

@@ -1,15 +1,22 @@
 """Passages: plain values, where they are looked for, and what may be stored."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import IntEnum
-from typing import TypedDict
+from typing import Any
 from uuid import UUID, uuid5
 
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.errors import Refused
-from services.memory.core.storable import JsonObject, json_without_nul, unique_tags, without_nul
+from services.memory.core.storable import (
+    JsonObject,
+    apply_rules,
+    apply_rules_to,
+    json_without_nul,
+    unique_tags,
+    without_nul,
+)
 from services.memory.core.vectors import MOST_DIMENSIONS, unit_vector
 
 LONGEST_TEXT = 1_000_000
@@ -55,30 +62,28 @@ Place = OfAgent | InArchive | InFolder | FoldersOfAgent | OfTenant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PassageDraft:
-    """A passage to create, with its id minted. embedding: its vector where the caller has it, else empty."""
+class PassageSettings:
+    """The fields of a passage that a client may change. created_at: None for now."""
 
-    id: UUID
     text: str
     tags: tuple[str, ...] = ()
     metadata: JsonObject = field(default_factory=dict)
     created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageDraft(PassageSettings):
+    """A passage to create, with its id minted. embedding: its vector where the caller has it, else empty."""
+
+    id: UUID
     embedding: tuple[float, ...] = ()
-
-
-class PassageChanges(TypedDict, total=False):
-    """New values of those fields of a passage that a client may change."""
-
-    text: str
-    tags: tuple[str, ...]
-    metadata: JsonObject
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePiece:
     """The place in a file that a passage is from; see loci.memory.v1.FilePiece. `file_name` is `folder/name`."""
 
+    folder_id: UUID
     file_id: UUID
     file_name: str
     place: int
@@ -177,7 +182,7 @@ def validate_drafts(drafts: Sequence[PassageDraft]) -> list[PassageDraft]:
         raise Refused("PASSAGE_INVALID", f"give 1 to {MOST_DRAFTS} passages, not {len(drafts)}")
     if len({draft.id for draft in drafts}) < len(drafts):
         raise Refused("PASSAGE_INVALID", "two of the passages have the same id")
-    return [_validate(draft) for draft in drafts]
+    return [apply_rules_to(_RULES, draft) for draft in drafts]
 
 
 def draft_vectors(drafts: Sequence[PassageDraft]) -> list[list[float] | None] | None:
@@ -198,15 +203,6 @@ def draft_vectors(drafts: Sequence[PassageDraft]) -> list[list[float] | None] | 
         raise Refused("PASSAGE_INVALID", f"a vector cannot be stored: {error}") from None
 
 
-def _validate(draft: PassageDraft) -> PassageDraft:
-    return replace(
-        draft,
-        text=_validate_text(draft.text),
-        tags=unique_tags(draft.tags, "PASSAGE_INVALID"),
-        metadata=json_without_nul(draft.metadata),
-    )
-
-
 def _validate_text(text: str) -> str:
     text = without_nul(text)
     if not 1 <= len(text) <= LONGEST_TEXT:
@@ -216,16 +212,18 @@ def _validate_text(text: str) -> str:
     return text
 
 
-def validate_changes(changes: PassageChanges) -> PassageChanges:
+_RULES: Mapping[str, Callable[[Any], Any]] = {
+    "text": _validate_text,
+    "tags": lambda tags: unique_tags(tags, "PASSAGE_INVALID"),
+    "metadata": json_without_nul,
+}
+
+
+def validate_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the changes as they will be stored. Raises Refused (PASSAGE_INVALID)."""
-    checked = changes.copy()
-    if "text" in changes:
-        checked["text"] = _validate_text(changes["text"])
-    if "tags" in changes:
-        checked["tags"] = unique_tags(changes["tags"], "PASSAGE_INVALID")
-    if "metadata" in changes:
-        checked["metadata"] = json_without_nul(changes["metadata"])
-    return checked
+    if changes.get("created_at", ...) is None:
+        raise Refused("PASSAGE_INVALID", "created_at is in the mask but not given")
+    return apply_rules(_RULES, changes)
 
 
 def validate_query(query: PassageQuery) -> PassageQuery:

@@ -1,9 +1,9 @@
 """Passages go into archives: they are embedded first, then stored with words and vectors in one transaction."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from services.common import words
@@ -23,7 +23,6 @@ from services.memory.passages.model import (
     NewPassages,
     OfAgent,
     Passage,
-    PassageChanges,
     PassageDraft,
     Place,
     draft_vectors,
@@ -86,7 +85,7 @@ class PassageService:
         return await _settled(once)
 
     async def update(
-        self, organization_id: UUID, user_id: UUID, place: Place, passage_id: UUID, changes: PassageChanges
+        self, organization_id: UUID, user_id: UUID, place: Place, passage_id: UUID, changes: Mapping[str, Any]
     ) -> Passage:
         """Changes a passage; a new text is embedded first. Raises as `insert`, and NotFound (PASSAGE_NOT_FOUND)."""
         changes = validate_changes(changes)

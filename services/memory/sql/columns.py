@@ -6,14 +6,19 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     DateTime,
+    FromClause,
     MetaData,
+    Table,
     Text,
     Uuid,
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, dialect
+
+from services.common.records import names_in
 
 metadata = MetaData(schema="memory")
 
@@ -46,3 +51,18 @@ def json(*, default: bool = True) -> Column[Any]:
 def texts(name: str) -> Column[Any]:
     """Returns None unless given."""
     return Column(name, ARRAY(Text), nullable=False, server_default=text("'{}'"))
+
+
+def sql_type(column: Column[Any]) -> str:
+    """Returns the name of a column's type."""
+    return str(column.type.compile(dialect=dialect()))  # type: ignore[no-untyped-call]
+
+
+def select_list(alias: str, of: type[Any], table: Table) -> str:
+    """Returns SQL for the columns of a table `alias` that a dataclass has, under the names of its fields."""
+    return ", ".join(f'{alias}.{table.c[name].name} AS "{name}"' for name in names_in(of, table.c.keys()))
+
+
+def by_key(table: FromClause) -> list[ColumnElement[Any]]:
+    """Returns the columns of a table under the names of the fields that they are for."""
+    return [column.label(column.key) for column in table.c]

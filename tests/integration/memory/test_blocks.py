@@ -16,7 +16,7 @@ from tests.integration.memory.harness import Memory, fails
 
 
 async def create(memory: Memory, **fields: Any) -> block_pb2.Block:
-    request = pb.CreateBlockRequest(block=pb.BlockDraft(**{"label": "human", **fields}))
+    request = pb.CreateBlockRequest(block=block_pb2.Block(**{"label": "human", **fields}))
     return (await memory.blocks.CreateBlock(request)).block
 
 
@@ -24,7 +24,7 @@ async def update(
     memory: Memory, block_id: str, *, version: int | None = None, mask: list[str] | None = None, **fields: Any
 ) -> block_pb2.Block:
     request = pb.UpdateBlockRequest(
-        key=pb.BlockKey(block_id=block_id), block=pb.BlockDraft(**fields), expected_version=version
+        key=pb.BlockKey(block_id=block_id), block=block_pb2.Block(**fields), expected_version=version
     )
     request.update_mask.paths.extend(list(fields) if mask is None else mask)
     return (await memory.blocks.UpdateBlock(request)).block
@@ -81,7 +81,7 @@ async def test_a_block_comes_back_as_it_was_created(memory: Memory) -> None:
     assert block.preserve_on_migration
     assert block.created_by_id == block.last_updated_by_id == f"user-{memory.caller.user_id}"
     plain = await create(memory)
-    assert (plain.limit, plain.value, plain.metadata_json) == (100_000, "", "{}")
+    assert (plain.limit, plain.value, plain.metadata_json) == (100_000, "", "")
     assert not plain.HasField("description")
 
 

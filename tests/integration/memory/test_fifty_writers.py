@@ -17,7 +17,7 @@ from services.memory.agent_tools.edit_queues import EditQueues
 from services.memory.agent_tools.model import ToolCall
 from services.memory.agent_tools.service import ToolService
 from services.memory.blocks.conflicts import EditRetries
-from services.memory.blocks.model import BlockById, BlockChanges, BlockDraft, Operation
+from services.memory.blocks.model import BlockById, BlockDraft, Operation
 from services.memory.blocks.service import update_block
 from services.memory.bootstrap import open_memory_pool, postgres_stores
 from services.memory.core.editing import edits
@@ -111,7 +111,7 @@ async def test_no_edit_of_fifty_thousand_is_lost(memory_url: str) -> None:
         async def describe(block_id: UUID) -> None:
             for number in range(20):
                 await asyncio.sleep(0.05)
-                changes: BlockChanges = {"description": str(number)}
+                changes = {"description": str(number)}
                 key = BlockById(block_id)
                 await update_block(stores.blocks, conflicts, ORGANIZATION, USER, key, changes, None)
 

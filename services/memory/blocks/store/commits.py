@@ -1,7 +1,7 @@
 """New versions of blocks on Postgres, each with its row of history."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -9,33 +9,34 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import AlreadyExists
+from services.common.records import columns
 from services.memory.agent_tools.model import ValueChange, ValueEdit
 from services.memory.agent_tools.store import id_text
 from services.memory.blocks.model import Block, Operation, Origin, Restoration
-from services.memory.blocks.store.rows import BLOCK_COLUMNS, block_of_row
+from services.memory.blocks.store.rows import BLOCK_COLUMNS, SETTINGS, block_of_row
+from services.memory.blocks.tables import blocks
 from services.memory.core.errors import VersionConflict
+from services.memory.sql.statements import Statement
 
 # Time goes on from version to version, whatever the clock of the server does: values are read as of a time.
-_COMMIT = f"""
+_COMMIT = Statement(f"""
 WITH edited AS (
     UPDATE memory.blocks SET
-        label = $4, value = $5, char_limit = $6, description = $7, read_only = $8, hidden = $9,
-        metadata = $10, tags = $11, project_id = $12, template_name = $13, is_template = $14,
-        last_updated_by_id = $16, version = version + 1,
-        updated_at = greatest(clock_timestamp(), updated_at + interval '1 microsecond'),
-        template_id = $21, base_template_id = $22, deployment_id = $23, entity_id = $24, preserve_on_migration = $25
-    WHERE organization_id = $1 AND id = $2 AND version = $3
+        {", ".join(f"{blocks.c[name].name} = :{name}" for name in SETTINGS)},
+        last_updated_by_id = :actor_id, version = version + 1,
+        updated_at = greatest(clock_timestamp(), updated_at + interval '1 microsecond')
+    WHERE organization_id = :organization_id AND id = :block_id AND version = :version
     RETURNING *
 ), recorded AS (
     INSERT INTO memory.block_history (
         organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
         actor_id, agent_id, run_id, step_id, call_key, created_at, restored_version, redo_version)
-    SELECT organization_id, id, version, label, value, char_limit, description, metadata,
-        $15, $16, $17, $18, $19, $20, updated_at, $26, $27
+    SELECT organization_id, id, version, label, value, char_limit, description, metadata, :operation,
+        :actor_id, :agent_id, :run_id, :step_id, :call_key, updated_at, :restored_version, :redo_version
     FROM edited
 )
 SELECT {BLOCK_COLUMNS} FROM edited b
-"""
+""")
 
 # As many versions of each block as there are edits of it, a microsecond apart. What is not the value stays as it is.
 # Blocks are locked in the order of their ids, so that nobody waits in a ring. All arrays come as texts, since about
@@ -92,34 +93,16 @@ async def commit_block(
     """See `BlockStore.commit`; on a pool or within a transaction."""
     try:
         row = await connection.fetchrow(
-            _COMMIT,
-            organization_id,
-            after.id,
-            after.version,
-            after.label,
-            after.value,
-            after.limit,
-            after.description,
-            after.read_only,
-            after.hidden,
-            after.metadata,
-            after.tags,
-            after.project_id,
-            after.template_name,
-            after.is_template,
-            operation,
-            origin.actor_id,
-            origin.agent_id,
-            origin.run_id,
-            origin.step_id,
-            origin.call_key,
-            after.template_id,
-            after.base_template_id,
-            after.deployment_id,
-            after.entity_id,
-            after.preserve_on_migration,
-            None if restored is None else restored.version,
-            None if restored is None else restored.redo_version,
+            *_COMMIT(
+                organization_id=organization_id,
+                block_id=after.id,
+                version=after.version,
+                operation=operation,
+                restored_version=None if restored is None else restored.version,
+                redo_version=None if restored is None else restored.redo_version,
+                **columns(after, SETTINGS),
+                **asdict(origin),
+            )
         )
     except asyncpg.UniqueViolationError as error:
         if error.constraint_name in ("agent_blocks_label_key", "conversation_blocks_pkey"):

@@ -12,6 +12,7 @@ from services.memory.blocks.store.blocks import no_such_block
 from services.memory.blocks.store.history import version_of_row
 from services.memory.blocks.store.rows import block_of_row
 from services.memory.blocks.tables import agent_blocks, block_history, block_identities, blocks
+from services.memory.sql.columns import by_key
 from services.memory.sql.pages import page_of, with_values
 
 
@@ -22,7 +23,7 @@ class PostgresBlockLists:
         self._engine = engine
 
     async def blocks(self, organization_id: UUID, filters: BlockList, page: Page) -> PageOf[Block]:
-        query = select(blocks).where(blocks.c.organization_id == organization_id, *_block_filters(filters))
+        query = select(*by_key(blocks)).where(blocks.c.organization_id == organization_id, *_block_filters(filters))
         if filters.agent_id is not None:
             query = query.join(
                 agent_blocks,
@@ -51,7 +52,7 @@ class PostgresBlockLists:
     async def versions(self, organization_id: UUID, block_id: UUID, page: VersionPage) -> PageOf[BlockVersion]:
         number = block_history.c.version
         start, end = page.bounds()
-        query = select(block_history).where(
+        query = select(*by_key(block_history)).where(
             block_history.c.organization_id == organization_id, block_history.c.block_id == block_id
         )
         if start is not None:

@@ -9,13 +9,13 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 from uuid import UUID
 
 from services.memory.agents.model import AgentMemory
-from services.memory.blocks.model import Block, BlockDraft, Operation, apply_changes, validate_draft
+from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import diffs, edits
 from services.memory.core.errors import Refused
 from services.memory.core.storable import without_nul
@@ -118,7 +118,7 @@ def _create(plan: Plan, present: dict[str, Block], part: Part, block_id: UUID) -
         raise _refused(f'every line of an added block begins with "+"; this one does not: {wrong[0][:80]!r}')
     value = "\n".join(line[1:] for line in lines)
     edits.refuse_line_numbers("patch", value)
-    draft = validate_draft(BlockDraft(id=block_id, label=part.label, value=value))
+    draft = validate(BlockDraft(id=block_id, label=part.label, value=value))
     plan.created.append(draft)
     plan.messages.append(f'The memory block "{draft.label}" was created ({len(value)} of {draft.limit} characters).')
 
@@ -132,7 +132,7 @@ def _updated(plan: Plan, block: Block, part: Part) -> Block:
         raise _refused(f'the part about the block "{block.label}" changes nothing')
     if part.move_to is not None:
         plan.messages.append(f'The memory block "{block.label}" is now labelled "{part.move_to}".')
-        block = apply_changes(block, {"label": part.move_to})
+        block = validate(replace(block, label=part.move_to))
     return block
 
 

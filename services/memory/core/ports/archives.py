@@ -1,9 +1,10 @@
 """The store of archives."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 from uuid import UUID
 
-from services.memory.archives.model import Archive, ArchiveChanges, ArchiveDraft
+from services.memory.archives.model import Archive, ArchiveDraft
 
 
 class ArchiveStore(Protocol):
@@ -15,7 +16,9 @@ class ArchiveStore(Protocol):
     async def create(self, organization_id: UUID, user_id: UUID, draft: ArchiveDraft) -> Archive:
         """Raises AlreadyExists (ARCHIVE_ID_TAKEN) unless the same was created before."""
 
-    async def update(self, organization_id: UUID, user_id: UUID, archive_id: UUID, changes: ArchiveChanges) -> Archive:
+    async def update(
+        self, organization_id: UUID, user_id: UUID, archive_id: UUID, changes: Mapping[str, Any]
+    ) -> Archive:
         """Returns the archive as stored."""
 
     async def delete(self, organization_id: UUID, archive_id: UUID) -> None:

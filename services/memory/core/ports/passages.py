@@ -1,7 +1,7 @@
 """Stores of passages."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 from uuid import UUID
 
 from services.common.paging import Page, PageOf
@@ -12,7 +12,6 @@ from services.memory.passages.model import (
     EmbeddedTexts,
     NewPassages,
     Passage,
-    PassageChanges,
     PassageKey,
     PassageList,
     Place,
@@ -44,7 +43,7 @@ class PassageStore(Protocol):
         organization_id: UUID,
         user_id: UUID,
         key: PassageKey,
-        changes: PassageChanges,
+        changes: Mapping[str, Any],
         embedded: EmbeddedTexts | None,
     ) -> Passage:
         """Changes a passage. embedded: of the new text, if there is one; vectors of other models go with the old text.

@@ -10,7 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from services.memory.agents.model import AgentMemory
-from services.memory.blocks.model import Block, BlockDraft, Operation, apply_changes, validate_draft
+from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import edits, patches
 from services.memory.core.editing.edits import Edit
 from services.memory.core.editing.patches import Plan
@@ -90,7 +90,7 @@ def _create(memory: AgentMemory, draft: BlockDraft) -> Plan:
             "insert, or choose another path.",
         )
     edits.refuse_line_numbers("file_text", draft.value)
-    draft = validate_draft(draft)
+    draft = validate(draft)
     message = f'The memory block "{draft.label}" was created ({len(draft.value)} of {draft.limit} characters).'
     return Plan(created=[draft], messages=[message])
 
@@ -123,7 +123,7 @@ def _plan_rename(memory: AgentMemory, label: str, new: str | None, description: 
     if description is not None:
         after = replace(after, description=description)
         messages.append(f'The description of the memory block "{after.label}" was changed.')
-    after = apply_changes(after, {})
+    after = validate(after)
     return Plan(edited={} if after == block else {block.id: after}, messages=messages, operation=Operation.SET)
 
 

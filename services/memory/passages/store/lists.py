@@ -124,9 +124,8 @@ def _passages(
     p = ordered(select(firsts).select_from(of.join(firsts, true())), firsts, page).subquery("p")
     columns = (column for column in p.c if column.name != "text")
     text: ColumnElement[str] = literal_column(PASSAGE_TEXT).label("text")
-    query = select(
-        *columns, text, embedding_models.c.handle, files.c.name.label("file"), folders.c.name.label("folder")
-    )
+    file_name = (folders.c.name + "/" + files.c.name).label("file_name")
+    query = select(*columns, text, embedding_models.c.handle.label("embedding"), file_name, files.c.folder_id)
     return ordered(_with_joins(query.select_from(p), p), p, page)
 
 

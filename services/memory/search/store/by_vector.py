@@ -14,13 +14,13 @@ from services.memory.core.ranking.vector_choice import VectorPlan, candidates, c
 from services.memory.passages.model import PassageFilter
 from services.memory.search.store.filters import (
     Selection,
-    Values,
     filter_condition,
     select_by_filter,
     set_condition,
     within,
 )
 from services.memory.search.store.vector_indexes import VectorIndexes
+from services.memory.sql.statements import Values
 
 # In all three the model's number is a literal: with a parameter, a plan would not know of its index, nor how many
 # vectors it has. Plans are made for the very values: one for any tenant would be wrong for one that has most rows.

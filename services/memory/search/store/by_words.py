@@ -21,7 +21,7 @@ from services.memory.core.ranking.word_choice import (
     most_chosen,
 )
 from services.memory.passages.model import PassageFilter
-from services.memory.search.store.filters import Selection, Values, select_by_filter
+from services.memory.search.store.filters import Selection, select_by_filter
 from services.memory.search.store.word_samples import SampleRequests, frequencies
 from services.memory.search.store.word_statements import (
     SETTINGS,
@@ -30,6 +30,7 @@ from services.memory.search.store.word_statements import (
     matching_of_newest,
     ranked,
 )
+from services.memory.sql.statements import Values
 
 # Below the first: not at all.
 _THRESHOLDS = [0.3, *frequency_thresholds()]

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from services.memory.core.ranking.search import Part
 from services.memory.passages.model import PassageFilter
+from services.memory.sql.statements import Values
 
 # What a ranking by words reads of a passage.
 COLUMNS = "c.organization_id, c.archive_id, c.id, c.words, c.word_count, c.tags, c.created_at"
@@ -74,18 +75,6 @@ _COUNT_DATES = """
 SELECT count(*) FROM (
     SELECT FROM memory.passages d WHERE d.organization_id = $1 AND {within} AND {bounds} LIMIT $3) AS found
 """
-
-
-class Values:
-    """The values of a statement; each is given its place."""
-
-    def __init__(self, *values: object) -> None:
-        self.all = list(values)
-
-    def add(self, value: object) -> str:
-        """Returns what stands for it in SQL."""
-        self.all.append(value)
-        return f"${len(self.all)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ the query's words (null: as many passages as are found), $7 these words as queri
 from services.common.ranking import BM25_B, BM25_K1
 from services.memory.core.ranking.search import Part
 from services.memory.passages.model import PassageFilter
-from services.memory.search.store.filters import COLUMNS, Values, newest, within
+from services.memory.search.store.filters import COLUMNS, newest, within
+from services.memory.sql.statements import Values
 
 # Without a plan for these very words and this tenant, or with a scan of all tenants' passages, a search could take
 # seconds. The planner cannot know how many passages an archive's lexeme has.
