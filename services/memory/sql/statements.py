@@ -1,7 +1,7 @@
 """Parameters of statements: with names, or with places that are given one after the other."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
@@ -34,3 +34,9 @@ class Values:
     def assign(self, changes: Mapping[str, object]) -> str:
         """Returns `name = place, ` for each of the columns."""
         return "".join(f"{name} = {self.add(value)}, " for name, value in changes.items())
+
+
+def arrays(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Returns an array for each column of the rows, of which there is one at least."""
+    listed = list(rows)
+    return {name: [row[name] for row in listed] for name in listed[0]}

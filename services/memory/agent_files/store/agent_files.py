@@ -11,8 +11,8 @@ from services.common.errors import FailedPrecondition, NotFound
 from services.memory.agent_files.model import FileLimits, FileRange, Opening
 from services.memory.agent_files.store.reads import AgentFileReads, views
 from services.memory.agent_tools.model import CallRecord
-from services.memory.agent_tools.store import RECORD, record_values
-from services.memory.core.errors import DuplicateCall, Refused
+from services.memory.agent_tools.store import keep_record
+from services.memory.core.errors import Refused
 from services.memory.core.file_text.views import OpenFile, files_to_close
 from services.memory.folders.model import Folder
 from services.memory.folders.store import FOLDER_COLUMNS, FOLDER_JOIN, folder_of_row, no_such_folder
@@ -145,9 +145,7 @@ class PostgresAgentFiles(AgentFileReads):
             visible = await views(connection, organization_id, agent_id, ids)
             opening = Opening([(paths[each], visible[each]) for each in ids], [one.path for one in closed])
             if record is not None:
-                values = record_values(organization_id, record(opening))
-                if await connection.fetchrow(RECORD, *values) is None:
-                    raise DuplicateCall
+                await keep_record(connection, organization_id, record(opening))
         return opening
 
     async def close(self, organization_id: UUID, agent_id: UUID, file_id: UUID) -> None:

@@ -16,7 +16,7 @@ from services.memory.blocks.model import Block, Operation, Origin, Restoration
 from services.memory.blocks.store.rows import BLOCK_COLUMNS, SETTINGS, block_of_row
 from services.memory.blocks.tables import blocks
 from services.memory.core.errors import VersionConflict
-from services.memory.sql.statements import Statement
+from services.memory.sql.statements import Statement, arrays
 
 # Time goes on from version to version, whatever the clock of the server does: values are read as of a time.
 _COMMIT = Statement(f"""
@@ -41,28 +41,30 @@ SELECT {BLOCK_COLUMNS} FROM edited b
 # As many versions of each block as there are edits of it, a microsecond apart. What is not the value stays as it is.
 # Blocks are locked in the order of their ids, so that nobody waits in a ring. All arrays come as texts, since about
 # others a new connection first has to ask.
-_COMMIT_VALUES = """
+_COMMIT_VALUES = Statement("""
 WITH wanted AS (
     SELECT * FROM unnest(
-        $2::text[]::uuid[], $3::text[]::bigint[], $4::text[], $5::text[]::bigint[], $6::text[]::uuid[]
+        :block_ids::text[]::uuid[], :versions::text[]::bigint[], :values::text[], :edit_counts::text[]::bigint[],
+        :last_actor_ids::text[]::uuid[]
     ) AS wanted (id, version, value, edits, actor_id)
 ), locked AS (
-    SELECT b.id FROM wanted JOIN memory.blocks b ON b.organization_id = $1 AND b.id = wanted.id
+    SELECT b.id FROM wanted JOIN memory.blocks b ON b.organization_id = :organization_id AND b.id = wanted.id
     WHERE b.version = wanted.version ORDER BY b.id FOR NO KEY UPDATE OF b
 ), edited AS (
     UPDATE memory.blocks b SET
         value = wanted.value, version = b.version + wanted.edits, last_updated_by_id = wanted.actor_id,
         updated_at = greatest(clock_timestamp(), b.updated_at + wanted.edits * interval '1 microsecond')
     FROM locked JOIN wanted ON wanted.id = locked.id
-    WHERE b.organization_id = $1 AND b.id = locked.id AND b.version = wanted.version
+    WHERE b.organization_id = :organization_id AND b.id = locked.id AND b.version = wanted.version
     RETURNING b.id, b.version, b.label, b.char_limit, b.description, b.metadata, b.updated_at
 ), edit AS (
     SELECT edit.*, edited.label, edited.char_limit, edited.description, edited.metadata,
         edited.updated_at - (edited.version - edit.version) * interval '1 microsecond' AS made_at
     FROM edited JOIN unnest(
-        $7::text[]::uuid[], $8::text[]::bigint[], $9::text[], $10::text[]::smallint[], $11::text[]::uuid[],
-        $12::text[]::uuid[], $13::text[]::uuid[], $14::text[]::uuid[], $15::text[], $16::text[],
-        $17::text[]::bytea[], $18::text[]
+        :edit_block_ids::text[]::uuid[], :edit_versions::text[]::bigint[], :edit_values::text[],
+        :operations::text[]::smallint[], :actor_ids::text[]::uuid[], :agent_ids::text[]::uuid[],
+        :run_ids::text[]::uuid[], :step_ids::text[]::uuid[], :call_keys::text[], :tool_names::text[],
+        :argument_hashes::text[]::bytea[], :tool_returns::text[]
     ) AS edit (
         block_id, version, value, operation, actor_id, agent_id, run_id, step_id, call_key, tool_name,
         arguments_hash, tool_return) ON edit.block_id = edited.id
@@ -70,16 +72,17 @@ WITH wanted AS (
     INSERT INTO memory.block_history (
         organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
         actor_id, agent_id, run_id, step_id, call_key, created_at)
-    SELECT $1, block_id, version, label, value, char_limit, description, metadata, operation,
+    SELECT :organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
         actor_id, agent_id, run_id, step_id, call_key, made_at
     FROM edit
 ), answered AS (
     INSERT INTO memory.applied_calls (
         organization_id, call_key, agent_id, tool_name, arguments_hash, tool_return, is_error, changed_block_ids)
-    SELECT $1, call_key, agent_id, tool_name, arguments_hash, tool_return, false, ARRAY[block_id] FROM edit
+    SELECT :organization_id, call_key, agent_id, tool_name, arguments_hash, tool_return, false, ARRAY[block_id]
+    FROM edit
 )
 SELECT id, updated_at FROM edited
-"""
+""")
 
 
 async def commit_block(
@@ -120,10 +123,7 @@ async def commit_values(
     edits = [_edit_values(change.before, number, edit) for change in changes for number, edit in _numbered(change)]
     try:
         done = await connection.fetch(
-            _COMMIT_VALUES,
-            organization_id,
-            *zip(*map(_change_values, changes), strict=True),
-            *zip(*edits, strict=True),
+            *_COMMIT_VALUES(organization_id=organization_id, **arrays(map(_change_values, changes)), **arrays(edits))
         )
     except asyncpg.UniqueViolationError:  # of a call's key; whose it is, is found when each is looked up again
         return [None] * len(changes)
@@ -136,29 +136,35 @@ def _numbered(change: ValueChange) -> Iterable[tuple[int, ValueEdit]]:
     return enumerate(change.edits, start=change.before.version + 1)
 
 
-def _change_values(change: ValueChange) -> tuple[str, ...]:
-    """Returns one block's values in the first arrays of _COMMIT_VALUES."""
+def _change_values(change: ValueChange) -> dict[str, str]:
+    """Returns one block's values in the arrays of _COMMIT_VALUES."""
     before, last = change.before, change.edits[-1]
-    return str(before.id), str(before.version), last.value, str(len(change.edits)), str(last.origin.actor_id)
+    return {
+        "block_ids": str(before.id),
+        "versions": str(before.version),
+        "values": last.value,
+        "edit_counts": str(len(change.edits)),
+        "last_actor_ids": str(last.origin.actor_id),
+    }
 
 
-def _edit_values(before: Block, version: int, edit: ValueEdit) -> tuple[str | None, ...]:
-    """Returns one edit's values in the other arrays."""
+def _edit_values(before: Block, version: int, edit: ValueEdit) -> dict[str, str | None]:
+    """Returns one edit's values in the arrays of _COMMIT_VALUES."""
     origin, record = edit.origin, edit.record
-    return (
-        str(before.id),
-        str(version),
-        edit.value,
-        str(edit.operation.value),
-        str(origin.actor_id),
-        id_text(origin.agent_id),
-        id_text(origin.run_id),
-        id_text(origin.step_id),
-        record.call_key,
-        record.tool_name,
-        rf"\x{record.arguments_hash.hex()}",
-        record.tool_return,
-    )
+    return {
+        "edit_block_ids": str(before.id),
+        "edit_versions": str(version),
+        "edit_values": edit.value,
+        "operations": str(edit.operation.value),
+        "actor_ids": str(origin.actor_id),
+        "agent_ids": id_text(origin.agent_id),
+        "run_ids": id_text(origin.run_id),
+        "step_ids": id_text(origin.step_id),
+        "call_keys": record.call_key,
+        "tool_names": record.tool_name,
+        "argument_hashes": rf"\x{record.arguments_hash.hex()}",
+        "tool_returns": record.tool_return,
+    }
 
 
 def _blocks(change: ValueChange, updated_at: datetime) -> list[Block]:

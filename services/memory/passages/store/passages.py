@@ -8,10 +8,10 @@ import asyncpg
 
 from services.common.errors import NotFound
 from services.memory.agent_tools.model import CallRecord
-from services.memory.agent_tools.store import RECORD, record_values
+from services.memory.agent_tools.store import keep_record
 from services.memory.archives.model import Archive, EmbeddingModel
 from services.memory.archives.store import ARCHIVE_COLUMNS, archive_of_row, embedding_model_id
-from services.memory.core.errors import ArchiveConflict, DuplicateCall
+from services.memory.core.errors import ArchiveConflict
 from services.memory.core.ranking.search import Scope
 from services.memory.passages.model import EmbeddedTexts, NewPassages, Passage, PassageKey, Place
 from services.memory.passages.store.insertion import insert_passages, make_default_archive, replace_text
@@ -101,9 +101,7 @@ class PostgresPassages:
                 await make_default_archive(connection, organization_id, user_id, new, new.default_of)
             stored = await insert_passages(connection, organization_id, user_id, new)
             if record is not None:
-                recorded = await connection.fetchrow(RECORD, *record_values(organization_id, record))
-                if recorded is None:
-                    raise DuplicateCall
+                await keep_record(connection, organization_id, record)
             existing = [(new.archive_id, draft.id) for draft in new.drafts if draft.id not in stored]
             if existing:
                 passages = await _by_keys(connection, organization_id, existing)
