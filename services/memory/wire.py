@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import orjson
-from google.protobuf.message import Message
 
 from services.common.codec import Codec
 from services.common.errors import InvalidArgument
@@ -19,7 +18,6 @@ from services.memory.core.paging import validate_size
 from services.memory.core.storable import JsonObject, without_nul
 
 D = TypeVar("D")
-M = TypeVar("M", bound=Message)
 
 
 def agent_id(text: str) -> UUID:
@@ -81,7 +79,7 @@ def page(request: Any, prefix: str, default: int) -> Page:
     )
 
 
-def settings(of: type[D], message: type[M], reason: str, *, leave: Iterable[str] = ()) -> Codec[D, M]:
+def settings(of: type[D], message: Any, reason: str, *, leave: Iterable[str] = ()) -> Codec[D, Any]:
     """Returns the codec of what a client sets; what is wrong with it is refused for this reason."""
     return Codec(
         of,
@@ -92,7 +90,7 @@ def settings(of: type[D], message: type[M], reason: str, *, leave: Iterable[str]
     )
 
 
-def changes(codec: Codec[Any, M], message: M, paths: Iterable[str]) -> dict[str, Any]:
+def changes(codec: Codec[Any, Any], message: Any, paths: Iterable[str]) -> dict[str, Any]:
     """Returns new values of the fields that a mask names. Raises InvalidArgument (UPDATE_MASK_INVALID), Refused."""
     names, values = codec.mask(paths), codec.decode(message)
     return {name: getattr(values, name) for name in names}

@@ -64,7 +64,8 @@ WITH added AS (
         organization_id, archive_id, id, text, words, word_count, created_by_id, last_updated_by_id, file_id,
         place, first_line, last_line)
     SELECT :organization_id, :folder_id, d.id, d.text,
-        to_tsvector('memory.words', d.words) || array_to_tsvector(:lexemes::text[]), d.word_count, :user_id, :user_id, :file_id, d.place, d.first_line, d.last_line
+        to_tsvector('memory.words', d.words) || array_to_tsvector(:lexemes::text[]),
+        d.word_count, :user_id, :user_id, :file_id, d.place, d.first_line, d.last_line
     FROM jsonb_to_recordset(:drafts) AS d (
         id uuid, text text, words text, word_count integer, place integer, first_line integer, last_line integer)
     ON CONFLICT (organization_id, archive_id, id) DO NOTHING
