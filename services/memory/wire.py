@@ -1,4 +1,4 @@
-"""The parts of messages that servicers share: ids, pages, JSON, times, and refusals as statuses."""
+"""The parts of messages that servicers share: ids, JSON, times, and refusals as statuses."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,9 +12,7 @@ import orjson
 from services.common.codec import Codec
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
-from services.common.paging import Page
 from services.memory.core.errors import Refused
-from services.memory.core.paging import validate_size
 from services.memory.core.storable import JsonObject, without_nul
 
 D = TypeVar("D")
@@ -66,17 +64,6 @@ def run_id(text: str) -> UUID | None:
 
 def optional_id(prefix: str, value: UUID | None) -> str:
     return "" if value is None else to_public(prefix, value)
-
-
-def page(request: Any, prefix: str, default: int) -> Page:
-    """Returns the page that a list request asks for. Raises InvalidArgument (INVALID_ID), Refused."""
-    return Page(
-        size=validate_size(request.page_size, default),
-        token=request.page_token,
-        after=from_public(prefix, request.after) if request.HasField("after") else None,
-        before=from_public(prefix, request.before) if request.HasField("before") else None,
-        ascending=not request.descending,
-    )
 
 
 def settings(of: type[D], message: Any, reason: str, *, leave: Iterable[str] = ()) -> Codec[D, Any]:

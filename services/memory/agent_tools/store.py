@@ -9,6 +9,7 @@ import asyncpg
 
 from services.common import records
 from services.common.records import columns, names_in
+from services.common.statements import Statement
 from services.memory.agent_tools.model import CallRecord, EditContext, EditLookup
 from services.memory.agent_tools.tables import applied_calls
 from services.memory.blocks.model import Block
@@ -16,7 +17,6 @@ from services.memory.blocks.store.rows import BLOCK_COLUMNS, block_of_row
 from services.memory.core.errors import DuplicateCall
 from services.memory.sql.columns import select_list
 from services.memory.sql.rows import Row
-from services.memory.sql.statements import Statement
 
 RECORD_COLUMNS = select_list("c", CallRecord, applied_calls)
 # The inner query stays as it is written, so that each look is a few steps down indexes, however many there are. Ids
@@ -111,7 +111,9 @@ async def keep_record(connection: Any, organization_id: UUID, record: CallRecord
 
 
 async def _insert(executor: Any, organization_id: UUID, record: CallRecord) -> bool:
-    return await executor.fetchrow(*_RECORD(organization_id=organization_id, **columns(record, _NAMES))) is not None
+    return (
+        await executor.fetchrow(*_RECORD.bind(organization_id=organization_id, **columns(record, _NAMES))) is not None
+    )
 
 
 def record_of_row(row: Row) -> CallRecord | None:

@@ -8,7 +8,6 @@ from loci.memory.v1 import block_service_pb2 as block_service_pb
 from services.common.codec import Codec
 from services.common.errors import InvalidArgument
 from services.common.ids import uuid7
-from services.common.paging import TagPage
 from services.memory import wire
 from services.memory.blocks.model import (
     DEFAULT_LIMIT,
@@ -20,13 +19,9 @@ from services.memory.blocks.model import (
     BlockList,
     BlockSettings,
     BlockVersion,
-    VersionPage,
 )
 from services.memory.blocks.service import VersionKey
-from services.memory.core.paging import validate_size
 from services.memory.core.storable import without_nul
-
-_TAGS_PER_PAGE = 50
 
 # An unset limit is the default, not 0.
 _DRAFTS = wire.settings(BlockDraft, block_pb2.Block, "BLOCK_INVALID", leave=("id", "limit"))
@@ -59,17 +54,6 @@ def block_changes(block: block_pb2.Block, mask: Sequence[str]) -> dict[str, Any]
     return changes | {"limit": block.limit or DEFAULT_LIMIT} if "limit" in changes else changes
 
 
-def tag_page(request: block_service_pb.ListBlockTagsRequest) -> TagPage:
-    """Raises Refused (PAGE_SIZE_INVALID)."""
-    return TagPage(
-        validate_size(request.page_size, _TAGS_PER_PAGE),
-        after=wire.text(request, "after"),
-        before=wire.text(request, "before"),
-        ascending=not request.descending,
-        query_text=without_nul(request.query_text),
-    )
-
-
 def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
     """Returns the filters of a list of blocks."""
     return BlockList(
@@ -90,17 +74,6 @@ def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
         agent_counts=tuple(request.agent_counts),
         identity_ids=wire.identity_ids(request.identity_ids),
         identity_id=wire.identity_id(request.identity_id) if request.HasField("identity_id") else None,
-    )
-
-
-def version_page(request: block_service_pb.ListBlockVersionsRequest, default: int) -> VersionPage:
-    """Returns which versions are asked for. Raises Refused (PAGE_SIZE_INVALID)."""
-    return VersionPage(
-        size=validate_size(request.page_size, default),
-        token=request.page_token,
-        after=request.after if request.HasField("after") else None,
-        before=request.before if request.HasField("before") else None,
-        ascending=request.ascending,
     )
 
 

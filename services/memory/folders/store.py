@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.errors import AlreadyExists, NotFound
+from services.common.keyset import Keyset
 from services.common.paging import Page, PageOf
 from services.common.records import record
 from services.memory.archives.store import erase_archive
@@ -19,7 +20,6 @@ from services.memory.folders.model import Folder, FolderDraft
 from services.memory.folders.tables import folders
 from services.memory.jobs.store import add_job
 from services.memory.sql.columns import select_list
-from services.memory.sql.pages import page_of
 from services.memory.sql.rows import Row
 from services.memory.sql.statements import Values
 
@@ -67,6 +67,8 @@ SELECT (SELECT count(*) FROM memory.folders WHERE organization_id = $1) AS folde
 FROM memory.files f JOIN memory.folders d ON d.organization_id = f.organization_id AND d.id = f.folder_id
 WHERE f.organization_id = $1
 """
+
+_KEYSET = Keyset(folders, "folder")
 
 
 class PostgresFolders:
@@ -135,7 +137,7 @@ class PostgresFolders:
         if name is not None:
             query = query.where(folders.c.name == name)
         async with self._engine.connect() as connection:
-            result = await page_of(connection, query, folders, organization_id, page, "FOLDER")
+            result = await _KEYSET.page(connection, query, page, organization_id)
         return PageOf(tuple(folder_of_row(row._asdict()) for row in result.items), result.next_token)
 
 

@@ -1,23 +1,7 @@
-"""Parameters of statements: with names, or with places that are given one after the other."""
+"""Values of statements whose parts are made at run time."""
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
-
-
-class Statement:
-    """SQL with parameters `:name`: `fetch(*statement(name=value))`."""
-
-    def __init__(self, sql: str) -> None:
-        names = list(dict.fromkeys(_PARAMETER.findall(sql)))
-        self._names = names
-        self._sql = _PARAMETER.sub(lambda match: f"${names.index(match[1]) + 1}", sql)
-
-    def __call__(self, **values: Any) -> tuple[Any, ...]:
-        """Returns the text for the driver, and the values in their places."""
-        return self._sql, *(values[name] for name in self._names)
 
 
 class Values:

@@ -8,6 +8,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import Aborted, AlreadyExists, NotFound
+from services.common.statements import Statement
 from services.memory.agent_tools.model import ValueChange
 from services.memory.blocks.model import (
     Block,
@@ -23,7 +24,6 @@ from services.memory.blocks.store.commits import commit_block, commit_values, la
 from services.memory.blocks.store.rows import BLOCK_COLUMNS, SETTINGS, block_of_row
 from services.memory.blocks.tables import blocks
 from services.memory.sql.columns import sql_type
-from services.memory.sql.statements import Statement
 
 _BY_ID = f"SELECT {BLOCK_COLUMNS} FROM memory.blocks b WHERE b.organization_id = $1 AND b.id = $2"
 _BY_LABEL = f"""
@@ -158,7 +158,7 @@ async def create_blocks(
     Raises AlreadyExists (BLOCK_ID_TAKEN) for another content.
     """
     values = [asdict(draft) for draft in drafts]
-    rows = await connection.fetch(*_CREATE(organization_id=organization_id, drafts=values, **asdict(origin)))
+    rows = await connection.fetch(*_CREATE.bind(organization_id=organization_id, drafts=values, **asdict(origin)))
     created = {row["id"] for row in rows}
     for draft in drafts:
         if draft.id not in created:

@@ -10,13 +10,14 @@ import asyncpg
 
 from services.common.errors import AlreadyExists
 from services.common.records import columns
+from services.common.statements import Statement
 from services.memory.agent_tools.model import ValueChange, ValueEdit
 from services.memory.agent_tools.store import id_text
 from services.memory.blocks.model import Block, Operation, Origin, Restoration
 from services.memory.blocks.store.rows import BLOCK_COLUMNS, SETTINGS, block_of_row
 from services.memory.blocks.tables import blocks
 from services.memory.core.errors import VersionConflict
-from services.memory.sql.statements import Statement, arrays
+from services.memory.sql.statements import arrays
 
 # Time goes on from version to version, whatever the clock of the server does: values are read as of a time.
 _COMMIT = Statement(f"""
@@ -96,7 +97,7 @@ async def commit_block(
     """See `BlockStore.commit`; on a pool or within a transaction."""
     try:
         row = await connection.fetchrow(
-            *_COMMIT(
+            *_COMMIT.bind(
                 organization_id=organization_id,
                 block_id=after.id,
                 version=after.version,
@@ -123,7 +124,9 @@ async def commit_values(
     edits = [_edit_values(change.before, number, edit) for change in changes for number, edit in _numbered(change)]
     try:
         done = await connection.fetch(
-            *_COMMIT_VALUES(organization_id=organization_id, **arrays(map(_change_values, changes)), **arrays(edits))
+            *_COMMIT_VALUES.bind(
+                organization_id=organization_id, **arrays(map(_change_values, changes)), **arrays(edits)
+            )
         )
     except asyncpg.UniqueViolationError:  # of a call's key; whose it is, is found when each is looked up again
         return [None] * len(changes)

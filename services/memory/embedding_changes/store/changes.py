@@ -12,6 +12,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import NotFound
+from services.common.statements import Statement
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedding_changes import LockedChange
 from services.memory.embedding_changes.model import (
@@ -31,7 +32,6 @@ from services.memory.embedding_changes.model import (
 from services.memory.embedding_changes.store import vectors
 from services.memory.jobs.store import add_job
 from services.memory.sql.rows import Row
-from services.memory.sql.statements import Statement
 
 JOB_KIND = "embedding_change"
 
@@ -225,7 +225,7 @@ def _change(row: Row) -> EmbeddingChange:
 def _update(organization_id: UUID, change: EmbeddingChange) -> tuple[Any, ...]:
     """Returns the statement that stores a change, and its parameters."""
     reached_at, reached_id = change.reached or (None, None)
-    return _UPDATE(
+    return _UPDATE.bind(
         organization_id=organization_id,
         archive_id=change.archive_id,
         id=change.id,

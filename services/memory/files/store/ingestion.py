@@ -7,6 +7,7 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
+from services.common.statements import Statement
 from services.common.vectors import encode
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.errors import FileConflict, ModelConflict
@@ -14,7 +15,6 @@ from services.memory.core.file_text.pages import chunks_of
 from services.memory.core.ranking.search import archive_lexeme
 from services.memory.files.model import Batch, Chunk, FileStatus, ParseSummary, TextPage, Work
 from services.memory.files.store.rows import FILE_COLUMNS, FILE_JOIN, PAGE_COLUMNS, file_of_row, page_of_row
-from services.memory.sql.statements import Statement
 
 # Passages that are removed in one statement: a few tenths of a second with their vectors.
 _PORTION = 1_000
@@ -209,7 +209,7 @@ def _insertion(organization_id: UUID, work: Work, batch: Batch) -> tuple[Any, ..
         for id_, chunk, words in zip(ids, batch.chunks, batch.words, strict=True)
     ]
     vectors = {id_: vector for id_, vector in zip(ids, batch.vectors, strict=True) if vector is not None}
-    return _ADD(
+    return _ADD.bind(
         organization_id=organization_id,
         folder_id=work.file.folder_id,
         file_id=work.file.id,

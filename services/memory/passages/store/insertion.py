@@ -7,11 +7,11 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.statements import Statement
 from services.common.vectors import encode
 from services.memory.core.errors import ArchiveConflict
 from services.memory.core.ranking.search import archive_lexeme, tenant_lexeme
 from services.memory.passages.model import EmbeddedTexts, NewPassages, Passage, PassageDraft
-from services.memory.sql.statements import Statement
 
 # What a large batch is made of is encoded in a thread: the loop serves others meanwhile.
 _MANY = 50
@@ -101,7 +101,7 @@ async def insert_passages(
     embedded = new.embedded
     try:
         added = await connection.fetch(
-            *_INSERT(
+            *_INSERT.bind(
                 organization_id=organization_id,
                 archive_id=new.archive_id,
                 user_id=user_id,
