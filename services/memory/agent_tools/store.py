@@ -111,9 +111,8 @@ async def keep_record(connection: Any, organization_id: UUID, record: CallRecord
 
 
 async def _insert(executor: Any, organization_id: UUID, record: CallRecord) -> bool:
-    return (
-        await executor.fetchrow(*_RECORD.bind(organization_id=organization_id, **columns(record, _NAMES))) is not None
-    )
+    statement = _RECORD.bind(organization_id=organization_id, **columns(record, _NAMES))
+    return await executor.fetchrow(*statement) is not None
 
 
 def record_of_row(row: Row) -> CallRecord | None:

@@ -61,10 +61,10 @@ def test_the_figures_of_the_comments_are_those_of_the_code() -> None:
         f"Archive.name; 1 to {archives.LONGEST_NAME:,} characters",
         f"1 to {passages.LONGEST_TEXT:,} characters",
         f"1 to {passages.LONGEST_QUERY:,} characters",
-        f"1 to {MOST:,}; default 50",
         f"1 to {passages.MOST_RESULTS:,}; default 5",
     ):
         assert sentence in text
+    assert f"1 to {MOST:,}" in (PROTOS.parents[1] / "common" / "v1" / "page.proto").read_text(encoding="utf-8")
     [tools] = re.findall(r"// (memory_insert, [^.]*)\.\n  string tool_name", text)
     assert set(re.findall(r"\w+", tools)) == set(TOOL_NAMES)
 

@@ -123,11 +123,8 @@ async def commit_values(
     """See `BlockStore.commit_values`; on a pool or within a transaction."""
     edits = [_edit_values(change.before, number, edit) for change in changes for number, edit in _numbered(change)]
     try:
-        done = await connection.fetch(
-            *_COMMIT_VALUES.bind(
-                organization_id=organization_id, **arrays(map(_change_values, changes)), **arrays(edits)
-            )
-        )
+        values = arrays(map(_change_values, changes)) | arrays(edits)
+        done = await connection.fetch(*_COMMIT_VALUES.bind(organization_id=organization_id, **values))
     except asyncpg.UniqueViolationError:  # of a call's key; whose it is, is found when each is looked up again
         return [None] * len(changes)
     times = {row["id"]: row["updated_at"] for row in done}
