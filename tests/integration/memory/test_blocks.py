@@ -93,7 +93,7 @@ async def test_a_block_comes_back_as_it_was_created(memory: Memory) -> None:
         ({"label": ""}, "BLOCK_INVALID", "1 to 100 characters"),
         ({"label": "l" * 101}, "BLOCK_INVALID", "1 to 100 characters"),
         ({"value": "abc", "limit": 2}, "BLOCK_OVER_LIMIT", "3 characters long, its limit is 2"),
-        ({"limit": 0}, "BLOCK_INVALID", "limit is 1 to"),
+        ({"limit": -1}, "BLOCK_INVALID", "limit is 1 to"),
         ({"limit": 10_000_001}, "BLOCK_INVALID", "limit is 1 to"),
         ({"metadata_json": "[]"}, "BLOCK_INVALID", "must be a JSON object"),
         ({"metadata_json": "{"}, "BLOCK_INVALID", "not valid JSON"),
