@@ -38,7 +38,7 @@ from services.memory.archives.job import ArchiveEraser
 from services.memory.archives.servicer import ArchiveServicer
 from services.memory.archives.store import ERASE_JOB, PostgresArchives
 from services.memory.blocks.conflicts import EditRetries
-from services.memory.blocks.service import BlockHistory
+from services.memory.blocks.service import BlockService
 from services.memory.blocks.servicer import BlockServicer
 from services.memory.blocks.store.blocks import PostgresBlocks
 from services.memory.blocks.store.history import PostgresHistory
@@ -167,7 +167,7 @@ def build(
     wake: Callable[[], None] = lambda: None,
 ) -> Server:
     """Returns the server, bound to `listen`, not started. wake: the worker's, if there is one. Raises SettingsError."""
-    conflicts = EditRetries()
+    retries = EditRetries()
     passages = PassageService(stores.passages, stores.archives, embedder)
     search = PassageSearch(stores.passages, stores.rankings, embedder, stores.changes, search_seconds=search_seconds)
     files = FileTools(stores.agent_files, stores.calls, search)
@@ -178,19 +178,19 @@ def build(
         stores.calls,
         passages,
         search,
-        conflicts,
+        retries,
         files,
     )
     changes = EmbeddingChangeService(stores.changes, TextEmbedder(embedder, stores.passages), wake)
     versions = VersionService(stores.copies, stores.calls, stores.agents)
     uploads = UploadService(stores.uploads, stores.files, most_bytes=most_upload_bytes)
-    history = BlockHistory(stores.blocks, stores.history, conflicts)
+    blocks = BlockService(stores.blocks, stores.history, retries)
     return make_server(
         listen,
         servicers=[
             (
                 add_BlockServiceServicer_to_server,
-                BlockServicer(stores.blocks, stores.lists, conflicts, history, stores.identities),
+                BlockServicer(stores.blocks, stores.lists, blocks, stores.identities),
             ),
             (
                 add_AgentMemoryServiceServicer_to_server,

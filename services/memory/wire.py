@@ -12,8 +12,9 @@ import orjson
 from services.common.codec import Codec
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.storable import storable
 from services.memory.core.errors import Refused
-from services.memory.core.storable import JsonObject, without_nul
+from services.memory.core.rules import JsonObject
 
 D = TypeVar("D")
 
@@ -94,7 +95,7 @@ def _json_object(text: str, reason: str) -> JsonObject:
 
 
 def text(request: Any, name: str) -> str | None:
-    return without_nul(getattr(request, name)) if request.HasField(name) else None
+    return storable(getattr(request, name)) if request.HasField(name) else None
 
 
 def moment(message: Any, name: str) -> datetime | None:

@@ -14,7 +14,7 @@ from services.memory.core.file_text.lookup import KnownFile, named, spellings
 from services.memory.core.file_text.views import View
 from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.core.ports.calls import CallStore
-from services.memory.core.storable import JsonObject
+from services.memory.core.rules import JsonObject
 from services.memory.core.tools.arguments import Arguments
 from services.memory.passages.model import FoldersOfAgent, PassageQuery
 from services.memory.search.service import PassageSearch, SearchResult

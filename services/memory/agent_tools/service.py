@@ -51,16 +51,16 @@ class ToolService:
         calls: CallStore,
         passages: PassageService,
         search: PassageSearch,
-        conflicts: EditRetries,
+        retries: EditRetries,
         files: FileTools,
     ) -> None:
-        self._lines = lines
+        self._edit_queues = lines
         self._agents = agents
         self._copies = copies
         self._calls = calls
         self._passages = passages
         self._passage_search = search
-        self._conflicts = conflicts
+        self._retries = retries
         self._files = files
 
     async def apply(self, call: ToolCall) -> ToolResult:
@@ -104,14 +104,14 @@ class ToolService:
     async def _edit(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
         async def once() -> ToolResult:
             look = EditLookup(call.agent_id, call.call_key, label, call.conversation_id)
-            view = await self._lines.look(call.organization_id, look)
+            view = await self._edit_queues.look(call.organization_id, look)
             if view.record is not None:
                 return await self._repeat(call, view.record)
             if view.block is None:
                 if _may_create(call):
                     return await self._create(call, label, operation)
                 raise edits.unknown_label(label, view.labels)
-            edit, stored = await self._lines.edit(call.organization_id, call.call_key, view.block, make)
+            edit, stored = await self._edit_queues.edit(call.organization_id, call.call_key, view.block, make)
             if stored is None:
                 return await self._answer(call, edit.record.tool_return, is_error=False)
             return ToolResult(tool_return=edit.record.tool_return, is_error=False, changed_blocks=(stored,))
@@ -139,7 +139,7 @@ class ToolService:
                 raise Refused("TOOL_REFUSED", f"Nothing was changed: {error.message}.") from None
             return await self._repeat(call, record)
 
-        return await self._conflicts.settle(once)
+        return await self._retries.run(once)
 
     async def _create(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
         """Returns the block that the platform writes to, when it writes for the first time."""

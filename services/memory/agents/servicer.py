@@ -11,6 +11,7 @@ from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 from services.common.purging import organization_to_purge
+from services.common.storable import storable
 from services.memory import wire
 from services.memory.agent_files.servicer import directory_message, file_limits
 from services.memory.agent_tools.model import ToolCall, ToolResult
@@ -22,7 +23,6 @@ from services.memory.blocks.convert import block_draft, block_message
 from services.memory.blocks.model import Origin, validate
 from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.core.ports.agents import AgentStore, CopyStore
-from services.memory.core.storable import without_nul
 from services.memory.folders.convert import folder_message
 from services.memory.folders.model import Folder
 
@@ -103,7 +103,7 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
             caller.user_id,
             agent_id,
             conversation_id,
-            list(dict.fromkeys(without_nul(label) for label in request.labels)),
+            list(dict.fromkeys(storable(label) for label in request.labels)),
             wire.conversation_id(request.source_conversation_id),
             versions_by_block(request.versions),
         )
@@ -179,7 +179,7 @@ def tool_call(request: agent_pb.ApplyToolRequest, organization_id: UUID, user_id
         call_key=_key(request.call_key),
         tool_name=request.tool_name,
         arguments_json=request.arguments_json,
-        embedding=without_nul(request.embedding),
+        embedding=storable(request.embedding),
         timezone=request.timezone or "UTC",
         conversation_id=wire.conversation_id(request.conversation_id),
         create_missing_block=request.create_missing_block,

@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from services.common.storable import storable, storable_json
 from services.memory.core.errors import Refused
-from services.memory.core.storable import JsonObject, apply_rules, apply_rules_to, json_without_nul, without_nul
+from services.memory.core.rules import JsonObject, apply_rules, apply_rules_to
 from services.memory.core.vectors import MOST_DIMENSIONS
 
 LONGEST_NAME = 1_000
@@ -82,7 +83,7 @@ def validate_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name(name: str) -> str:
-    name = without_nul(name)
+    name = storable(name)
     if not name.strip() or len(name) > LONGEST_NAME:
         raise Refused("ARCHIVE_INVALID", f"the name of an archive has 1 to {LONGEST_NAME} characters")
     return name
@@ -91,7 +92,7 @@ def _name(name: str) -> str:
 def _description(text: str | None) -> str | None:
     if text is None:
         return None
-    text = without_nul(text)
+    text = storable(text)
     if len(text) > LONGEST_DESCRIPTION:
         raise Refused(
             "ARCHIVE_INVALID", f"a description has at most {LONGEST_DESCRIPTION} characters, this one {len(text)}"
@@ -99,4 +100,4 @@ def _description(text: str | None) -> str | None:
     return text
 
 
-_RULES: Mapping[str, Callable[[Any], Any]] = {"name": _name, "description": _description, "metadata": json_without_nul}
+_RULES: Mapping[str, Callable[[Any], Any]] = {"name": _name, "description": _description, "metadata": storable_json}

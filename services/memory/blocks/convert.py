@@ -8,6 +8,7 @@ from loci.memory.v1 import block_service_pb2 as block_service_pb
 from services.common.codec import Codec
 from services.common.errors import InvalidArgument
 from services.common.ids import uuid7
+from services.common.storable import storable
 from services.memory import wire
 from services.memory.blocks.model import (
     DEFAULT_LIMIT,
@@ -21,7 +22,6 @@ from services.memory.blocks.model import (
     BlockVersion,
 )
 from services.memory.blocks.service import VersionKey
-from services.memory.core.storable import without_nul
 
 # An unset limit is the default, not 0.
 _DRAFTS = wire.settings(BlockDraft, block_pb2.Block, "BLOCK_INVALID", leave=("id", "limit"))
@@ -36,7 +36,7 @@ def block_key(key: block_service_pb.BlockKey) -> BlockKey:
         case "block_id":
             return BlockById(wire.block_id(key.block_id))
         case "agent_label":
-            label = without_nul(key.agent_label.label)
+            label = storable(key.agent_label.label)
             return BlockByLabel(wire.agent_id(key.agent_label.agent_id), label)
         case _:
             raise InvalidArgument("the key names no block: set block_id or agent_label", reason="BLOCK_INVALID")
@@ -62,7 +62,7 @@ def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
         label_search=wire.text(request, "label_search"),
         value_search=wire.text(request, "value_search"),
         description_search=wire.text(request, "description_search"),
-        tags=tuple(without_nul(tag) for tag in request.tags),
+        tags=tuple(storable(tag) for tag in request.tags),
         match_any_tag=request.match_any_tag,
         show_hidden=request.show_hidden,
         is_template=request.is_template if request.HasField("is_template") else None,

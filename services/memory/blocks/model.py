@@ -8,7 +8,7 @@ from uuid import UUID
 
 from services.common.storable import storable_json
 from services.memory.core.errors import Refused
-from services.memory.core.storable import JsonObject, unique_tags
+from services.memory.core.rules import JsonObject, unique_tags
 
 DEFAULT_LIMIT = 100_000
 LONGEST_LABEL = 100

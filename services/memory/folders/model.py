@@ -9,9 +9,10 @@ from uuid import UUID
 
 import orjson
 
+from services.common.storable import storable, storable_json
 from services.memory.core.errors import Refused
 from services.memory.core.file_text.names import CONTROLS, LONGEST_NAME, normal_form
-from services.memory.core.storable import JsonObject, apply_rules, apply_rules_to, json_without_nul, without_nul
+from services.memory.core.rules import JsonObject, apply_rules, apply_rules_to
 
 LONGEST_TEXT = 100_000
 
@@ -49,7 +50,7 @@ class Folder(FolderSettings):
 
 def validate_folder(draft: FolderDraft) -> FolderDraft:
     """Returns the draft as it will be stored. Raises Refused (FOLDER_INVALID)."""
-    return apply_rules_to(_RULES, replace(draft, embedding=without_nul(draft.embedding)))
+    return apply_rules_to(_RULES, replace(draft, embedding=storable(draft.embedding)))
 
 
 def validate_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def _folder_name(name: str) -> str:
 
 
 def _text(field: str, text: str | None) -> str | None:
-    text = None if text is None else without_nul(text)
+    text = None if text is None else storable(text)
     if text is not None and len(text) > LONGEST_TEXT:
         raise Refused("FOLDER_INVALID", f"{field} has at most {LONGEST_TEXT} characters, this one {len(text)}")
     return text
@@ -75,7 +76,7 @@ def _text(field: str, text: str | None) -> str | None:
 
 def _metadata(value: JsonObject) -> JsonObject:
     """Returns metadata within its limit: every agent with the folder is answered with it."""
-    value = json_without_nul(value)
+    value = storable_json(value)
     if (size := len(orjson.dumps(value))) > LONGEST_TEXT:
         raise Refused("FOLDER_INVALID", f"metadata has at most {LONGEST_TEXT} bytes as JSON, this one {size}")
     return value

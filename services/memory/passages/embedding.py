@@ -8,12 +8,19 @@ from services.common.errors import FailedPrecondition, InvalidArgument, LociErro
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedder import Embedder
 from services.memory.core.ports.embedding_changes import Models
-from services.memory.core.vectors import to_embed, unit_vector
+from services.memory.core.vectors import MOST_DIMENSIONS, to_embed, unit_vector
 from services.memory.embedding_changes.model import TextToEmbed, TextVector
 
 MOST_TEXTS = 256
 MOST_BYTES = 200_000
 _AT_ONCE = 4
+# What every model has a vector for.
+_PROBE = "A short text about nothing in particular."
+_PROBE_SECONDS = 10.0
+
+
+class _NotFinite(FailedPrecondition):
+    """A vector that is none."""
 
 
 async def embed_all(embedder: Embedder, handle: str, texts: Sequence[str], seconds: float) -> list[list[float]]:
@@ -58,7 +65,8 @@ def unit(handle: str, values: Sequence[float]) -> list[float] | None:
     try:
         return unit_vector(values)
     except ValueError as error:
-        raise unusable_vector(handle, str(error)) from None
+        sentence = f"the embedding model {handle} answered with {error}"
+        raise _NotFinite(sentence, reason="EMBEDDING_INVALID") from None
 
 
 def unusable_vector(handle: str, problem: str) -> FailedPrecondition:
@@ -72,16 +80,6 @@ def _first(failures: BaseExceptionGroup[LociError]) -> LociError:
         failure = failure.exceptions[0]
     assert isinstance(failure, LociError)
     return failure
-
-
-MOST_DIMENSIONS = 16_000
-# What every model has a vector for.
-_PROBE = "A short text about nothing in particular."
-_PROBE_SECONDS = 10.0
-
-
-class _NotFinite(FailedPrecondition):
-    """A vector that is none."""
 
 
 class TextEmbedder:
@@ -118,16 +116,9 @@ class TextEmbedder:
             if (await self._models.embedding_model(handle, size)).id != model_id:
                 raise _unusable(handle, f"vectors of {size} dimensions, not as before; roll the change back")
         return [
-            TextVector(one.passage_id, one.text_hash, _unit(handle, values))
+            TextVector(one.passage_id, one.text_hash, unit(handle, values))
             for one, values in zip(texts, answer, strict=True)
         ]
-
-
-def _unit(handle: str, values: Sequence[float]) -> list[float] | None:
-    try:
-        return unit_vector(values)
-    except ValueError as error:
-        raise _NotFinite(f"{handle}: {error}", reason="EMBEDDING_INVALID") from None
 
 
 def _unusable(handle: str, problem: str) -> LociError:

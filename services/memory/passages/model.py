@@ -7,16 +7,10 @@ from enum import IntEnum
 from typing import Any
 from uuid import UUID, uuid5
 
+from services.common.storable import storable, storable_json
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.errors import Refused
-from services.memory.core.storable import (
-    JsonObject,
-    apply_rules,
-    apply_rules_to,
-    json_without_nul,
-    unique_tags,
-    without_nul,
-)
+from services.memory.core.rules import JsonObject, apply_rules, apply_rules_to, unique_tags
 from services.memory.core.vectors import MOST_DIMENSIONS, unit_vector
 
 LONGEST_TEXT = 1_000_000
@@ -204,7 +198,7 @@ def draft_vectors(drafts: Sequence[PassageDraft]) -> list[list[float] | None] | 
 
 
 def _validate_text(text: str) -> str:
-    text = without_nul(text)
+    text = storable(text)
     if not 1 <= len(text) <= LONGEST_TEXT:
         raise Refused("PASSAGE_INVALID", f"a passage has 1 to {LONGEST_TEXT} characters, this one {len(text)}")
     if not text.strip():
@@ -215,7 +209,7 @@ def _validate_text(text: str) -> str:
 _RULES: Mapping[str, Callable[[Any], Any]] = {
     "text": _validate_text,
     "tags": lambda tags: unique_tags(tags, "PASSAGE_INVALID"),
-    "metadata": json_without_nul,
+    "metadata": storable_json,
 }
 
 
@@ -228,7 +222,7 @@ def validate_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def validate_query(query: PassageQuery) -> PassageQuery:
     """Returns the query as it will be asked. Raises Refused (QUERY_INVALID)."""
-    text = without_nul(query.text).strip()
+    text = storable(query.text).strip()
     if not 1 <= len(text) <= LONGEST_QUERY:
         raise Refused("QUERY_INVALID", f"a query has 1 to {LONGEST_QUERY} characters, this one {len(text)}")
     if not 1 <= query.top_k <= MOST_RESULTS:

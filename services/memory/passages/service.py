@@ -29,6 +29,7 @@ from services.memory.passages.model import (
     validate_changes,
     validate_drafts,
 )
+from services.memory.retries import retry
 
 T = TypeVar("T")
 
@@ -82,7 +83,7 @@ class PassageService:
             )
             return await self._passages.insert(organization_id, user_id, new, record)
 
-        return await _settled(once)
+        return await _retry_on_conflict(once)
 
     async def update(
         self, organization_id: UUID, user_id: UUID, place: Place, passage_id: UUID, changes: Mapping[str, Any]
@@ -100,7 +101,7 @@ class PassageService:
             embedded = await texts.embedded(archive)
             return await self._passages.update(organization_id, user_id, key, changes, embedded)
 
-        return await _settled(once)
+        return await _retry_on_conflict(once)
 
     async def _archive(self, organization_id: UUID, target: OfAgent | InArchive) -> Archive | None:
         if isinstance(target, InArchive):
@@ -170,13 +171,11 @@ def _fits(vectors: _Vectors, embedding: str, model: EmbeddingModel | None) -> No
         )
 
 
-async def _settled(once: Callable[[], Awaitable[T]]) -> T:
-    for _ in range(_ATTEMPTS):
-        try:
-            return await once()
-        except ArchiveConflict:
-            continue
-    raise Aborted("the archive keeps changing; try again", reason="ARCHIVE_CHANGED")
+async def _retry_on_conflict(once: Callable[[], Awaitable[T]]) -> T:
+    try:
+        return await retry(once, ArchiveConflict, attempts=_ATTEMPTS)
+    except ArchiveConflict:
+        raise Aborted("the archive keeps changing; try again", reason="ARCHIVE_CHANGED") from None
 
 
 def _units(handle: str, vectors: Sequence[Sequence[float]]) -> list[list[float] | None]:

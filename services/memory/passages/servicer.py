@@ -9,11 +9,12 @@ from services.common.codec import Codec
 from services.common.context import current
 from services.common.ids import from_public, to_public, uuid7
 from services.common.page_requests import page_by_id
+from services.common.storable import storable
 from services.memory import wire
 from services.memory.core.errors import Refused
 from services.memory.core.ports.passages import PassageLists, PassageStore
 from services.memory.core.ranking.search import Hit
-from services.memory.core.storable import unique_tags, without_nul
+from services.memory.core.rules import unique_tags
 from services.memory.passages.model import (
     InArchive,
     InFolder,
@@ -90,7 +91,7 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
                 caller.user_id,
                 target(request),
                 [passage_draft(draft) for draft in request.passages],
-                without_nul(request.embedding),
+                storable(request.embedding),
             )
         return passage_pb.CreatePassagesResponse(passages=[passage_message(one) for one in passages])
 

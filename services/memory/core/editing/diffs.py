@@ -7,11 +7,11 @@ removed lines stand, and these must be found exactly once.
 from dataclasses import dataclass
 from itertools import pairwise
 
+from services.common.storable import storable
 from services.memory.blocks.model import Operation
 from services.memory.core.editing.edits import Edit, refuse_line_numbers
 from services.memory.core.editing.occurrences import count_and_lines, starts
 from services.memory.core.errors import Refused
-from services.memory.core.storable import without_nul
 
 _SHOWN = 200
 
@@ -46,7 +46,7 @@ def _frame(lines: tuple[str, ...]) -> str:
 
 def parse(diff: str) -> list[Hunk]:
     """Parses the hunks of a unified diff; skips file headers; without `@@` all is one hunk. Raises Refused."""
-    diff = without_nul(diff)
+    diff = storable(diff)
     if "\n*** " in f"\n{diff}":
         raise Refused(
             "TOOL_REFUSED",

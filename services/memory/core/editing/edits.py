@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from services.common.storable import storable
 from services.memory.blocks.model import LARGEST_LIMIT, Block, Operation
 from services.memory.core.editing.occurrences import count_and_lines, starts
 from services.memory.core.errors import Refused
-from services.memory.core.storable import without_nul
 
 # A value up to this long is shown whole to the model after an edit, otherwise the lines around the change.
 _SHOWN_WHOLE = 2_000
@@ -34,14 +34,14 @@ class Edit:
 
 def append(value: str, content: str) -> Edit:
     """Puts `content` on a new line at the end (core_memory_append)."""
-    content = without_nul(content)
+    content = storable(content)
     before = value + "\n" if value else ""
     return _edit(before, content, "", Operation.APPEND)
 
 
 def replace_every(value: str, old: str, new: str) -> Edit:
     """Replaces every occurrence of `old`, which must be there (core_memory_replace). An empty `new` deletes."""
-    old, new = without_nul(old), without_nul(new)
+    old, new = storable(old), storable(new)
     if not old:
         raise Refused("TOOL_REFUSED", "old_content is empty. Give the exact text that shall be replaced.")
     before, found, after = value.partition(old)
@@ -60,7 +60,7 @@ def replace_every(value: str, old: str, new: str) -> Edit:
 
 def replace_one(value: str, old: str, new: str) -> Edit:
     """Replaces the one occurrence of `old` (memory_replace). Where tabs alone prevent a match, they become spaces."""
-    old, new = without_nul(old), without_nul(new)
+    old, new = storable(old), storable(new)
     if not old:
         raise Refused("TOOL_REFUSED", "old_string is empty. Give the exact text that shall be replaced.")
     refuse_line_numbers("old_string", old)
@@ -82,7 +82,7 @@ def replace_one(value: str, old: str, new: str) -> Edit:
 
 def insert(value: str, text: str, line: int, name: str = "new_string") -> Edit:
     """Puts `text` as new lines after line `line` (memory_insert): 0 first, -1 last. name: of the argument `text`."""
-    text = without_nul(text)
+    text = storable(text)
     refuse_line_numbers(name, text)
     lines = value.split("\n") if value else []
     if not -1 <= line <= len(lines):
@@ -99,7 +99,7 @@ def insert(value: str, text: str, line: int, name: str = "new_string") -> Edit:
 
 def rewrite(value: str, text: str, *, trusted: bool = False) -> Edit:
     """Puts `text` in the place of all (memory_rethink and its kin). trusted: lines may begin like numbered ones."""
-    text = without_nul(text)
+    text = storable(text)
     if not trusted:
         refuse_line_numbers("new_memory", text)
     return _edit("", text, "", Operation.REWRITE)

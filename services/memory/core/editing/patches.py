@@ -14,11 +14,11 @@ from functools import partial
 from typing import Literal
 from uuid import UUID
 
+from services.common.storable import storable
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import diffs, edits
 from services.memory.core.errors import Refused
-from services.memory.core.storable import without_nul
 
 # Possessive: of a line of blanks it is soon known that it names nothing.
 _HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) Block: *+(.*\S)\s*$")
@@ -61,7 +61,7 @@ class Plan:
 def parts(patch: str) -> list[Part]:
     """Returns the parts of a patch on several blocks; none if it has no headers. Raises Refused."""
     result: list[Part] = []
-    lines = without_nul(patch).split("\n")
+    lines = storable(patch).split("\n")
     if not any(_HEADER.match(line) for line in lines):
         return result
     for line in lines:

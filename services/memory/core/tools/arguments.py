@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
+from services.common.storable import storable_json
 from services.memory.core.errors import Refused
-from services.memory.core.storable import JsonObject
+from services.memory.core.rules import JsonObject
 
 _KINDS = {
     str: "a string",
@@ -32,7 +33,7 @@ class Arguments:
     def parse(cls, text: str) -> "Arguments":
         """Parses a JSON object. Drops NUL, and replaces halves of surrogate pairs."""
         try:
-            values = _storable(json.loads(text))
+            values = storable_json(json.loads(text))
         except (ValueError, RecursionError) as error:
             raise Refused("TOOL_REFUSED", f"The arguments are not valid JSON: {str(error)[:200]}") from None
         if not isinstance(values, dict):
@@ -130,15 +131,3 @@ class Arguments:
 
 def _kind(value: object) -> str:
     return "null" if value is None else _KINDS.get(type(value), type(value).__name__)
-
-
-def _storable(value: Any) -> Any:
-    match value:
-        case str():
-            return value.replace("\x00", "").encode(errors="replace").decode()
-        case list():
-            return [_storable(item) for item in value]
-        case dict():
-            return {name: _storable(item) for name, item in value.items()}
-        case _:
-            return value

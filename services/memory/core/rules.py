@@ -1,9 +1,10 @@
-"""Texts, JSON and tags as Postgres can store them."""
+"""Tags and fields as they will be stored."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from services.common.storable import storable
 from services.memory.core.errors import Refused
 
 if TYPE_CHECKING:
@@ -14,32 +15,9 @@ D = TypeVar("D", bound="DataclassInstance")
 LONGEST_TAG = 500
 
 
-def without_nul(text: str) -> str:
-    """Drops NUL, which Postgres does not store; the reference does the same."""
-    return text.replace("\x00", "")
-
-
-def json_without_nul(value: JsonObject) -> JsonObject:
-    """Returns the same for the keys and texts of a JSON object."""
-    cleaned: JsonObject = _clean(value)
-    return cleaned
-
-
-def _clean(value: Any) -> Any:
-    match value:
-        case str():
-            return without_nul(value)
-        case dict():
-            return {without_nul(key): _clean(item) for key, item in value.items()}
-        case list():
-            return [_clean(item) for item in value]
-        case _:
-            return value
-
-
 def unique_tags(tags: Iterable[str], reason: str) -> tuple[str, ...]:
     """Returns tags without NUL and duplicates, sorted. Raises Refused for an empty or overlong one."""
-    cleaned = sorted({without_nul(tag) for tag in tags})
+    cleaned = sorted({storable(tag) for tag in tags})
     for tag in cleaned:
         if not 1 <= len(tag) <= LONGEST_TAG:
             raise Refused(reason, f"a tag has 1 to {LONGEST_TAG} characters; {tag[:40]!r} has {len(tag)}")
