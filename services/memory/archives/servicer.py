@@ -3,7 +3,6 @@
 from typing import Any
 
 from loci.memory.v1 import archive_service_pb2 as archive_pb
-from loci.memory.v1 import archive_service_pb2 as archive_service_pb
 from loci.memory.v1 import passage_pb2
 from services.common.codec import Codec
 from services.common.context import current
@@ -27,6 +26,7 @@ from services.memory.embedding_changes.servicer import EmbeddingChangeServicer
 _ARCHIVES_PER_PAGE = 50
 _CHECK_SECONDS = 10.0
 
+_LISTS = Codec(ArchiveList, archive_pb.ListArchivesRequest)
 _ARCHIVES = Codec(Archive, passage_pb2.Archive, leave=("model", "word_count"))
 _DRAFTS = wire.settings(ArchiveDraft, passage_pb2.Archive, "ARCHIVE_INVALID", leave=("id",))
 _SETTINGS = wire.settings(ArchiveSettings, passage_pb2.Archive, "ARCHIVE_INVALID")
@@ -63,7 +63,7 @@ class ArchiveServicer(EmbeddingChangeServicer):
     ) -> archive_pb.ListArchivesResponse:
         with wire.refusals():
             filters, page = (
-                archive_list(request),
+                _LISTS.decode(request),
                 page_by_id(request.page, "archive", _ARCHIVES_PER_PAGE, ascending=True),
             )
             result = await self._lists.archives(current().organization_id, filters, page)
@@ -110,14 +110,6 @@ class ArchiveServicer(EmbeddingChangeServicer):
 def archive_draft(archive: passage_pb2.Archive) -> ArchiveDraft:
     """Returns an archive to create. Raises InvalidArgument (INVALID_ID), Refused (ARCHIVE_INVALID)."""
     return _DRAFTS.decode(archive, id=wire.archive_id(archive.id) if archive.id else uuid7())
-
-
-def archive_list(request: archive_service_pb.ListArchivesRequest) -> ArchiveList:
-    """Returns the filters of a list. Raises InvalidArgument (INVALID_ID)."""
-    return ArchiveList(
-        name=wire.text(request, "name"),
-        agent_id=wire.agent_id(request.agent_id) if request.HasField("agent_id") else None,
-    )
 
 
 def archive_message(archive: Archive) -> passage_pb2.Archive:

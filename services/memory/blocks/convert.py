@@ -27,6 +27,7 @@ from services.memory.blocks.service import VersionKey
 _DRAFTS = wire.settings(BlockDraft, block_pb2.Block, "BLOCK_INVALID", leave=("id", "limit"))
 _SETTINGS = wire.settings(BlockSettings, block_pb2.Block, "BLOCK_INVALID")
 _VERSIONS = Codec(BlockVersion, block_pb2.BlockVersion, leave=("operation", "redo_version"))
+block_list = Codec(BlockList, block_service_pb.ListBlocksRequest).decode
 block_message = Codec(Block, block_pb2.Block).encode
 
 
@@ -52,29 +53,6 @@ def block_changes(block: block_pb2.Block, mask: Sequence[str]) -> dict[str, Any]
     """Returns new values of the fields in `mask`; unset ones get their default. Raises InvalidArgument, Refused."""
     changes = wire.changes(_SETTINGS, block, mask)
     return changes | {"limit": block.limit or DEFAULT_LIMIT} if "limit" in changes else changes
-
-
-def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
-    """Returns the filters of a list of blocks."""
-    return BlockList(
-        label=wire.text(request, "label"),
-        agent_id=wire.agent_id(request.agent_id) if request.HasField("agent_id") else None,
-        label_search=wire.text(request, "label_search"),
-        value_search=wire.text(request, "value_search"),
-        description_search=wire.text(request, "description_search"),
-        tags=tuple(storable(tag) for tag in request.tags),
-        match_any_tag=request.match_any_tag,
-        show_hidden=request.show_hidden,
-        is_template=request.is_template if request.HasField("is_template") else None,
-        template_name=wire.text(request, "template_name"),
-        project_id=wire.text(request, "project_id"),
-        deployment_id=wire.text(request, "deployment_id"),
-        more_agents_than=request.more_agents_than if request.HasField("more_agents_than") else None,
-        fewer_agents_than=request.fewer_agents_than if request.HasField("fewer_agents_than") else None,
-        agent_counts=tuple(request.agent_counts),
-        identity_ids=wire.identity_ids(request.identity_ids),
-        identity_id=wire.identity_id(request.identity_id) if request.HasField("identity_id") else None,
-    )
 
 
 def version_key(request: block_service_pb.GetBlockVersionRequest | block_service_pb.RestoreBlockRequest) -> VersionKey:
