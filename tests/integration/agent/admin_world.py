@@ -31,7 +31,7 @@ from loci.llm.v1 import chat_pb2, chat_service_pb2, model_pb2, model_service_pb2
 from loci.llm.v1.chat_service_pb2_grpc import ChatServiceServicer, add_ChatServiceServicer_to_server
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceServicer, add_ModelServiceServicer_to_server
 from loci.llm.v1.provider_service_pb2_grpc import ProviderServiceServicer, add_ProviderServiceServicer_to_server
-from loci.memory.v1 import agent_memory_service_pb2, block_pb2, block_service_pb2
+from loci.memory.v1 import agent_memory_service_pb2, block_pb2
 from loci.memory.v1.agent_memory_service_pb2_grpc import (
     AgentMemoryServiceServicer,
     add_AgentMemoryServiceServicer_to_server,
@@ -328,9 +328,9 @@ class AdminWorld:
         return count
 
 
-def block(label: str, value: str = "", description: str | None = None) -> block_service_pb2.BlockDraft:
+def block(label: str, value: str = "", description: str | None = None) -> block_pb2.Block:
     """A draft without an id."""
-    return block_service_pb2.BlockDraft(label=label, value=value, description=description)
+    return block_pb2.Block(label=label, value=value, description=description)
 
 
 async def empty(url: str, tables: str) -> None:
