@@ -144,7 +144,7 @@ def build(
     at_once: int = 8,
     receipt_days: int = 0,
 ) -> ToolRunner:
-    """The service, bound to `listen`. Without an embedder tools are found by words. Raises SettingsError."""
+    """Returns the service, bound to `listen`. Without an embedder tools are found by words. Raises SettingsError."""
     limited, vault = Limited(), Vault(sealer)
     sandboxed = SandboxRunner(sandboxes, egress or Egress(EgressSettings()), layers, sessions=sessions)
     preparation = Preparation(

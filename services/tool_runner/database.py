@@ -11,7 +11,7 @@ from services.common import database
 
 
 def reached() -> AbstractAsyncContextManager[None]:
-    """What is done within needs the database. Raises Unavailable."""
+    """Returns what is done within needs the database. Raises Unavailable."""
     return database.reached("the tool runner")
 
 
@@ -22,17 +22,17 @@ class Reached:
         self._pool = pool
 
     async def fetch(self, statement: str, *values: object) -> list[Any]:
-        """All rows."""
+        """Returns all rows."""
         async with reached():
             return list(await self._pool.fetch(statement, *values))
 
     async def fetchrow(self, statement: str, *values: object) -> Any:
-        """The first row, or None."""
+        """Returns the first row, or None."""
         async with reached():
             return await self._pool.fetchrow(statement, *values)
 
     async def fetchval(self, statement: str, *values: object) -> Any:
-        """Its first value, or None."""
+        """Returns its first value, or None."""
         async with reached():
             return await self._pool.fetchval(statement, *values)
 
@@ -60,5 +60,5 @@ class Where:
         self.add(f"({time_column}, {name_column}) < ({{}}, {{}})", *place)
 
     def text(self) -> str:
-        """The conditions, for after WHERE."""
+        """Returns the conditions, for after WHERE."""
         return " AND ".join(self._conditions)

@@ -58,7 +58,7 @@ class BuiltinRunner:
             return Result(reason=ExitReason.RAISED, error=ToolError(type="WebError", message=str(error)))
 
     async def close(self) -> None:
-        """Close connections."""
+        """Closes connections."""
         await self._web.close()
 
     async def _run_code(self, work: Work, on_output: Callable[[Output], None]) -> Result:
@@ -78,7 +78,7 @@ class BuiltinRunner:
         return _found(query.text, engine, hits)
 
     async def _read(self, hit: Hit) -> Hit:
-        """The hit with its page's text; what cannot be read stays as the engine shows it."""
+        """Returns the hit with its page's text; what cannot be read stays as the engine shows it."""
         try:
             return replace(hit, text=(await self._web.fetch(hit.url)).text)
         except WebError as error:
@@ -95,7 +95,7 @@ def _with_tools(work: Work) -> Work:
 
 
 def _shown(result: Result) -> Result:
-    """What the model sees of a program: its value and all that it printed, whether or not it failed."""
+    """Returns what the model sees of a program: its value and all that it printed, whether or not it failed."""
     logs = {"stdout": result.stdout.splitlines(), "stderr": result.stderr.splitlines()}
     if result.result is not None:
         value = json.loads(result.result)

@@ -11,7 +11,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 async def started(module: str) -> Child:
-    """A process that runs `main()` of `module`, which limits itself.
+    """Returns a process that runs `main()` of `module`, which limits itself.
 
     -I: neither the environment nor the working directory has a say in it.
     """
@@ -21,7 +21,7 @@ async def started(module: str) -> Child:
 
 
 async def asked(module: str, request: bytes, seconds: float) -> bytes:
-    """What `main()` of `module` writes to stdout, given the request on stdin; b"" where it fails or takes longer."""
+    """Returns what `main()` of `module` writes to stdout, given the request on stdin; b"" where it fails or takes longer."""
     child = await started(module)
     try:
         async with asyncio.timeout(seconds):

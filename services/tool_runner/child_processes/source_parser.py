@@ -49,7 +49,7 @@ class Limited:
         return found
 
     async def _ask(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """The child's answer; None where it died or ran out of time. Raises SchemaError."""
+        """Returns the child's answer; None where it died or ran out of time. Raises SchemaError."""
         async with self._slots:
             output = await asked(_CHILD, json.dumps(request).encode(), _WALL_SECONDS)
         if not output:

@@ -11,7 +11,7 @@ Masked = Callable[[str], str]
 
 
 def masked_result(result: Result, masked: Masked) -> Result:
-    """All that is told of it; files stay as they are. What a call printed is masked apart, see `output.py`."""
+    """Returns all that is told of it; files stay as they are. What a call printed is masked apart, see `output.py`."""
     return replace(
         result,
         result=masked_json(result.result, masked) if result.result is not None else None,

@@ -34,7 +34,7 @@ class Mask:
         self._tree: _Tree | None = None
 
     def text(self, text: str) -> str:
-        """The text without them."""
+        """Returns the text without them."""
         if self._has_none(text):
             return text
         stream = self.stream()
@@ -58,7 +58,7 @@ class Mask:
         return self._tree
 
     def _has_none(self, text: str) -> bool:
-        """Whether a whole text is seen at once to have none; a result may be of very many short ones."""
+        """Returns whether a whole text is seen at once to have none; a result may be of very many short ones."""
         if len(text) < LEAST_CHARACTERS:
             return True
         few = len(self._beginnings) <= _MOST_BEGINNINGS
@@ -84,7 +84,7 @@ class MaskedStream:
         self._hidden: list[tuple[int, int]] = []
 
     def feed(self, text: str) -> str:
-        """What can be told now."""
+        """Returns what can be told now."""
         start = 0 if self._node or self._rest else self._mask.may_begin(text)
         if start < len(text):
             self._find(text, start, len(self._held))
@@ -93,7 +93,7 @@ class MaskedStream:
         return self._tell(text, len(text) - held)
 
     def finish(self) -> str:
-        """What was held back. The stream may be used anew."""
+        """Returns what was held back. The stream may be used anew."""
         told = self._tell(self._held, len(self._held))
         self._node, self._rest, self._hidden = 0, "", []
         return told
@@ -131,7 +131,7 @@ class MaskedStream:
         self._hidden.append((begin, end))
 
     def _tell(self, text: str, settled: int) -> str:
-        """The first `settled` characters, masked; the others are held from now on."""
+        """Returns the first `settled` characters, masked; the others are held from now on."""
         told, at = [], 0
         for begin, end in self._hidden:
             if begin >= settled:
@@ -188,7 +188,7 @@ class _Tree:
 
 
 def _either(one: str, other: str) -> str:
-    """How several go on that begin alike, as far as the longest; where they differ, whatever comes is hidden."""
+    """Returns how several go on that begin alike, as far as the longest; where they differ, whatever comes is hidden."""
     if not one or not other or one == other:
         return one or other
     begun = "".join(mine if mine == its else _ANY for mine, its in zip(one, other, strict=False))
@@ -196,7 +196,7 @@ def _either(one: str, other: str) -> str:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """The value as texts may hold it."""
+    """Yields the value as texts may hold it."""
     if len(value) < LEAST_CHARACTERS:
         return
     # Values are often read from files, with a last line break that is not used.

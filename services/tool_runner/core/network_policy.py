@@ -50,7 +50,7 @@ class Host:
     vouched: bool = False
 
     def covers(self, host: str, port: int) -> bool:
-        """Whether a canonical host and a port are meant."""
+        """Returns whether a canonical host and a port are meant."""
         if port not in (DEFAULT_PORTS if self.port is None else (self.port,)):
             return False
         return self.name in {"*", host} or (self.name.startswith("*.") and host.endswith(self.name[1:]))
@@ -65,7 +65,7 @@ class Secret:
     format: str = "{}"
 
     def goes_to(self, host: str, port: int) -> bool:
-        """Whether a host is one of its own."""
+        """Returns whether a host is one of its own."""
         return any(own.covers(host, port) for own in self.hosts)
 
 
@@ -84,7 +84,7 @@ class Policy:
         return Policy((*self.allow, *hosts), self.secrets)
 
     def meaning(self, host: str, port: int) -> Host | None:
-        """The entry that allows a canonical host and port; a vouched one before others. None: it is not allowed."""
+        """Returns the entry that allows a canonical host and port; a vouched one before others. None: it is not allowed."""
         entries = (*self.allow, *(own for secret in self.secrets.values() for own in secret.hosts))
         found = [entry for entry in entries if entry.covers(host, port)]
         return next((entry for entry in found if entry.vouched), found[0] if found else None)
@@ -94,7 +94,7 @@ NOTHING = Policy()
 
 
 def parse(text: str) -> Policy:
-    """The policy in a tool's `network`; "" is none. Raises Refused (NETWORK_INVALID), naming the member."""
+    """Returns the policy in a tool's `network`; "" is none. Raises Refused (NETWORK_INVALID), naming the member."""
     if not text:
         return NOTHING
     if len(text) > _MOST_TEXT:
@@ -114,7 +114,7 @@ def parse(text: str) -> Policy:
 
 
 def parse_hosts(text: str) -> tuple[Host, ...]:
-    """The operator's hosts, separated by commas. Raises ValueError with a sentence."""
+    """Returns the operator's hosts, separated by commas. Raises ValueError with a sentence."""
     try:
         hosts = [_host(part.strip(), "an entry") for part in text.split(",") if part.strip()]
     except Refused as refused:
@@ -123,7 +123,7 @@ def parse_hosts(text: str) -> tuple[Host, ...]:
 
 
 def canonical(host: str) -> str | None:
-    """A host as it is compared: a name in lower case without a last dot, an address in its shortest form; or None."""
+    """Returns a host as it is compared: a name in lower case without a last dot, an address in its shortest form; or None."""
     host = host.lower()
     try:
         return str(ipaddress.ip_address(host.removeprefix("[").removesuffix("]").partition("%")[0]))
@@ -133,7 +133,7 @@ def canonical(host: str) -> str | None:
 
 
 def refusal(host: str, port: int) -> str:
-    """The sentence for a host that is not allowed."""
+    """Returns the sentence for a host that is not allowed."""
     shown = f"[{host}]" if ":" in host else host
     entry = json.dumps(shown if port in DEFAULT_PORTS else f"{shown}:{port}")
     return f'this tool may not reach {shown}:{port}; to allow it, set the tool\'s network to {{"allow": [{entry}]}}'

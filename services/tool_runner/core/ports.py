@@ -13,15 +13,15 @@ class Connection(Protocol):
     """A connection that tool code opened to the proxy in its sandbox, as a stream of bytes."""
 
     async def read(self) -> bytes:
-        """What came; b"" at its end."""
+        """Returns what came; b"" at its end."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """Give it; waits while the tool does not read. Raises ConnectionError when it is gone."""
+        """Gives it; waits while the tool does not read. Raises ConnectionError when it is gone."""
         ...
 
     async def close(self) -> None:
-        """End it. Idempotent."""
+        """Ends it. Idempotent."""
         ...
 
 
@@ -32,7 +32,7 @@ class Tunnel(Protocol):
     authority: str
 
     async def serve(self, connection: Connection) -> None:
-        """Serve it to its end; whatever the other side does is not raised."""
+        """Serves it to its end; whatever the other side does is not raised."""
         ...
 
 
@@ -51,7 +51,7 @@ class Process(Protocol):
     """A program that runs in a sandbox, spoken to on its stdin and stdout; what it writes to stderr is kept apart."""
 
     async def read(self) -> bytes:
-        """What it wrote; b"" once it has ended."""
+        """Returns what it wrote; b"" once it has ended."""
         ...
 
     async def write(self, data: bytes) -> None:
@@ -64,7 +64,7 @@ class Process(Protocol):
         ...
 
     async def close(self) -> None:
-        """Kill it and its sandbox. Idempotent."""
+        """Kills it and its sandbox. Idempotent."""
         ...
 
 
@@ -78,19 +78,19 @@ class Sandbox(Protocol):
     image: str  # "" where there is none
 
     async def run(self, job: Job, ends: Ends = NO_ENDS) -> Result:
-        """Run one call to its end; raises SandboxUnavailable only where the tool's code did not begin."""
+        """Runs one call to its end; raises SandboxUnavailable only where the tool's code did not begin."""
         ...
 
     async def open(self, job: Job, ends: Ends = NO_ENDS) -> Process:
-        """Start a job of mode PROCESS, which runs until it is closed or ends by itself; raises SandboxUnavailable."""
+        """Starts a job of mode PROCESS, which runs until it is closed or ends by itself; raises SandboxUnavailable."""
         ...
 
     async def end_session(self, session: str) -> None:
-        """Let go of the worker that a session holds, if any."""
+        """Lets go of the worker that a session holds, if any."""
         ...
 
     async def close(self) -> None:
-        """Stop what is kept warm. Idempotent."""
+        """Stops what is kept warm. Idempotent."""
         ...
 
 
@@ -124,7 +124,7 @@ class Runner(Protocol):
         ...
 
     async def run(self, work: Work, on_output: Callable[[Output], None]) -> Result:
-        """Run it to its end. Raises SandboxUnavailable only where it did not begin; cancelling ends it."""
+        """Runs it to its end. Raises SandboxUnavailable only where it did not begin; cancelling ends it."""
         ...
 
 
@@ -146,7 +146,7 @@ class Environments(Protocol):
     """The variables of calls: of sandbox settings, tool, agent, in that order; later ones win."""
 
     async def of_call(self, organization_id: UUID, tool_id: UUID, agent_id: UUID | None) -> CallEnvironment:
-        """What holds now, in one statement.
+        """Returns what holds now, in one statement.
 
         Raises Unavailable, and FailedPrecondition (CREDENTIALS_UNREADABLE) where values were sealed with another key.
         """
@@ -177,7 +177,7 @@ class Layers(Protocol):
         ...
 
     async def of_tool(self, tool: Tool) -> Layer | None:
-        """What its requirements come to, made where it is not there yet; None for none.
+        """Returns what its requirements come to, made where it is not there yet; None for none.
 
         Raises FailedPrecondition (REQUIREMENTS_FAILED), and SandboxUnavailable where nothing can be made.
         """

@@ -58,7 +58,7 @@ Decision = Answer | Wait | TakeOver | Lose | Reused
 
 
 def judge(found: Receipt, tool_id: object, arguments_hash: str, *, idempotent: bool) -> Decision:
-    """What a second request does about the receipt that it found."""
+    """Returns what a second request does about the receipt that it found."""
     if (found.tool_id, found.arguments_hash) != (tool_id, arguments_hash):
         return Reused()
     match found.state:
@@ -114,7 +114,7 @@ def ended(tool: Tool, result: Result) -> Ending:
 
 
 def kept_files(result: Result, limits: Limits) -> list[File]:
-    """The files that the call made, as far as its limits let them be kept; the sandbox is not trusted with that."""
+    """Returns the files that the call made, as far as its limits let them be kept; the sandbox is not trusted with that."""
     kept: list[File] = []
     room = limits.file_bytes
     for file in result.files:
@@ -135,7 +135,7 @@ def with_files(ending: Ending, files: Sequence[NewFile], dropped: int) -> Ending
 
 
 def _returned(result: str) -> str:
-    """The result as the model reads it: text as it is, None and booleans as Python writes them (the reference)."""
+    """Returns the result as the model reads it: text as it is, None and booleans as Python writes them (the reference)."""
     value: Any = json.loads(result)
     if value is None or isinstance(value, bool):
         return str(value)

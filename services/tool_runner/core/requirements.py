@@ -28,7 +28,7 @@ _NPM_VERSION = re.compile(r"(?:[\^~]|[<>]=?|=)?[A-Za-z0-9*][A-Za-z0-9.+*-]{0,60}
 
 
 def of_tool(tool: Tool, language: Language) -> tuple[str, ...]:
-    """The requirements that concern the tool's language; raises Refused (REQUIREMENTS_INVALID)."""
+    """Returns the requirements that concern the tool's language; raises Refused (REQUIREMENTS_INVALID)."""
     if language is Language.NODE:
         return parse_npm(tool.npm_requirements)
     return parse_pip(tool.pip_requirements)
@@ -45,7 +45,7 @@ def parse_npm(text: str) -> tuple[str, ...]:
 
 
 def key_of(requirements: Sequence[str], *place: str) -> str:
-    """The name of what they come to in one place: language, image, versions of what is there."""
+    """Returns the name of what they come to in one place: language, image, versions of what is there."""
     return hashlib.sha256(json.dumps([list(place), list(requirements)]).encode()).hexdigest()
 
 

@@ -62,7 +62,7 @@ class Places:
         self._trusted = trusted
 
     async def find(self, origin: Origin) -> list[Address]:
-        """The addresses of a host that the tool's policy allows. Raises Refused, Unreachable."""
+        """Returns the addresses of a host that the tool's policy allows. Raises Refused, Unreachable."""
         host, port = origin.host, origin.port
         try:
             async with asyncio.timeout(_RESOLVE_SECONDS):
@@ -125,7 +125,7 @@ async def _resolved(host: str) -> list[Address]:
 
 
 def _is_here(address: Address) -> bool:
-    """Whether an address is one of this machine: only those can be bound."""
+    """Returns whether an address is one of this machine: only those can be bound."""
     if address.is_loopback or address.is_unspecified:
         return True
     with socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:

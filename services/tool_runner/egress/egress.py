@@ -37,11 +37,11 @@ class Egress:
         self._authority = Authority()
 
     def policy_of(self, network: str) -> Policy:
-        """A tool's `network` and the operator's hosts. Raises Refused (NETWORK_INVALID)."""
+        """Returns a tool's `network` and the operator's hosts. Raises Refused (NETWORK_INVALID)."""
         return policies.parse(network).with_allowed(self._settings.hosts)
 
     def tunnel(self, policy: Policy, secrets: Sequence[Held] = (), client_token: str = "") -> Tunnel:
-        """The way out of one call: `policy_of` its tool, the secrets that `secrets.split` held back, its token.
+        """Returns the way out of one call: `policy_of` its tool, the secrets that `secrets.split` held back, its token.
 
         What is not allowed is refused with a sentence that says how to allow it; so a tunnel helps those, too, that
         may reach nothing.

@@ -31,7 +31,7 @@ class Peer:
         self.connection = connection
 
     async def next(self) -> h11.Event | type[h11.PAUSED]:
-        """What the other side says next. Raises OSError, h11.RemoteProtocolError."""
+        """Returns what the other side says next. Raises OSError, h11.RemoteProtocolError."""
         while (event := self.http.next_event()) is h11.NEED_DATA:
             self.http.receive_data(await self.connection.read())
         return event  # type: ignore[return-value]
@@ -42,7 +42,7 @@ class Peer:
             await self.connection.write(data)
 
     async def request(self) -> h11.Request | None:
-        """The next request; None at the end, also where what comes is none. Raises OSError."""
+        """Returns the next request; None at the end, also where what comes is none. Raises OSError."""
         if not self.http.trailing_data[0]:
             self.http.receive_data(await self.connection.read())
         try:
@@ -70,14 +70,14 @@ class Peer:
             await self._discard()
 
     def goes_on(self) -> bool:
-        """Whether another request may come; begins it."""
+        """Returns whether another request may come; begins it."""
         if self.http.our_state is not h11.DONE or self.http.their_state is not h11.DONE:
             return False
         self.http.start_next_cycle()
         return True
 
     def rest(self) -> Prefixed:
-        """The connection after HTTP: what was read too far, then what comes."""
+        """Returns the connection after HTTP: what was read too far, then what comes."""
         return Prefixed(self.http.trailing_data[0], self.connection)
 
     async def _drained(self) -> bool:
@@ -115,7 +115,7 @@ class Kept:
         self._held, self._is_fresh = (origin, Peer(h11.CLIENT, socket), time.monotonic()), True
 
     async def take(self, origin: Origin) -> Peer | None:
-        """The one to `origin`, if it still stands."""
+        """Returns the one to `origin`, if it still stands."""
         held, self._held = self._held, None
         if held is None:
             return None
@@ -184,7 +184,7 @@ async def _send_head(world: Peer, request: h11.Request, outgoing: Outgoing, *, w
 
 
 async def _send_body(tool: Peer, world: Peer) -> bool:
-    """Whether all of it came; where not, the host is left alone at once."""
+    """Returns whether all of it came; where not, the host is left alone at once."""
     try:
         while isinstance(event := await tool.next(), h11.Data):
             await world.send(h11.Data(data=event.data))

@@ -227,7 +227,7 @@ class Proxy:
 
 
 async def _names_only(tool: Prefixed, host: str) -> bool:
-    """Whether the TLS that begins here asks for `host`, or for no name."""
+    """Returns whether the TLS that begins here asks for `host`, or for no name."""
     async with asyncio.timeout(HEAD_SECONDS):
         data = await tool.peek()
         while (answer := names_only(data, host)) is None:

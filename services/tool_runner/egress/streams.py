@@ -18,7 +18,7 @@ class Socket:
         self._writer = writer
 
     async def read(self) -> bytes:
-        """What came; b"" at its end. Raises OSError."""
+        """Returns what came; b"" at its end. Raises OSError."""
         return await self._reader.read(READ_BYTES)
 
     async def write(self, data: bytes) -> None:

@@ -43,7 +43,7 @@ def authority(target: bytes) -> tuple[str, int]:
 
 
 def within(target: bytes, headers: Iterable[tuple[bytes, bytes]], tunnel: Origin) -> bytes:
-    """The target of a request in a tunnel, which must be for the tunnel's host. Raises Refused."""
+    """Returns the target of a request in a tunnel, which must be for the tunnel's host. Raises Refused."""
     if not target.startswith(b"/") and target != b"*":
         raise Refused("within a tunnel a request asks for a path")
     shown = "loci" if tunnel.is_loci else tunnel.host
@@ -56,7 +56,7 @@ def within(target: bytes, headers: Iterable[tuple[bytes, bytes]], tunnel: Origin
 
 
 def is_here(host: str) -> bool:
-    """Whether a canonical host is this machine, by its name alone."""
+    """Returns whether a canonical host is this machine, by its name alone."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -19,7 +19,7 @@ _CHANGING = ("key", "value", "description")
 
 
 def owner(message: wire.Owner, *allowed: Scope) -> Owner:
-    """One of the kinds that are `allowed`, any without. Raises Refused (ENVIRONMENT_INVALID), InvalidArgument."""
+    """Returns one of the kinds that are `allowed`, any without. Raises Refused (ENVIRONMENT_INVALID), InvalidArgument."""
     kinds = allowed or tuple(Scope)
     for scope in kinds:
         if message.WhichOneof("owner") == _FIELDS[scope]:
@@ -36,12 +36,12 @@ def owners(messages: Sequence[wire.Owner]) -> list[Owner]:
 
 
 def draft(message: wire.VariableDraft) -> Draft:
-    """What a client says."""
+    """Returns what a client says."""
     return Draft(message.key, message.value, message.description)
 
 
 def change(message: wire.VariableDraft, mask: Sequence[str]) -> Change:
-    """The fields of the mask. Raises InvalidArgument (UPDATE_MASK_INVALID)."""
+    """Returns the fields of the mask. Raises InvalidArgument (UPDATE_MASK_INVALID)."""
     for name in mask:
         if name not in _CHANGING:
             raise InvalidArgument(f"a variable has no field {name[:80]!r} to update", reason="UPDATE_MASK_INVALID")
@@ -66,7 +66,7 @@ def size(page_size: int) -> int:
 
 
 def variable_message(variable: Variable, masked_value: str) -> wire.Variable:
-    """A stored variable."""
+    """Returns a stored variable."""
     scope = variable.owner.scope
     return wire.Variable(
         id=to_public("sandbox-env" if scope is Scope.SANDBOX else "agent-env", variable.id),

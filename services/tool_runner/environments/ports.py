@@ -24,7 +24,7 @@ class EnvironmentStore(Protocol):
         ...
 
     async def replace(self, organization_id: UUID, user_id: UUID, owner: Owner, rewrite: Rewrite) -> list[Variable]:
-        """Make the owner's variables those of `rewrite`, in one transaction; all there are then, by key.
+        """Makes the owner's variables those of `rewrite`, in one transaction; all there are then, by key.
 
         Raises NotFound (TOOL_NOT_FOUND), and what `rewrite` raises.
         """
@@ -35,17 +35,17 @@ class EnvironmentStore(Protocol):
         ...
 
     async def purge(self, organization_id: UUID, owner: Owner) -> int:
-        """Erase the owner's variables; how many there were."""
+        """Erases the owner's variables; how many there were."""
         ...
 
     async def purge_organization(self, organization_id: UUID) -> bool:
-        """Erase rows of the tenant in all tables of the service; False while there are some left. May be repeated."""
+        """Erases rows of the tenant in all tables of the service; False while there are some left. May be repeated."""
         ...
 
     async def create_config(
         self, organization_id: UUID, user_id: UUID, config_id: UUID, kind: str, config: str
     ) -> SandboxConfig | None:
-        """None where the tenant has settings of this kind."""
+        """Returns None where the tenant has settings of this kind."""
         ...
 
     async def config_of(self, organization_id: UUID, kind: str) -> SandboxConfig | None:
@@ -63,7 +63,7 @@ class EnvironmentStore(Protocol):
     async def update_config(
         self, organization_id: UUID, user_id: UUID, config_id: UUID, config: str
     ) -> SandboxConfig | None:
-        """None where there is none."""
+        """Returns None where there is none."""
         ...
 
     async def delete_config(self, organization_id: UUID, config_id: UUID) -> bool:

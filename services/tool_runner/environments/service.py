@@ -24,7 +24,7 @@ class EnvironmentAdmin:
     # Of agents and tools -------------------------------------------------------------------------------------------
 
     async def set(self, organization_id: UUID, user_id: UUID, owner: Owner, drafts: Sequence[Draft]) -> list[Variable]:
-        """Make these the owner's variables. Raises NotFound (TOOL_NOT_FOUND)."""
+        """Makes these the owner's variables. Raises NotFound (TOOL_NOT_FOUND)."""
         variables.check_all(drafts)
 
         def rewrite(present: Mapping[str, UUID]) -> list[Written]:
@@ -37,7 +37,7 @@ class EnvironmentAdmin:
         return await self._store.batch(organization_id, owners) if owners else []
 
     async def purge(self, organization_id: UUID, owner: Owner) -> int:
-        """Erase an owner's variables; how many."""
+        """Erases an owner's variables; how many."""
         return await self._store.purge(organization_id, owner)
 
     async def purge_organization(self, organization_id: UUID) -> bool:
@@ -56,7 +56,7 @@ class EnvironmentAdmin:
         return made
 
     async def ensure_config(self, organization_id: UUID, user_id: UUID, kind: str) -> SandboxConfig:
-        """Those of the kind, made where there are none."""
+        """Returns those of the kind, made where there are none."""
         kind = configs.checked_type(kind)
         while True:
             if found := await self._store.config_of(organization_id, kind):
@@ -65,7 +65,7 @@ class EnvironmentAdmin:
                 return made
 
     async def configs(self, organization_id: UUID, kind: str, after: UUID | None, size: int) -> list[SandboxConfig]:
-        """One page, oldest first."""
+        """Returns one page, oldest first."""
         return await self._store.configs(organization_id, configs.checked_type(kind) if kind else "", after, size)
 
     async def update_config(self, organization_id: UUID, user_id: UUID, config_id: UUID, config: str) -> SandboxConfig:
@@ -76,7 +76,7 @@ class EnvironmentAdmin:
         raise no_such_config(config_id)
 
     async def install_packages(self, organization_id: UUID, config_id: UUID) -> SandboxConfig:
-        """Those of the settings, now. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND), and as `Packages.install`."""
+        """Returns those of the settings, now. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND), and as `Packages.install`."""
         config = await self._store.config(organization_id, config_id)
         if config is None:
             raise no_such_config(config_id)
@@ -97,7 +97,7 @@ class EnvironmentAdmin:
         )
 
     async def variables(self, organization_id: UUID, config_id: UUID, after: UUID | None, size: int) -> list[Variable]:
-        """One page, oldest first. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
+        """Returns one page, oldest first. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
         return await self._store.variables(organization_id, config_id, after, size)
 
     async def update_variable(
@@ -125,11 +125,11 @@ class EnvironmentAdmin:
             raise no_such_variable(variable_id)
 
     def masked(self, variable: Variable) -> str:
-        """What is shown of its value."""
+        """Returns what is shown of its value."""
         return self._vault.masked(variable)
 
     def _written(self, organization_id: UUID, draft: Draft, present: UUID | None) -> Written:
-        """The draft sealed for the id it has or gets. Raises Refused where there is nothing to keep."""
+        """Returns the draft sealed for the id it has or gets. Raises Refused where there is nothing to keep."""
         if draft.value == MASK:
             if present is None:
                 raise variables.nothing_to_keep(draft.key)

@@ -16,17 +16,17 @@ class Vault:
         self._overhead = len(sealer.seal(b"", ""))
 
     def seal(self, value: str, organization_id: UUID, variable_id: UUID) -> bytes:
-        """The sealed form."""
+        """Returns the sealed form."""
         return self._sealer.seal(value.encode(), _place(organization_id, variable_id))
 
     def open_all(self, organization_id: UUID, variables: Iterable[Sealed]) -> dict[str, str]:
-        """The values by key; later ones win. Raises FailedPrecondition (CREDENTIALS_UNREADABLE)."""
+        """Returns the values by key; later ones win. Raises FailedPrecondition (CREDENTIALS_UNREADABLE)."""
         # Those that another one overrides are not opened.
         last = {variable.key: variable for variable in variables}
         return {key: self._open(organization_id, variable) for key, variable in last.items()}
 
     def masked(self, variable: Variable) -> str:
-        """What is shown of its value."""
+        """Returns what is shown of its value."""
         return MASK if variable.size > self._overhead else ""
 
     def _open(self, organization_id: UUID, variable: Sealed) -> str:

@@ -18,7 +18,7 @@ class Refusal(Exception):
 
 
 async def checked_arguments(tool: Tool, call: Call, limited: Limited) -> dict[str, Any]:
-    """The arguments as the tool gets them; raises Refusal."""
+    """Returns the arguments as the tool gets them; raises Refusal."""
     parameters = raw_arguments.without_habits(json.loads(tool.json_schema).get("parameters") or {})
     try:
         arguments = raw_arguments.completed(parameters, raw_arguments.parse(call.arguments))

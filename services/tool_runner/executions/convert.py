@@ -58,7 +58,7 @@ def call(request: execution_pb.ExecuteToolRequest) -> Call:
 
 
 def source_call(request: execution_pb.RunSourceRequest, of_tool: UUID) -> Call:
-    """A call of source that is not in the catalogue. Raises as `call`."""
+    """Returns a call of source that is not in the catalogue. Raises as `call`."""
     return Call(
         call_key=call_key(request.call_key),
         tool_id=of_tool,
@@ -104,7 +104,7 @@ def file_filter(request: execution_pb.ListFilesRequest) -> FileFilter:
 
 
 def receipt_message(receipt: Receipt) -> execution_pb.Receipt:
-    """A stored receipt."""
+    """Returns a stored receipt."""
     return execution_pb.Receipt(
         call_key=receipt.call_key,
         tool_id=to_public("tool", receipt.tool_id),
@@ -134,7 +134,7 @@ def receipt_message(receipt: Receipt) -> execution_pb.Receipt:
 
 
 def file_message(file: KeptFile) -> execution_pb.ExecutionFile:
-    """A kept file."""
+    """Returns a kept file."""
     return execution_pb.ExecutionFile(
         id=to_public("execfile", file.id),
         name=file.name,
@@ -147,7 +147,7 @@ def file_message(file: KeptFile) -> execution_pb.ExecutionFile:
 
 
 def event_message(sequence: int, event: Output | Receipt) -> execution_pb.StreamExecutionResponse:
-    """What happened in a call that is watched."""
+    """Returns what happened in a call that is watched."""
     if isinstance(event, Receipt):
         return execution_pb.StreamExecutionResponse(sequence=sequence, receipt=receipt_message(event))
     if event.stream == "stdout":

@@ -46,7 +46,7 @@ class Lease:
             self._holders -= 1
 
     async def close(self) -> None:
-        """End it. What still names this owner is then known to be abandoned."""
+        """Ends it. What still names this owner is then known to be abandoned."""
         if self._beating:
             self._beating.cancel()
             await asyncio.gather(self._beating, return_exceptions=True)

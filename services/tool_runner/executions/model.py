@@ -40,12 +40,12 @@ class FileFilter:
 
 
 def token_of(moment: datetime, name: str) -> str:
-    """A page token for an order by time, then name."""
+    """Returns a page token for an order by time, then name."""
     return pair_token((moment - _EPOCH) // _MICROSECOND, name)
 
 
 def place_of(token: str) -> tuple[datetime, str]:
-    """The inverse of `token_of`. Raises Refused (PAGE_TOKEN_INVALID)."""
+    """Returns the inverse of `token_of`. Raises Refused (PAGE_TOKEN_INVALID)."""
     try:
         microseconds, dot, name = base64.urlsafe_b64decode(token).decode().partition(".")
         moment = _EPOCH + int(microseconds) * _MICROSECOND

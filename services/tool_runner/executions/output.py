@@ -71,11 +71,11 @@ class Printed:
         self._tell()
 
     def told(self, ending: Ending) -> Ending:
-        """The ending with all that was printed; `end` comes before."""
+        """Returns the ending with all that was printed; `end` comes before."""
         return with_output(ending, self.pieces)
 
     async def after(self, sequence: int) -> AsyncGenerator[Output]:
-        """Every piece after this number, until the end."""
+        """Yields every piece after this number, until the end."""
         while True:
             changed = self._changed
             while sequence < len(self.pieces):
@@ -128,14 +128,14 @@ class Printed:
 
 
 def with_output(ending: Ending, pieces: Sequence[Output]) -> Ending:
-    """The ending of a call that printed these."""
+    """Returns the ending of a call that printed these."""
     texts = {name: "".join(piece.text for piece in pieces if piece.stream == name) for name in _NUMBERS}
     order = tuple((_NUMBERS[piece.stream], len(piece.text)) for piece in pieces)
     return replace(ending, stdout=texts["stdout"], stderr=texts["stderr"], output_order=order)
 
 
 def replayed(receipt: Receipt) -> list[Output]:
-    """The pieces of a call that ended, as they were."""
+    """Returns the pieces of a call that ended, as they were."""
     place = dict.fromkeys(_STREAMS, 0)
     pieces: list[Output] = []
     for number, characters in receipt.output_order:

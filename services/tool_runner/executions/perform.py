@@ -134,7 +134,7 @@ class Performer:
             await asyncio.sleep(_OUTPUT_SECONDS)
 
     async def _end(self, identity: CallId, ending: Ending) -> Receipt:
-        """Write how it ended, for as long as that takes: a result that is not written is lost."""
+        """Writes how it ended, for as long as that takes: a result that is not written is lost."""
         while True:
             try:
                 receipt = await self._receipts.end(identity, self._owner_id, ending)
@@ -162,13 +162,13 @@ def _refused(prepared: Prepared) -> Ending:
 
 
 def _waiting_for_it() -> int:
-    """How many runs and calls wait for the call."""
+    """Returns how many runs and calls wait for the call."""
     caller = current()
     return len(caller.ancestors) + (caller.role == RUN_ROLE)
 
 
 async def _told(prepared: Prepared, result: Result) -> Ending:
-    """What is told of a call that its runner ended."""
+    """Returns what is told of a call that its runner ended."""
     error = result.error
     size = len(result.result or "") + sum(len(value) for _, value in result.block_edits)
     size += len(error.message) + len(error.traceback) if error else 0

@@ -108,7 +108,7 @@ async def _mask(values: Sequence[str]) -> Mask:
 
 
 def _known(call: Call, tool: Tool) -> dict[str, str]:
-    """What every tool is told; nothing of it is secret."""
+    """Returns what every tool is told; nothing of it is secret."""
     known = {"LETTA_TOOL_ID": f"tool-{tool.id}"}
     if call.agent_id:
         known["LETTA_AGENT_ID"] = f"agent-{call.agent_id}"
@@ -118,7 +118,7 @@ def _known(call: Call, tool: Tool) -> dict[str, str]:
 
 
 def _with_requirements(tool: Tool, settings: CallEnvironment) -> Tool:
-    """The tool with the packages that every call of the tenant has; its own versions hold."""
+    """Returns the tool with the packages that every call of the tenant has; its own versions hold."""
     pip = _merged(settings.pip_requirements, tool.pip_requirements)
     npm = _merged(settings.npm_requirements, tool.npm_requirements)
     if (pip, npm) == (tool.pip_requirements, tool.npm_requirements):

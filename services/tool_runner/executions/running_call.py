@@ -35,7 +35,7 @@ class Execution:
         self._work: asyncio.Task[Any] | None = None
 
     async def interruptible(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do this part of it; raises what `interrupt` was given, once the part has ended."""
+        """Does this part of it; raises what `interrupt` was given, once the part has ended."""
         if self._reason:
             work.close()
             raise self._reason
@@ -51,7 +51,7 @@ class Execution:
             self._work = None
 
     def interrupt(self, reason: Exception) -> None:
-        """End what can be interrupted, now and from now on. The first reason counts."""
+        """Ends what can be interrupted, now and from now on. The first reason counts."""
         self._reason = self._reason or reason
         if self._work:
             self._work.cancel()

@@ -93,5 +93,5 @@ def _names(json_schema: str) -> tuple[str, ...]:
 
 
 def _with_client(environment: dict[str, str], token: str) -> dict[str, str]:
-    """The variables by which Letta's clients find Loci; what people set themselves holds."""
+    """Returns the variables by which Letta's clients find Loci; what people set themselves holds."""
     return {"LETTA_API_KEY": _API_KEY, "LETTA_BASE_URL": "http://loci", **environment} if token else environment

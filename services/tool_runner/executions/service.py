@@ -51,7 +51,7 @@ class Executor:
         self._watching = Watching(self._running, parts.outputs, self._settled)
 
     async def execute(self, organization_id: UUID, call: Call, tool: Tool | None = None) -> Receipt:
-        """Run it, or attach to it, or return how it ended; `tool`: for one that is not in the catalogue.
+        """Runs it, or attaches to it, or returns how it ended; `tool`: for one that is not in the catalogue.
 
         Raises the statuses of ExecuteTool.
         """
@@ -66,7 +66,7 @@ class Executor:
         return await asyncio.shield(execution.task)
 
     async def cancel(self, organization_id: UUID, call_key: str) -> Receipt:
-        """Kill it if it runs, here or elsewhere. Raises NotFound (CALL_NOT_FOUND)."""
+        """Kills it if it runs, here or elsewhere. Raises NotFound (CALL_NOT_FOUND)."""
         identity = (organization_id, call_key)
         if execution := self._running.get(identity):
             execution.interrupt(Cancelled())
@@ -90,11 +90,11 @@ class Executor:
         raise NotFound(f"no call has the key {call_key!r}", reason="CALL_NOT_FOUND")
 
     async def purge(self, organization_id: UUID, agent_id: UUID) -> int:
-        """Erase an agent's receipts; how many."""
+        """Erases an agent's receipts; how many."""
         return await self._receipts.purge(organization_id, agent_id)
 
     async def close(self) -> None:
-        """Stop every call: those that began become unknown, the others may run elsewhere."""
+        """Stops every call: those that began become unknown, the others may run elsewhere."""
         self._performer.closing = True
         running = list(self._running.values())
         for execution in running:
@@ -134,7 +134,7 @@ class Executor:
             raise Unavailable("the tool runner is stopping; ask again") from None
 
     async def _claim(self, identity: CallId, execution: Execution, prepared: Prepared) -> Receipt | None:
-        """The receipt that another request or replica brought to its end; None once it is ours to run."""
+        """Returns the receipt that another request or replica brought to its end; None once it is ours to run."""
         tool, call = prepared.work.tool, execution.call
         reservation = Reservation(
             tool_id=tool.id,
@@ -156,7 +156,7 @@ class Executor:
         return None
 
     async def _look(self, identity: CallId, execution: Execution, tool: Tool) -> Receipt | None:
-        """What the receipt that is there already means; None: look again."""
+        """Returns what the receipt that is there already means; None: look again."""
         found = await self._read(identity)
         if found is None:
             return None
@@ -182,7 +182,7 @@ class Executor:
         return replace(found, owner_alive=execution is not None and execution.owned)
 
     async def _settled(self, organization_id: UUID, call_key: str) -> Receipt:
-        """The receipt; one that a dead owner had started is lost now. Raises NotFound (CALL_NOT_FOUND)."""
+        """Returns the receipt; one that a dead owner had started is lost now. Raises NotFound (CALL_NOT_FOUND)."""
         found = await self.receipt(organization_id, call_key)
         if found.state is State.STARTED and not found.owner_alive:
             await self._lose((organization_id, call_key), found)
@@ -209,7 +209,7 @@ class Executor:
         return await self._settled(*identity)
 
     async def _cancel_elsewhere(self, identity: CallId) -> Receipt:
-        """Ask its owner, and wait a while for it to be done."""
+        """Asks its owner, and waits a while for it to be done."""
         await self._receipts.request_cancel(identity)
         end = asyncio.get_running_loop().time() + _CANCEL_SECONDS
         found = await self.receipt(*identity)

@@ -17,7 +17,7 @@ class Maker(Protocol):
 
 
 async def tool_of(maker: Maker, organization_id: UUID, draft: ToolChanges, function: str) -> Tool:
-    """The tool that the source is; `function`: the one to call, else the one that would be the tool.
+    """Returns the tool that the source is; `function`: the one to call, else the one that would be the tool.
 
     A function that is named needs no docstring and no types: its arguments are then as they come. Raises Refused as
     `Catalogue.create`.
@@ -36,6 +36,6 @@ async def tool_of(maker: Maker, organization_id: UUID, draft: ToolChanges, funct
 
 
 def source_id(organization_id: UUID, draft: ToolChanges, function: str) -> UUID:
-    """The same for the same source."""
+    """Returns the same for the same source."""
     language, source = draft.get("source_type", ""), draft.get("source_code", "")
     return uuid5(organization_id, f"{language}\n{function}\n{source}")

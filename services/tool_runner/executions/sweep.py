@@ -34,7 +34,7 @@ class Sweeper:
             await asyncio.sleep(_EVERY_SECONDS * random.uniform(0.5, 1.5))
 
     async def sweep(self) -> int:
-        """All that is old now; how much went."""
+        """Returns all that is old now; how much went."""
         await self._retention.tidy()
         swept = 0
         while self._age is not None:

@@ -25,7 +25,7 @@ class NotWhole(BadArchive):
 
 
 def rewrite(source: Path, target: Path, most_bytes: int) -> None:
-    """Write to `target` what is harmless of the tar `source`; raises BadArchive and OSError."""
+    """Writes to `target` what is harmless of the tar `source`; raises BadArchive and OSError."""
     try:
         with tarfile.open(source, "r:") as came, tarfile.open(target, "w:") as kept:
             for entry in _checked(came, most_bytes):
@@ -35,7 +35,7 @@ def rewrite(source: Path, target: Path, most_bytes: int) -> None:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack what `rewrite` wrote into a new folder; raises OSError."""
+    """Unpacks what `rewrite` wrote into a new folder; raises OSError."""
     folder.mkdir()
     with tarfile.open(archive, "r:") as tar:
         # Checked when it was written; where Python can, checked again.
@@ -78,7 +78,7 @@ def _check_link(entry: tarfile.TarInfo) -> None:
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The entry without what is of its maker."""
+    """Returns the entry without what is of its maker."""
     if not (entry.isreg() or entry.isdir() or entry.issym()):
         raise BadArchive(f"the installer left what is neither a file, nor a folder, nor a link: {entry.name[:100]!r}")
     executable = entry.isdir() or entry.mode & 0o100

@@ -29,7 +29,7 @@ class Store:
         self._most = most
 
     def find(self, key: str) -> Layer | None:
-        """The layer, where it is there; it counts as used."""
+        """Returns the layer, where it is there; it counts as used."""
         archive = self._folder / f"{key}.tar"
         try:
             os.utime(archive)
@@ -38,7 +38,7 @@ class Store:
         return Layer(key, archive)
 
     def new_file(self) -> Path:
-        """A file to receive an archive in; raises SandboxUnavailable."""
+        """Returns a file to receive an archive in; raises SandboxUnavailable."""
         try:
             self._make_folder()
         except OSError as error:
@@ -46,7 +46,7 @@ class Store:
         return self._folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
 
     def keep(self, key: str, received: Path) -> Layer:
-        """What is harmless of what was received, under its key; raises BadArchive and OSError."""
+        """Returns what is harmless of what was received, under its key; raises BadArchive and OSError."""
         clean = received.with_name(received.name + "-clean")
         try:
             rewrite(received, clean, self.most_bytes)
@@ -79,7 +79,7 @@ class Store:
 
 
 def unpacked(layer: Layer) -> Path:
-    """The folder with the layer's files, for sandboxes that mount one; unpacked at the first call. Raises OSError.
+    """Returns the folder with the layer's files, for sandboxes that mount one; unpacked at the first call. Raises OSError.
 
     Its files are for everybody to read: where the runner is root, tools are run as another user.
     """

@@ -32,7 +32,7 @@ class LayerSettings:
 
 
 def job(settings: LayerSettings, wanted: tuple[str, ...], language: Language) -> Job:
-    """The installer as a program in a sandbox, which writes a tar."""
+    """Returns the installer as a program in a sandbox, which writes a tar."""
     node = language is Language.NODE
     installer = npm_file() if node else pip_file()
     plan = {
@@ -64,7 +64,7 @@ def _pip_options(settings: LayerSettings) -> list[str]:
 
 
 def tunnel(settings: LayerSettings, egress: Egress, language: Language) -> Tunnel:
-    """A way out to the package index alone. The operator named these hosts, so they may be at private addresses."""
+    """Returns a way out to the package index alone. The operator named these hosts, so they may be at private addresses."""
     urls = [settings.npm_registry]
     if language is Language.PYTHON:
         urls = [settings.pip_index_url, *settings.pip_find_links, f"https://{_FILES_OF_PYPI}"]

@@ -25,7 +25,7 @@ _RUN_PIP = (
 
 
 def main() -> None:
-    """Install, and send."""
+    """Installs, and sends."""
     plan = json.loads(sys.argv[1])
     if plan["kind"] == "pip":
         code, folder = install_python(plan), "python"

@@ -48,7 +48,7 @@ class Layers:
         self._known = _Known()
 
     async def of_tool(self, tool: Tool) -> Layer | None:
-        """What its requirements come to; None where it has none.
+        """Returns what its requirements come to; None where it has none.
 
         Raises FailedPrecondition (REQUIREMENTS_FAILED) and SandboxUnavailable.
         """
@@ -60,7 +60,7 @@ class Layers:
         return await self.of(wanted, language) if wanted else None
 
     async def of(self, wanted: tuple[str, ...], language: Language) -> Layer:
-        """The layer of checked requirements. Raises as `of_tool`."""
+        """Returns the layer of checked requirements. Raises as `of_tool`."""
         sandbox = await self._sandboxes.get()
         place = await self._place(sandbox, language)
         key = needs.key_of(wanted, language.value, sandbox.name, sandbox.image, place)
@@ -77,7 +77,7 @@ class Layers:
         return await asyncio.shield(building)
 
     async def close(self) -> None:
-        """End what is being made."""
+        """Ends what is being made."""
         tasks = list(self._known.building.values())
         for task in tasks:
             task.cancel()

@@ -15,7 +15,7 @@ PIP, NPM = "pip.zip", "npm.tgz"
 
 @lru_cache(maxsize=1)
 def pip_file() -> File | None:
-    """The pip that this process could import, as an archive that Python runs; None where there is none."""
+    """Returns the pip that this process could import, as an archive that Python runs; None where there is none."""
     spec = importlib.util.find_spec("pip")
     if spec is None or spec.origin is None:
         return None

@@ -72,7 +72,7 @@ class McpClient:
         self._all: WeakSet[Line] = WeakSet()
 
     async def tools(self, target: Target) -> list[Any]:
-        """What it lists, as it sent it: at most 2,000 of 50 pages. Raises McpProblem."""
+        """Returns what it lists, as it sent it: at most 2,000 of 50 pages. Raises McpProblem."""
         try:
             return await self._tools(target)
         except McpProblem as problem:
@@ -90,7 +90,7 @@ class McpClient:
         seconds: float,
         listener: Callable[[str], None],
     ) -> JsonObject:
-        """What a tool answered. Once sent, a call is never sent again. Raises McpProblem, ServerError."""
+        """Returns what a tool answered. Once sent, a call is never sent again. Raises McpProblem, ServerError."""
         params = {"name": name, "arguments": arguments}
         for last in (False, True):
             async with self._line(target) as line:
@@ -102,7 +102,7 @@ class McpClient:
         raise AssertionError("the last attempt returns or raises")
 
     async def close(self) -> None:
-        """End all sessions."""
+        """Ends all sessions."""
         self._lines.clear()
         await asyncio.gather(*(line.close() for line in list(self._all)), return_exceptions=True)
 
@@ -149,7 +149,7 @@ class McpClient:
             return line
 
     def _sweep(self, target: Target) -> None:
-        """Forget those that ended, and make room by ending the one that was idle longest. Raises McpProblem."""
+        """Forgets those that ended, and makes room by ending the one that was idle longest. Raises McpProblem."""
         for key, line in list(self._lines.items()):
             # Of an older version of the server, nothing is asked any more.
             if key[:2] == (target.organization_id, target.server.id):

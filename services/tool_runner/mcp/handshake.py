@@ -31,12 +31,12 @@ _ENDED = ("Connection closed", "SSE stream ended", "SSE stream failed")
 
 
 def has_ended(error: MCPError) -> bool:
-    """Whether it is the SDK that says so: no answer can come."""
+    """Returns whether it is the SDK that says so: no answer can come."""
     return error.code == CONNECTION_CLOSED and error.message.startswith(_ENDED)
 
 
 async def greeted(session: ClientSession) -> str:
-    """The version that both speak: by a handshake, or, with servers that know none, by asking."""
+    """Returns the version that both speak: by a handshake, or, with servers that know none, by asking."""
     try:
         await session.initialize()
     except MCPError as error:

@@ -118,7 +118,7 @@ _FRAMING = frozenset({"content-length", "content-encoding", "transfer-encoding",
 
 
 async def sent(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
-    """The answer, its body unread. Raises McpProblem."""
+    """Returns the answer, its body unread. Raises McpProblem."""
     try:
         return await transport.handle_async_request(request)
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
@@ -130,7 +130,7 @@ async def sent(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> h
 
 
 async def read_body(response: httpx.Response, most: int) -> bytes:
-    """The whole body of an answer that is not packed. Raises McpProblem."""
+    """Returns the whole body of an answer that is not packed. Raises McpProblem."""
     try:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise McpProblem(Kind.FAILED, "the MCP server packed its answer, which it was asked not to", arrived=True)
@@ -210,7 +210,7 @@ def _said(body: bytes) -> str:
 
 
 def mcp_client(transport: httpx2.AsyncBaseTransport, headers: Mapping[str, str], connect: float) -> httpx2.AsyncClient:
-    """The SDK's client on such a transport. Reading takes as long as whoever waits."""
+    """Returns the SDK's client on such a transport. Reading takes as long as whoever waits."""
     timeout = httpx2.Timeout(connect, read=None)
     return httpx2.AsyncClient(transport=transport, headers=dict(headers), timeout=timeout, trust_env=False)
 
@@ -242,6 +242,6 @@ class OutwardPlain(httpx2.AsyncBaseTransport):
 
 
 def plain_client(*, allow_private: bool, seconds: float) -> httpx2.AsyncClient:
-    """A client for authorization servers."""
+    """Returns a client for authorization servers."""
     transport = OutwardPlain(allow_private=allow_private, seconds=seconds)
     return httpx2.AsyncClient(transport=transport, trust_env=False, max_redirects=5)

@@ -69,7 +69,7 @@ class Grant(BaseModel):
     expires_at: float | None = None
 
     def fresh(self, margin: float) -> bool:
-        """Whether the token holds for so many seconds."""
+        """Returns whether the token holds for so many seconds."""
         return self.expires_at is None or time.time() + margin < self.expires_at
 
 
@@ -145,7 +145,7 @@ async def renew(client: httpx2.AsyncClient, grant: Grant) -> Grant:
 
 
 async def _resource(client: httpx2.AsyncClient, server_url: str, named: str | None) -> ProtectedResourceMetadata | None:
-    """What the server says of who authorises for it (RFC 9728)."""
+    """Returns what the server says of who authorises for it (RFC 9728)."""
     broken = 0
     for url in build_protected_resource_metadata_discovery_urls(named, server_url):
         response = await _got(client, url)
@@ -165,7 +165,7 @@ async def _resource(client: httpx2.AsyncClient, server_url: str, named: str | No
 async def _metadata(
     client: httpx2.AsyncClient, server_url: str, resource: ProtectedResourceMetadata | None
 ) -> OAuthMetadata | None:
-    """What the authorization server says of itself (RFC 8414). The first that is named is used."""
+    """Returns what the authorization server says of itself (RFC 8414). The first that is named is used."""
     named = str(resource.authorization_servers[0]) if resource else None
     expected = named or _origin(server_url)
     for url in build_oauth_authorization_server_metadata_discovery_urls(named, server_url):
@@ -183,7 +183,7 @@ async def _metadata(
 async def _registered(
     client: httpx2.AsyncClient, server_url: str, metadata: OAuthMetadata | None, ours: OAuthClientMetadata
 ) -> OAuthClientInformationFull:
-    """What we are to the authorization server (RFC 7591)."""
+    """Returns what we are to the authorization server (RFC 7591)."""
     response = await client.send(create_client_registration_request(metadata, ours, _origin(server_url)))
     if response.status_code not in (200, 201):
         raise OAuthFlowError(

@@ -57,7 +57,7 @@ class Watch:
 
 
 def id_in(content: bytes) -> RequestId | None:
-    """The id of a request; None for a notification or an answer."""
+    """Returns the id of a request; None for a notification or an answer."""
     message = json.loads(content)
     return message.get("id") if "method" in message else None
 

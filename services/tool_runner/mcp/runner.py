@@ -33,7 +33,7 @@ class McpRunner:
         return _PLACE
 
     async def run(self, work: Work, on_output: Callable[[Output], None]) -> Result:
-        """Ask the server, once."""
+        """Asks the server, once."""
         server_id = work.tool.mcp_server_id
         assert server_id is not None
         try:
@@ -73,7 +73,7 @@ def _bounded(answer: dict[str, object]) -> Result:
 
 
 def _trouble(tool: str, server: str, problem: McpProblem) -> Result:
-    """What the model is told of a call that got no answer."""
+    """Returns what the model is told of a call that got no answer."""
     unknown = f" Whether {tool} acted is not known, and it was not called again. Check before you repeat it."
     if problem.kind is Kind.TIMEOUT and problem.arrived:
         return _timed_out(problem.message)
@@ -110,7 +110,7 @@ class _Told:
         self._on_output(Output(next(self._numbers), "stdout", line))
 
     def with_output(self, result: Result) -> Result:
-        """The result, with it."""
+        """Returns the result, with it."""
         return Result(
             reason=result.reason,
             result=result.result,

@@ -44,7 +44,7 @@ class SchemaCheck:
 
 
 async def _ask(offers: Sequence[Offer]) -> list[str]:
-    """An answer for each, as far as the child came."""
+    """Returns an answer for each, as far as the child came."""
     request = "".join(json.dumps([offer.name, offer.parameters]) + "\n" for offer in offers).encode()
     child = await started(_CHILD)
     answers: list[str] = []

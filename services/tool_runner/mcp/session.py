@@ -74,7 +74,7 @@ class Line:
         return self._busy
 
     async def open(self, seconds: float) -> None:
-        """Connect and greet. Raises McpProblem."""
+        """Connects and greets. Raises McpProblem."""
         self._task = asyncio.create_task(self._serve())
         greeting = self._watch.greeting()
         try:
@@ -90,7 +90,7 @@ class Line:
             raise
 
     async def close(self) -> None:
-        """End it. Idempotent."""
+        """Ends it. Idempotent."""
         self.retire()
         if self._task and not self._task.done():
             # It takes leave of the server, if that listens.
@@ -101,7 +101,7 @@ class Line:
         self._watch.close()
 
     def retire(self) -> None:
-        """Take no new requests; it ends when those under way have."""
+        """Takes no new requests; it ends when those under way have."""
         self._closing = True
         self._changed.set()
 
@@ -114,7 +114,7 @@ class Line:
         listener: Listener | None = None,
         schema: Mapping[str, Any] | None = None,
     ) -> JsonObject:
-        """The result, as the server sent it. Raises McpProblem, ServerError.
+        """Returns the result, as the server sent it. Raises McpProblem, ServerError.
 
         listener: told its progress and logs. schema: of the tool that is called, which may ask for headers.
         """
@@ -240,7 +240,7 @@ def _progress(listener: Listener) -> Any:
 
 
 def _problem(error: BaseException) -> McpProblem:
-    """What a session that could not begin ended with."""
+    """Returns what a session that could not begin ended with."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, McpProblem):

@@ -21,7 +21,7 @@ class Throttle:
         self._at = time.monotonic()
 
     async def passed(self, data: bytes) -> None:
-        """Wait until so much may come. Raises McpProblem once it is more than the stream may bring."""
+        """Waits until so much may come. Raises McpProblem once it is more than the stream may bring."""
         self._left -= len(data)
         if self._left < 0:
             raise too_much(self._most)

@@ -56,7 +56,7 @@ class Connecting:
     async def stream(
         self, organization_id: UUID, user_id: UUID, server: Server, *, stored: bool, origin: str
     ) -> AsyncIterator[Told]:
-        """The events; the last is SUCCESS or ERROR. `origin`: where the user's browser reaches us. Raises Refused."""
+        """Yields the events; the last is SUCCESS or ERROR. `origin`: where the user's browser reaches us. Raises Refused."""
         yield Told(event=Event.CONNECTION_ATTEMPT, message=f"Connecting to {server.name} ...")
         try:
             tools = await self._tools(organization_id, user_id, server, stored, "")
@@ -76,7 +76,7 @@ class Connecting:
             yield Told(event=Event.ERROR, message=problem.message)
 
     async def finish(self, state: str, code: str, error: str, issuer: str) -> UUID | None:
-        """What a browser brought back. The server that was authorised. Raises InvalidArgument, McpProblem."""
+        """Returns what a browser brought back. The server that was authorised. Raises InvalidArgument, McpProblem."""
         attempt = await self._store.take(state) if state else None
         if attempt is None or not attempt.attempt:
             raise InvalidArgument(
@@ -107,7 +107,7 @@ class Connecting:
     async def _tools(
         self, organization_id: UUID, user_id: UUID, server: Server, stored: bool, token: str
     ) -> tuple[Tool, ...]:
-        """What it offers; the tools of a stored one come into the catalogue."""
+        """Returns what it offers; the tools of a stored one come into the catalogue."""
         if stored:
             await self._registry.refresh(organization_id, user_id, server.id)
             return tuple(await self._registry.tools(organization_id, server.id))

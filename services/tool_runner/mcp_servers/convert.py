@@ -46,7 +46,7 @@ def new_server(request: service_pb.CreateMcpServerRequest) -> Server:
 
 
 def tried_server(message: mcp_pb.McpTransport, name: str = "") -> Server:
-    """A server that is not stored. Raises Refused."""
+    """Returns a server that is not stored. Raises Refused."""
     return Server(id=uuid7(), name=name or _TRIED, transport=transport(message))
 
 
@@ -59,7 +59,7 @@ def transport(message: mcp_pb.McpTransport) -> Transport:
 
 
 def change(request: service_pb.UpdateMcpServerRequest) -> tuple[str | None, Change | None]:
-    """The new name, and what changes of the transport. Raises InvalidArgument, Refused."""
+    """Returns the new name, and what changes of the transport. Raises InvalidArgument, Refused."""
     paths = list(request.update_mask.paths)
     name = request.name if "name" in paths else None
     wanted = [path for path in paths if path != "name"]
@@ -108,7 +108,7 @@ def transport_message(transport: Transport) -> mcp_pb.McpTransport:
 
 
 def server_message(server: Server) -> mcp_pb.McpServer:
-    """A stored server, its secrets masked."""
+    """Returns a stored server, its secrets masked."""
     return mcp_pb.McpServer(
         id=to_public("mcp_server", server.id),
         name=server.name,
@@ -132,7 +132,7 @@ def problem_messages(problems: Sequence[tuple[str, str]]) -> list[mcp_pb.McpTool
 
 
 def told_message(told: Told, sequence: int) -> service_pb.StreamConnectResponse:
-    """One event of a connection."""
+    """Returns one event of a connection."""
     return service_pb.StreamConnectResponse(
         sequence=sequence,
         event=service_pb.McpConnectEvent.ValueType(told.event),

@@ -74,7 +74,7 @@ class Http:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def all_headers(self) -> dict[str, str]:
-        """What every request carries."""
+        """Returns what every request carries."""
         own = {self.auth_header: self._credential()} if self.auth_header and self.auth_token else {}
         return {**self.headers, **own}
 
@@ -159,7 +159,7 @@ def _check_stdio(transport: Stdio) -> None:
 
 
 def secrets_of(transport: Transport) -> tuple[str, ...]:
-    """The values that nobody is told."""
+    """Returns the values that nobody is told."""
     if isinstance(transport, Http):
         return (transport.auth_token, *transport.headers.values())
     return tuple(transport.env.values())
@@ -174,7 +174,7 @@ def masked(transport: Transport) -> Transport:
 
 
 def unmasked(written: Transport, present: Transport) -> Transport:
-    """What was written, with what is there where it says the mask. Raises Refused for a mask of nothing."""
+    """Returns what was written, with what is there where it says the mask. Raises Refused for a mask of nothing."""
     if isinstance(written, Http):
         there = present if isinstance(present, Http) else None
         token = _unmasked("auth_token", written.auth_token, there.auth_token if there else "")
@@ -196,14 +196,14 @@ def _unmasked_all(where: str, written: Mapping[str, str], present: Mapping[str, 
 
 
 def config_text(transport: Transport) -> str:
-    """What is stored in the open: nothing secret."""
+    """Returns what is stored in the open: nothing secret."""
     if isinstance(transport, Http):
         return json.dumps({"server_url": transport.url, "auth_header": transport.auth_header})
     return json.dumps({"command": transport.command, "args": transport.args, "network": transport.network})
 
 
 def secrets_text(transport: Transport) -> str:
-    """What is sealed; "" where there is nothing."""
+    """Returns what is sealed; "" where there is nothing."""
     secrets: dict[str, Any]
     if isinstance(transport, Http):
         secrets = {"auth_token": transport.auth_token, "custom_headers": dict(transport.headers)}
@@ -213,7 +213,7 @@ def secrets_text(transport: Transport) -> str:
 
 
 def transport_of(kind: str, config: str, secrets: str) -> Transport:
-    """What `config_text` and `secrets_text` made."""
+    """Returns what `config_text` and `secrets_text` made."""
     shown: dict[str, Any] = json.loads(config)
     hidden: dict[str, Any] = json.loads(secrets or "{}")
     if kind == Kind.STDIO:

@@ -44,7 +44,7 @@ class McpStore(Protocol):
     """The servers of all tenants. Secrets are sealed and opened in it."""
 
     async def insert(self, organization_id: UUID, user_id: UUID, server: Server, most: int) -> Server:
-        """Add it; one that has the id is returned as it is. Raises AlreadyExists, Refused beyond `most`."""
+        """Adds it; one that has the id is returned as it is. Raises AlreadyExists, Refused beyond `most`."""
         ...
 
     async def find(self, organization_id: UUID, server_id: UUID) -> Server | None:
@@ -62,7 +62,7 @@ class McpStore(Protocol):
     async def update(
         self, organization_id: UUID, user_id: UUID, server: Server, *, forget_oauth: bool
     ) -> Server | None:
-        """Replace name and transport of version `server.version`; None where that is gone. Raises AlreadyExists."""
+        """Replaces name and transport of version `server.version`; None where that is gone. Raises AlreadyExists."""
         ...
 
     async def note(self, organization_id: UUID, server_id: UUID, asked: Asked) -> None:
@@ -78,11 +78,11 @@ class McpStore(Protocol):
         ...
 
     async def taken_names(self, organization_id: UUID, names: Collection[str], server_id: UUID) -> set[str]:
-        """Those that other tools than this server's have."""
+        """Returns those that other tools than this server's have."""
         ...
 
     async def drop_tools(self, organization_id: UUID, server_id: UUID, ids: Sequence[UUID]) -> None:
-        """Remove tools of it."""
+        """Removes tools of it."""
         ...
 
 
@@ -94,29 +94,29 @@ class TokenStore(Protocol):
         ...
 
     async def write(self, organization_id: UUID, server_id: UUID, oauth: str) -> None:
-        """Replace it, and end the lease."""
+        """Replaces it, and ends the lease."""
         ...
 
     async def lease(self, organization_id: UUID, server_id: UUID, seconds: float) -> bool:
-        """Whether the caller, and nobody else for so long, may renew it."""
+        """Returns whether the caller, and nobody else for so long, may renew it."""
         ...
 
     async def release(self, organization_id: UUID, server_id: UUID) -> None:
-        """End the lease, everything else as it is."""
+        """Ends the lease, everything else as it is."""
         ...
 
     async def begin(
         self, state: str, organization_id: UUID, user_id: UUID, server_id: UUID | None, attempt: str, seconds: float
     ) -> None:
-        """Remember an attempt by its state, for so long."""
+        """Remembers an attempt by its state, for so long."""
         ...
 
     async def waiting(self, state: str) -> Waiting | None:
-        """The attempt, if it is not over."""
+        """Returns the attempt, if it is not over."""
         ...
 
     async def take(self, state: str) -> Waiting | None:
-        """The attempt, for the one who finishes it; None for everybody else, and once it is over."""
+        """Returns the attempt, for the one who finishes it; None for everybody else, and once it is over."""
         ...
 
     async def end(self, state: str, outcome: AuthorizationOutcome, *, problem: str = "", tokens: str = "") -> None:
@@ -124,7 +124,7 @@ class TokenStore(Protocol):
         ...
 
     async def forget(self, state: str) -> None:
-        """Remove it, and those long over."""
+        """Removes it, and those long over."""
         ...
 
 

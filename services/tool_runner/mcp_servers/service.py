@@ -59,7 +59,7 @@ class Registry:
         self._store = parts.store
 
     async def create(self, organization_id: UUID, user_id: UUID, server: Server) -> Server:
-        """Store it and read its tools. Raises Refused, AlreadyExists, McpProblem (programs are off)."""
+        """Stores it and reads its tools. Raises Refused, AlreadyExists, McpProblem (programs are off)."""
         await self._check(server.transport)
         named = replace(
             server, name=model.checked_name(server.name), transport=model.unmasked(server.transport, _NOTHING)
@@ -91,7 +91,7 @@ class Registry:
     async def update(
         self, organization_id: UUID, user_id: UUID, server_id: UUID, name: str | None, transport: "Change | None"
     ) -> Server:
-        """Change what is given. Raises NotFound, AlreadyExists, Aborted, Refused, McpProblem (programs are off)."""
+        """Changes what is given. Raises NotFound, AlreadyExists, Aborted, Refused, McpProblem (programs are off)."""
         for _ in range(_ATTEMPTS):
             present = await self.get(organization_id, server_id)
             changed = present.transport if transport is None else transport.applied(present.transport)
@@ -107,7 +107,7 @@ class Registry:
         raise Aborted(f"mcp_server-{server_id} is being changed by others; try again", reason="TOOL_CHANGED")
 
     async def _followed(self, organization_id: UUID, user_id: UUID, before: Server, stored: Server) -> Server:
-        """What a change of a server means for its tools."""
+        """Returns what a change of a server means for its tools."""
         if stored.name != before.name:
             for tool in await self._store.tools(organization_id, stored.id):
                 await self._parts.tools.update(organization_id, user_id, retagged(tool, stored.name))
@@ -124,12 +124,12 @@ class Registry:
             raise _no_such(f"mcp_server-{server_id}")
 
     async def tools(self, organization_id: UUID, server_id: UUID) -> list[Tool]:
-        """Those of the catalogue, by name. Raises NotFound."""
+        """Returns those of the catalogue, by name. Raises NotFound."""
         await self.get(organization_id, server_id)
         return await self._store.tools(organization_id, server_id)
 
     async def refresh(self, organization_id: UUID, user_id: UUID, server_id: UUID) -> Refreshed:
-        """Read its tools anew. Raises NotFound, McpProblem; what came of it is kept either way."""
+        """Reads its tools anew. Raises NotFound, McpProblem; what came of it is kept either way."""
         server = await self.get(organization_id, server_id)
         try:
             listing = await self.listed(self.target(organization_id, server))
@@ -145,7 +145,7 @@ class Registry:
         return replace(changes, server=await self.get(organization_id, server_id))
 
     async def tried(self, organization_id: UUID, target: Target) -> tuple[list[Tool], Listing]:
-        """The tools of a server that is not stored, as they would be offered. Raises Refused, McpProblem."""
+        """Returns the tools of a server that is not stored, as they would be offered. Raises Refused, McpProblem."""
         await self._check(target.server.transport)
         listing = await self.listed(target)
         server = target.server
@@ -163,11 +163,11 @@ class Registry:
         return tools, listing
 
     def target(self, organization_id: UUID, server: Server) -> Target:
-        """A stored server, spoken to with the tokens that were given for it."""
+        """Returns a stored server, spoken to with the tokens that were given for it."""
         return Target(organization_id, server, self._parts.wallet.bearer(organization_id, server.id))
 
     async def listed(self, target: Target) -> Listing:
-        """What a server offers, looked at. Raises McpProblem."""
+        """Returns what a server offers, looked at. Raises McpProblem."""
         return await self._parts.check.checked(server_tools.read(await self._parts.client.tools(target)))
 
     async def _check(self, transport: Transport) -> None:
@@ -184,7 +184,7 @@ class Registry:
     async def _synced(
         self, organization_id: UUID, user_id: UUID, server: Server, offered: Sequence[Offer]
     ) -> Refreshed:
-        """Make the catalogue what the server offers."""
+        """Makes the catalogue what the server offers."""
         present = {tool.mcp_tool_name: tool for tool in await self._store.tools(organization_id, server.id)}
         new = [offer for offer in offered if offer.name not in present]
         added = [name for offer in new if (name := await self._added(organization_id, user_id, server, offer))]
@@ -200,7 +200,7 @@ class Registry:
         return Refreshed(server, tuple(added), tuple(updated), tuple(tool.name for tool in gone))
 
     async def _added(self, organization_id: UUID, user_id: UUID, server: Server, offer: Offer) -> str:
-        """Its name in the catalogue. Others may take names meanwhile."""
+        """Returns its name in the catalogue. Others may take names meanwhile."""
         tool_id = server_tools.id_of(organization_id, server.id, offer.name)
         taken = set(_BUILTIN)
         for _ in range(_ATTEMPTS):
@@ -214,7 +214,7 @@ class Registry:
 
 
 def renewed(tool: Tool, offer: Offer) -> Tool | None:
-    """The tool as its server has it now; None where that says what it said before. A user's own description stays."""
+    """Returns the tool as its server has it now; None where that says what it said before. A user's own description stays."""
     if tool.args_json_schema == offer.given:
         return None
     before: Mapping[str, object] = server_tools.parsed(tool.args_json_schema)
@@ -229,7 +229,7 @@ def renewed(tool: Tool, offer: Offer) -> Tool | None:
 
 
 def retagged(tool: Tool, server: str) -> Tool:
-    """The tool of a server that has another name now."""
+    """Returns the tool of a server that has another name now."""
     before = server_tools.server_named_in(tool.metadata)
     tags = (server_tools.tag(server) if tag == server_tools.tag(before) else tag for tag in tool.tags)
     return replace(tool, tags=tuple(dict.fromkeys(tags)), metadata=server_tools.with_server_name(tool.metadata, server))

@@ -152,7 +152,7 @@ class McpServicer(mcp_grpc.McpServiceServicer):
         )
 
     async def _caller(self) -> CallContext:
-        """Who calls; the tools that ship have their names in the catalogue before others can take them."""
+        """Returns who calls; the tools that ship have their names in the catalogue before others can take them."""
         caller = current()
         await self._catalogue.ensure(caller.organization_id, caller.user_id)
         return caller

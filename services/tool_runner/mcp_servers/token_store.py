@@ -95,7 +95,7 @@ class PostgresMcpTokens:
         )
 
     def _opened(self, sealed: bytes | None, bound: str) -> str:
-        """The text; "" also for what cannot be read any more, since it can be had again."""
+        """Returns the text; "" also for what cannot be read any more, since it can be had again."""
         try:
             return self._sealer.open(sealed, bound).decode() if sealed else ""
         except Unreadable:

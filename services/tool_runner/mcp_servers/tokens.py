@@ -32,7 +32,7 @@ class Wallet:
         return StoredBearer(self, organization_id, server_id)
 
     async def grant(self, organization_id: UUID, server_id: UUID) -> "oauth.Grant | None":
-        """What was given; None where nothing was."""
+        """Returns what was given; None where nothing was."""
         if not (text := await self.store.read(organization_id, server_id)):
             return None
         await load()
@@ -48,7 +48,7 @@ class Wallet:
         return plain_client(allow_private=self._allow_private, seconds=_HTTP_SECONDS)
 
     async def renewed(self, organization_id: UUID, server_id: UUID, refused: str) -> str:
-        """A token that is not `refused`; whoever comes first gets it, the others wait. Raises McpProblem."""
+        """Returns a token that is not `refused`; whoever comes first gets it, the others wait. Raises McpProblem."""
         async with asyncio.timeout(2 * _LEASE_SECONDS):
             while True:
                 leased = await self.store.lease(organization_id, server_id, _LEASE_SECONDS)
@@ -85,7 +85,7 @@ class StoredBearer:
         self._of = (organization_id, server_id)
 
     async def token(self) -> str:
-        """One that holds for a while."""
+        """Returns one that holds for a while."""
         grant = await self._wallet.grant(*self._of)
         if grant is None:
             return ""
@@ -114,7 +114,7 @@ class GivenBearer:
         self._token = token
 
     async def token(self) -> str:
-        """The same, always."""
+        """Returns the same, always."""
         return self._token
 
     async def renewed(self, refused: str) -> str:

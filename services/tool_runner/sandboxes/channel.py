@@ -37,7 +37,7 @@ class Channel:
         self._result: Result | None = None
 
     async def greet(self) -> None:
-        """Wait until it is ready; raises SandboxUnavailable with what is the matter."""
+        """Waits until it is ready; raises SandboxUnavailable with what is the matter."""
         try:
             async with asyncio.timeout(_START_SECONDS):
                 while not self.usable:
@@ -57,7 +57,7 @@ class Channel:
         return self.usable and self._reading is not None and not self._reading.done()
 
     async def serve(self, job: Job, ends: Ends = NO_ENDS) -> Result:
-        """Its one call, to its end. Raises SandboxUnavailable where the worker was gone before it had the job."""
+        """Returns its one call, to its end. Raises SandboxUnavailable where the worker was gone before it had the job."""
         self.usable, began = False, False
         try:
             async with asyncio.timeout(_patience(job)):
@@ -81,7 +81,7 @@ class Channel:
                 self._watch()
 
     async def open(self, job: Job, ends: Ends = NO_ENDS) -> Process:
-        """Start a job of mode PROCESS; raises SandboxUnavailable. Closing the process closes the worker."""
+        """Starts a job of mode PROCESS; raises SandboxUnavailable. Closing the process closes the worker."""
         self.usable = False
         try:
             async with asyncio.timeout(_START_SECONDS):
@@ -93,7 +93,7 @@ class Channel:
         return process
 
     async def close(self) -> None:
-        """Kill the worker. Idempotent."""
+        """Kills the worker. Idempotent."""
         self.usable, self.closed = False, True
         try:
             await _ended(self._process.following if self._process else None)
@@ -103,7 +103,7 @@ class Channel:
             await self._worker.close()
 
     async def ran_out_of_memory(self) -> bool:
-        """Whether the kernel killed a process of it for its memory."""
+        """Returns whether the kernel killed a process of it for its memory."""
         return await self._worker.ran_out_of_memory()
 
     def _died(self, reason: ExitReason, message: str) -> Result:
@@ -122,7 +122,7 @@ class Channel:
         await self._write(b"".join(frames))
 
     async def _turn(self) -> None:
-        """Take what comes next; raises EOFError, OSError, BadWorker."""
+        """Takes what comes next; raises EOFError, OSError, BadWorker."""
         reading, self._reading = self._reading or asyncio.create_task(self._read()), None
         try:
             chunk = await reading
@@ -137,7 +137,7 @@ class Channel:
         return await self._worker.read()
 
     def _watch(self) -> None:
-        """Read ahead of the next job, so that a worker that ended meanwhile is known to have."""
+        """Reads ahead of the next job, so that a worker that ended meanwhile is known to have."""
         self._reading = asyncio.create_task(self._read())
 
     async def _hear(self, event: said.Event) -> None:
@@ -200,7 +200,7 @@ class Channel:
             await process.end()
 
     async def _hang_up(self) -> None:
-        """End every tunnel of the call."""
+        """Ends every tunnel of the call."""
         for connection in self._connections.values():
             connection.abandon()
         tunnels = list(self._tunnels)

@@ -70,7 +70,7 @@ class SandboxChoice:
             return f"custom tools cannot run: {error}"
 
     async def get(self) -> Sandbox:
-        """The sandbox that serves; raises SandboxUnavailable with what to install or which command to run."""
+        """Returns the sandbox that serves; raises SandboxUnavailable with what to install or which command to run."""
         async with self._choosing:
             if self._chosen is None:
                 self._chosen = await self._choose()
@@ -84,7 +84,7 @@ class SandboxChoice:
             self._chosen = None
 
     async def close(self) -> None:
-        """Stop what is kept warm."""
+        """Stops what is kept warm."""
         for sandbox in (*self._made.values(), self._docker):
             await sandbox.close()
 
@@ -110,7 +110,7 @@ class SandboxChoice:
         return self._made[kind]
 
     async def _first(self, *makers: Maker) -> Sandbox:
-        """The first that can be had; where none can, what is missing of all."""
+        """Returns the first that can be had; where none can, what is missing of all."""
         problems = []
         for make in makers:
             try:
@@ -130,7 +130,7 @@ class SandboxChoice:
         return self._docker
 
     def _tries_docker(self) -> bool:
-        """Whether an engine is worth a process: looked for, not spoken to."""
+        """Returns whether an engine is worth a process: looked for, not spoken to."""
         named = "DOCKER_HOST" in self._settings.docker.environment
         return self._settings.kind in ("auto", "docker") and (named or os.path.exists(_DEFAULT_SOCKET))
 

@@ -106,7 +106,7 @@ class E2bWorker:
         self._tasks = [asyncio.create_task(self._renew(lease_seconds))]
 
     async def begin(self, shape: Shape, archive: bytes) -> None:
-        """Send what it needs, and start it; raises SandboxUnavailable."""
+        """Sends what it needs, and starts it; raises SandboxUnavailable."""
         files: list[dict[str, Any]] = [{"path": f"{HOME}/worker.tar.gz", "data": archive}]
         archives = [{"file": f"{HOME}/worker.tar.gz", "place": HOME}]
         with contextlib.ExitStack() as stack:
@@ -209,7 +209,7 @@ async def _kill(sdk: Any, sandbox: Any) -> None:
 
 
 def _failures(sdk: Any) -> tuple[type[Exception], ...]:
-    """What the SDK raises: its own kinds, which have no common base, its transport's, and the system's."""
+    """Returns what the SDK raises: its own kinds, which have no common base, its transport's, and the system's."""
     return (sdk.SandboxException, sdk.AuthenticationException, sdk.ServiceBusyException, httpx.HTTPError, OSError)
 
 

@@ -41,7 +41,7 @@ class Channel:
         self._closing = False
 
     async def read(self) -> bytes:
-        """What the container wrote; b"" once it is gone."""
+        """Returns what the container wrote; b"" once it is gone."""
         if self._received.empty() and self.ended:
             return b""
         data = await self._received.get()
@@ -66,7 +66,7 @@ class Channel:
             await self._child.send(encode(Frame.DATA, self._number, bytes(piece)))
 
     async def close(self) -> None:
-        """Kill it; returns when nothing of it is left."""
+        """Kills it; returns when nothing of it is left."""
         if not self._closing and not self.closed.is_set():
             self._closing = True
             await self._send(encode(Frame.CLOSE, self._number))
@@ -118,7 +118,7 @@ class LauncherProcess:
 
     @classmethod
     async def start(cls, image: str, runtime: str, environment: Mapping[str, str]) -> "LauncherProcess":
-        """Start it by exec, in a session of its own: Ctrl-C is for this process, whose end it sees. Raises OSError."""
+        """Starts it by exec, in a session of its own: Ctrl-C is for this process, whose end it sees. Raises OSError."""
         command = (sys.executable, "-m", _MODULE, image, runtime)
         return cls(await Child.start(*command, environment=environment, new_session=True))
 
@@ -133,7 +133,7 @@ class LauncherProcess:
         return bool(self._channels or self._answers)
 
     async def open(self, fields: Message) -> Channel:
-        """Start a container; returns when it runs, or has ended: then `ended` says why."""
+        """Starts a container; returns when it runs, or has ended: then `ended` says why."""
         number = next(self._numbers)
         channel = Channel(number, self._child)
         if self._ended:
@@ -149,7 +149,7 @@ class LauncherProcess:
         return channel
 
     async def ask(self, question: Message) -> Message | None:
-        """Its answer; None where it died first."""
+        """Returns its answer; None where it died first."""
         if self._ended:
             return None
         number = next(self._numbers)
@@ -162,12 +162,12 @@ class LauncherProcess:
             self._answers.pop(number, None)
 
     def end_input(self) -> None:
-        """Let it end: it removes its containers, then goes."""
+        """Lets it end: it removes its containers, then goes."""
         self._ended = True
         self._child.end_input()
 
     async def close(self) -> None:
-        """End it, wait for it, and kill it where it does not end."""
+        """Ends it, waits for it, and kills it where it does not end."""
         self.end_input()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._child.wait(), _END_SECONDS)

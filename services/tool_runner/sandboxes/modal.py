@@ -114,7 +114,7 @@ class ModalWorker:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(self, shape: Shape, archive: bytes) -> None:
-        """Start it, and send what it needs; raises SandboxUnavailable."""
+        """Starts it, and sends what it needs; raises SandboxUnavailable."""
         archives: list[dict[str, Any]] = [{"size": len(archive), "place": HOME}]
         if shape.layer:
             size = (await asyncio.to_thread(shape.layer.archive.stat)).st_size

@@ -116,7 +116,7 @@ class PooledSandbox:
         await self._source.close()
 
     async def _served(self, job: Job, shape: Shape, ends: Ends) -> tuple[Channel, Result]:
-        """The result, and who gave it; on any other way out the worker is gone."""
+        """Returns the result, and who gave it; on any other way out the worker is gone."""
         while True:
             channel, fresh = await self._take(job, shape)
             try:
@@ -131,7 +131,7 @@ class PooledSandbox:
                 raise
 
     async def _take(self, job: Job, shape: Shape) -> tuple[Channel, bool]:
-        """A worker, and whether it was started for this call; raises SandboxUnavailable."""
+        """Returns a worker, and whether it was started for this call; raises SandboxUnavailable."""
         if self._closed:
             raise SandboxUnavailable("the tool runner is stopping")
         held = self._sessions.pop((job.tenant, job.session), None) if job.session else None
@@ -203,7 +203,7 @@ class PooledSandbox:
         return task
 
     def _shelf(self, shape: Shape) -> _Shelf:
-        """The shelf, in use from now on for as long as shapes are remembered."""
+        """Returns the shelf, in use from now on for as long as shapes are remembered."""
         shelf = self._shelves.setdefault(shape, _Shelf())
         if shelf.forget:
             shelf.forget.cancel()
@@ -221,7 +221,7 @@ class PooledSandbox:
             self._spawn(shelf.ready.popleft().close())
 
     def _refill(self, shape: Shape) -> None:
-        """Start what is missing of a shape that is still in use."""
+        """Starts what is missing of a shape that is still in use."""
         shelf = self._shelves.get(shape)
         while shelf and not self._closed and len(shelf.ready) + shelf.starting < self._warm:
             shelf.starting += 1

@@ -19,7 +19,7 @@ class Shape:
 
 
 def shape_of(limits: Limits, language: Language, layer: Layer | None) -> Shape:
-    """The shape that a call needs."""
+    """Returns the shape that a call needs."""
     return Shape(language, limits.memory, limits.processes, limits.cpus, limits.disk, layer)
 
 
@@ -30,7 +30,7 @@ class Worker(Protocol):
     counted: bool
 
     async def read(self) -> bytes:
-        """What it wrote; b"" once it is gone. Raises OSError."""
+        """Returns what it wrote; b"" once it is gone. Raises OSError."""
         ...
 
     async def write(self, data: bytes) -> None:
@@ -46,7 +46,7 @@ class Worker(Protocol):
         ...
 
     async def close(self) -> None:
-        """Kill it and leave nothing of it. Idempotent."""
+        """Kills it and leaves nothing of it. Idempotent."""
         ...
 
 
@@ -57,12 +57,12 @@ class WorkerSource(Protocol):
     image: str
 
     async def start(self, shape: Shape, tenant: str) -> Worker:
-        """A fresh worker; raises SandboxUnavailable, and leaves nothing then.
+        """Returns a fresh worker; raises SandboxUnavailable, and leaves nothing then.
 
         `tenant` is "" for one that is kept warm for anybody: only sources whose places are bound to tenants need it.
         """
         ...
 
     async def close(self) -> None:
-        """End what is left. Idempotent."""
+        """Ends what is left. Idempotent."""
         ...

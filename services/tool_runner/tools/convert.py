@@ -41,12 +41,12 @@ def tool_id(text: str) -> UUID:
 
 
 def draft(message: tool_service_pb.ToolDraft) -> ToolChanges:
-    """The fields that are set. Raises Refused."""
+    """Returns the fields that are set. Raises Refused."""
     return changes(message, [field.name for field, _ in message.ListFields()])
 
 
 def changes(message: tool_service_pb.ToolDraft, mask: Sequence[str]) -> ToolChanges:
-    """The new values of the fields in `mask`; unset ones get their default. Raises InvalidArgument, Refused."""
+    """Returns the new values of the fields in `mask`; unset ones get their default. Raises InvalidArgument, Refused."""
     values: dict[str, Any] = {}
     for name in mask:
         if name not in _DRAFT:
@@ -80,12 +80,12 @@ def _value(message: tool_service_pb.ToolDraft, name: str) -> Any:
 
 
 def args_json_schema(text: str) -> str | None:
-    """The text, or None for none; the reference's clients send {} for that. Raises Refused."""
+    """Returns the text, or None for none; the reference's clients send {} for that. Raises Refused."""
     return None if text.strip() in ("", "{}", "null") else checked_object(text, "args_json_schema")
 
 
 def clean(text: str) -> str:
-    """The text, which Postgres takes. Raises Refused (TOOL_INVALID)."""
+    """Returns the text, which Postgres takes. Raises Refused (TOOL_INVALID)."""
     if "\x00" in text:
         raise Refused("TOOL_INVALID", "texts may not hold the character NUL")
     return text
@@ -130,7 +130,7 @@ def tool_type(number: "tool_pb2.ToolType.ValueType") -> ToolType:
 
 
 def tool_message(tool: Tool) -> tool_pb2.Tool:
-    """A stored tool."""
+    """Returns a stored tool."""
     return tool_pb2.Tool(
         id=to_public("tool", tool.id),
         name=tool.name,

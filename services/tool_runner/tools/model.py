@@ -24,14 +24,14 @@ class ToolFilter:
 
 
 def checked_size(size: int, what: str) -> int:
-    """The page's size; 0 means the default. Raises Refused (PAGE_SIZE_INVALID)."""
+    """Returns the page's size; 0 means the default. Raises Refused (PAGE_SIZE_INVALID)."""
     if not 0 <= size <= MOST:
         raise Refused("PAGE_SIZE_INVALID", f"a page has 1 to {MOST} {what}, not {size}")
     return size or DEFAULT_SIZE
 
 
 def moment_of(token: str) -> Moment:
-    """The inverse of `moment_token`. Raises Refused (PAGE_TOKEN_INVALID)."""
+    """Returns the inverse of `moment_token`. Raises Refused (PAGE_TOKEN_INVALID)."""
     try:
         microseconds, _, hexadecimal = base64.urlsafe_b64decode(token).decode().partition(".")
         return moment_from(microseconds, hexadecimal)

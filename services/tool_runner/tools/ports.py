@@ -21,23 +21,23 @@ class ToolStore(Protocol):
         ...
 
     async def batch(self, organization_id: UUID, ids: Sequence[UUID], names: Sequence[str]) -> list[Tool]:
-        """Those that exist, each once, in no order."""
+        """Returns those that exist, each once, in no order."""
         ...
 
     async def insert(self, organization_id: UUID, user_id: UUID, tool: Tool) -> Tool:
-        """Add it; the tool that already has the id is returned as it is. Raises AlreadyExists (TOOL_NAME_TAKEN)."""
+        """Adds it; the tool that already has the id is returned as it is. Raises AlreadyExists (TOOL_NAME_TAKEN)."""
         ...
 
     async def update(self, organization_id: UUID, user_id: UUID, tool: Tool) -> Tool | None:
-        """Replace version `tool.version`; None where that is no longer the version. Raises AlreadyExists."""
+        """Replaces version `tool.version`; None where that is no longer the version. Raises AlreadyExists."""
         ...
 
     async def ensure(self, organization_id: UUID, user_id: UUID, tools: Sequence[Tool]) -> None:
-        """Add the built-in tools that are missing, bring those that changed up to date."""
+        """Adds the built-in tools that are missing, brings those that changed up to date."""
         ...
 
     async def delete(self, organization_id: UUID, tool_id: UUID) -> None:
-        """Remove it; raises NotFound (TOOL_NOT_FOUND)."""
+        """Removes it; raises NotFound (TOOL_NOT_FOUND)."""
         ...
 
 
@@ -45,13 +45,13 @@ class Lists(Protocol):
     """Pages of the catalogue."""
 
     async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> PageOf[Tool]:
-        """One page; raises NotFound for a cursor that names no tool, Refused for a bad token."""
+        """Returns one page; raises NotFound for a cursor that names no tool, Refused for a bad token."""
         ...
 
     async def count(self, organization_id: UUID, wanted: ToolFilter) -> int:
-        """How many the filter lets through."""
+        """Returns how many the filter lets through."""
         ...
 
     async def close(self) -> None:
-        """Close what it holds."""
+        """Closes what it holds."""
         ...

@@ -57,7 +57,7 @@ class Catalogue:
             self._ensured.add(organization_id)
 
     async def ensure_base(self, organization_id: UUID, user_id: UUID) -> list[Tool]:
-        """The built-in tools as they are from now on, by name; a tenant's own tool of such a name stays its own."""
+        """Returns the built-in tools as they are from now on, by name; a tenant's own tool of such a name stays its own."""
         await self._ensure(organization_id, user_id)
         found = await self._store.batch(organization_id, (), [tool.name for tool in BUILTIN_TOOLS])
         return sorted((tool for tool in found if not rules.is_own(tool)), key=lambda tool: tool.name)
@@ -75,7 +75,7 @@ class Catalogue:
     async def batch(
         self, organization_id: UUID, ids: Sequence[UUID], names: Sequence[str]
     ) -> tuple[list[Tool], list[UUID], list[str]]:
-        """The tools in the order asked, ids first, each once; then the ids and the names that do not exist."""
+        """Returns the tools in the order asked, ids first, each once; then the ids and the names that do not exist."""
         found = await self._store.batch(organization_id, ids, names)
         by_id, by_name = {tool.id: tool for tool in found}, {tool.name: tool for tool in found}
         asked = [by_id.get(tool_id) for tool_id in ids] + [by_name.get(name) for name in names]
@@ -98,7 +98,7 @@ class Catalogue:
         draft: ToolChanges,
         tool_type: ToolType = ToolType.CUSTOM,
     ) -> Tool:
-        """Create it, or replace the one of that name; raises as create, and FailedPrecondition."""
+        """Creates it, or replaces the one of that name; raises as create, and FailedPrecondition."""
         made = await self._made(tool_id, draft, tool_type)
         for _ in range(_ATTEMPTS):
             present = await self._store.named(organization_id, made.name)
@@ -132,18 +132,18 @@ class Catalogue:
     async def import_tool(
         self, organization_id: UUID, user_id: UUID, tool_id: UUID, library: str, definition: str, draft: ToolChanges
     ) -> Tool:
-        """A tool of another library, by its own description (JSON); raises as upsert."""
+        """Returns a tool of another library, by its own description (JSON); raises as upsert."""
         made = imported(library, _object(definition, "definition"))
         return await self.upsert(organization_id, user_id, tool_id, made.draft(draft), made.tool_type)
 
     async def schema_of(self, source: str, source_type: str, args_json_schema: str) -> tuple[str, bool]:
-        """The schema that `create` would derive, and whether the function takes `agent_state`; raises Refused."""
+        """Returns the schema that `create` would derive, and whether the function takes `agent_state`; raises Refused."""
         draft = ToolChanges(source_code=source, source_type=source_type, args_json_schema=args_json_schema)
         tool = await self._made(UUID(int=0), draft)
         return tool.json_schema, tool.takes_agent_state
 
     async def drafted(self, tool_id: UUID, draft: ToolChanges) -> Tool:
-        """The tool that `create` would store; nothing is. Raises Refused."""
+        """Returns the tool that `create` would store; nothing is. Raises Refused."""
         return await self._made(tool_id, draft)
 
     async def _made(self, tool_id: UUID, draft: ToolChanges, tool_type: ToolType = ToolType.CUSTOM) -> Tool:
@@ -160,7 +160,7 @@ class Catalogue:
         return await self._changed(empty, {"source_code": "", **draft})
 
     async def _changed(self, present: Tool, changes: ToolChanges) -> Tool:
-        """The tool with its changes, and with the schema that follows from them."""
+        """Returns the tool with its changes, and with the schema that follows from them."""
         plain: dict[str, Any] = {name: value for name, value in changes.items() if name not in _SPECIAL}
         plain["args_json_schema"] = changes.get("args_json_schema", present.args_json_schema) or ""
         tool = replace(present, **plain)
@@ -180,7 +180,7 @@ class Catalogue:
         return _described(tool, changes)
 
     async def _derived(self, tool: Tool, given: str | None) -> tuple[JsonObject, bool]:
-        """The schema, and whether the function takes `agent_state`."""
+        """Returns the schema, and whether the function takes `agent_state`."""
         schema = _object(given, "json_schema") if given else None
         args_schema = _object(tool.args_json_schema, "args_json_schema") if tool.args_json_schema else None
         try:
@@ -203,7 +203,7 @@ def _described(tool: Tool, changes: ToolChanges) -> Tool:
 
 
 def _merged(present: Tool, made: Tool, draft: ToolChanges) -> Tool:
-    """What an upsert makes of a present tool: the new source and schema, and the settings that were given."""
+    """Returns what an upsert makes of a present tool: the new source and schema, and the settings that were given."""
     given = {name: getattr(made, name) for name in draft if name not in _SPECIAL}
     return replace(present, **given | {name: getattr(made, name) for name in _DERIVED})
 

@@ -119,7 +119,7 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
         return tool_pb.ImportToolResponse(tool=convert.tool_message(tool))
 
     async def _caller(self) -> CallContext:
-        """Who calls; their tenant has the built-in tools from here on."""
+        """Returns who calls; their tenant has the built-in tools from here on."""
         caller = current()
         await self._catalogue.ensure(caller.organization_id, caller.user_id)
         return caller

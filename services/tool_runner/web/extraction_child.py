@@ -27,7 +27,7 @@ def read(html: str, url: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """Read, answer."""
+    """Reads, answers."""
     limit_self(memory_bytes=_MEMORY_BYTES, cpu_seconds=_CPU_SECONDS)
     request = json.loads(sys.stdin.buffer.read())
     sys.stdout.write(json.dumps(read(**request)))

@@ -42,7 +42,7 @@ class Fetcher:
         self._http = outward_client(allow_private=allow_private, timeout=_SECONDS)
 
     async def fetch(self, url: str) -> Page:
-        """The page; raises WebError."""
+        """Returns the page; raises WebError."""
         try:
             async with asyncio.timeout(_WHOLE_SECONDS):
                 return await self._followed(url)
@@ -56,7 +56,7 @@ class Fetcher:
             raise WebError(f"{url[:200]} could not be fetched: {str(error) or type(error).__name__}") from error
 
     async def close(self) -> None:
-        """Close connections."""
+        """Closes connections."""
         await self._http.aclose()
 
     async def _followed(self, url: str) -> Page:

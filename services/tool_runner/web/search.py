@@ -25,7 +25,7 @@ class WebSearch:
         self._http = httpx.AsyncClient(timeout=_SECONDS, follow_redirects=False, trust_env=False, cookies=no_cookies())
 
     async def search(self, query: Query, environment: Mapping[str, str]) -> tuple[Engine, list[Hit]]:
-        """The hits, best first, at most as many as asked; raises WebError."""
+        """Returns the hits, best first, at most as many as asked; raises WebError."""
         engine = self._settings.engine_for(environment)
         key = self._settings.key(engine, environment)
         request = engine.request(query, key)
@@ -53,5 +53,5 @@ class WebSearch:
             raise WebError(f"{engine.name} answered in a form that is not its own ({type(error).__name__})") from error
 
     async def close(self) -> None:
-        """Close connections."""
+        """Closes connections."""
         await self._http.aclose()

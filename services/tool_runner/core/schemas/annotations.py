@@ -71,11 +71,11 @@ class Names:
         return None
 
     def alias(self, name: str) -> ast.expr | None:
-        """What the name stands for, where it is another name for a type."""
+        """Returns what the name stands for, where it is another name for a type."""
         return None
 
     def member(self, node: ast.Attribute) -> object:
-        """The value of an Enum's member. Raises UnsupportedType."""
+        """Returns the value of an Enum's member. Raises UnsupportedType."""
         raise UnsupportedType(ast.unparse(node))
 
     def spend(self) -> None:
@@ -86,7 +86,7 @@ class Names:
 
 
 def annotation_schema(node: ast.expr, names: Names, *, nullable: bool = False) -> Schema:
-    """The schema of values of this annotation; raises UnsupportedType.
+    """Returns the schema of values of this annotation; raises UnsupportedType.
 
     `Optional[T]` is `T` unless `nullable`: that an argument may be left out is said by `required`, not by its type.
     """
@@ -166,12 +166,12 @@ def _container(origin: str, arguments: list[ast.expr], names: Names) -> Schema |
 
 
 def _tuple(items: list[Schema]) -> Schema:
-    """Which place holds what is left out: not every provider takes `prefixItems`."""
+    """Returns which place holds what is left out: not every provider takes `prefixItems`."""
     return {"type": "array", "items": one_of(items), "minItems": len(items), "maxItems": len(items)}
 
 
 def one_of(schemas: list[Schema]) -> Schema:
-    """What any of them admits; at least one."""
+    """Returns what any of them admits; at least one."""
     distinct: list[Schema] = []
     for schema in schemas:
         if schema not in distinct:
@@ -211,7 +211,7 @@ def _literal(nodes: list[ast.expr], names: Names) -> Schema:
 
 
 def enumeration(values: list[Any]) -> Schema | None:
-    """The schema of these values, None where one of them is no plain value of JSON."""
+    """Returns the schema of these values, None where one of them is no plain value of JSON."""
     types = list(dict.fromkeys(_JSON_TYPE.get(type(value), "") for value in values))
     if "" in types or not types:
         return None
@@ -219,7 +219,7 @@ def enumeration(values: list[Any]) -> Schema | None:
 
 
 def _parse_forward(text: str) -> ast.expr:
-    """An annotation written as a string, as in `x: "int | None"`."""
+    """Returns an annotation written as a string, as in `x: "int | None"`."""
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:

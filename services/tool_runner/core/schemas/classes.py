@@ -123,7 +123,7 @@ class SourceNames(Names):
         return {"type": "object", "properties": properties, "required": required} | closed
 
     def _fields(self, node: ast.ClassDef, seen: frozenset[str]) -> dict[str, _Field]:
-        """Those of its bases first; a field that is said again keeps its place."""
+        """Returns those of its bases first; a field that is said again keeps its place."""
         fields: dict[str, _Field] = {}
         for base in map(_text, reversed(node.bases)):
             if base in self._classes and base not in seen:
@@ -144,7 +144,7 @@ def _is_required(field: _Field, kind: str, said: Constraints) -> bool:
 
 
 def _said(field: _Field) -> Constraints:
-    """What Annotated and Field say of it, and its default."""
+    """Returns what Annotated and Field say of it, and its default."""
     said: Constraints = {}
     match field.annotation:
         case ast.Subscript(value=form, slice=ast.Tuple(elts=[_, *metadata])) if _text(form) == "Annotated":
@@ -159,7 +159,7 @@ def _said(field: _Field) -> Constraints:
 
 
 def _outer_name(name: str, said: Constraints) -> str:
-    """What it is called outside: Pydantic reads by alias."""
+    """Returns what it is called outside: Pydantic reads by alias."""
     for key in ("validation_alias", "alias"):
         if isinstance(said.get(key), str) and said[key]:
             return str(said[key])
@@ -178,7 +178,7 @@ def _is_data(node: ast.AnnAssign) -> bool:
 
 
 def _members(node: ast.ClassDef) -> dict[str, Any]:
-    """The values of an Enum by name; what is no literal is left as something that is no JSON."""
+    """Returns the values of an Enum by name; what is no literal is left as something that is no JSON."""
     lower = "StrEnum" in map(_text, node.bases)
     members: dict[str, Any] = {}
     for part in node.body:
@@ -220,7 +220,7 @@ def _aliases(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _text(node: ast.expr) -> str:
-    """The last part of a dotted name; of a call, of what is called."""
+    """Returns the last part of a dotted name; of a call, of what is called."""
     match node:
         case ast.Name(id=name):
             return name

@@ -48,17 +48,17 @@ def constraints_of(said: Sequence[ast.expr] | Sequence[ast.keyword]) -> Constrai
 
 
 def is_field(node: ast.expr | None) -> bool:
-    """Whether this is `Field(...)`."""
+    """Returns whether this is `Field(...)`."""
     return isinstance(node, ast.Call) and called(node) in {"Field", "field"}
 
 
 def called(node: ast.Call) -> str:
-    """The name of what is called, without its module."""
+    """Returns the name of what is called, without its module."""
     return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
 
 def constrained(schema: Schema, constraints: Constraints) -> Schema:
-    """The schema with what is said of its values; what says nothing of such values is passed over."""
+    """Returns the schema with what is said of its values; what says nothing of such values is passed over."""
     schema = dict(schema)
     inner = _not_null(schema)
     kind = inner.get("type")
@@ -78,7 +78,7 @@ def constrained(schema: Schema, constraints: Constraints) -> Schema:
 
 
 def _not_null(schema: Schema) -> Schema:
-    """The part of `T or null` that says what T is, as a part of `schema` that may be changed."""
+    """Returns the part of `T or null` that says what T is, as a part of `schema` that may be changed."""
     options = schema.get("anyOf")
     if not options or len(options) != 2 or options[1] != {"type": "null"}:
         return schema
@@ -108,7 +108,7 @@ def _keyword(keyword: ast.keyword) -> Constraints:
 
 
 def literal(node: ast.expr) -> Any:
-    """The value of a literal; something that is no JSON for what would have to be run."""
+    """Returns the value of a literal; something that is no JSON for what would have to be run."""
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -116,7 +116,7 @@ def literal(node: ast.expr) -> Any:
 
 
 def is_json(value: Any) -> bool:
-    """Whether a literal is a value that JSON has."""
+    """Returns whether a literal is a value that JSON has."""
     if isinstance(value, list):
         return all(map(is_json, value))
     if isinstance(value, dict):

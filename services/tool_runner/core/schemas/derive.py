@@ -20,7 +20,7 @@ class Derived:
 
 
 def derive(source: str, source_type: str, schema: Schema | None = None, args_schema: Schema | None = None) -> Derived:
-    """The schema: derived, or the given one once it is found to be of this source. Raises SchemaError."""
+    """Returns the schema: derived, or the given one once it is found to be of this source. Raises SchemaError."""
     language: Any = _of_scripts() if source_type in SCRIPTS else python
     if schema is None:
         schema = language.derive_schema(source, args_schema)

@@ -6,12 +6,12 @@ from services.tool_runner.core.model import Refused
 
 
 def checked_object(text: str, name: str) -> str:
-    """The text, if it is a JSON object; raises Refused (TOOL_INVALID)."""
+    """Returns the text, if it is a JSON object; raises Refused (TOOL_INVALID)."""
     return _checked(text, name, dict, "object")
 
 
 def checked_array(text: str, name: str) -> str:
-    """The text, if it is a JSON array or ""; raises Refused (TOOL_INVALID)."""
+    """Returns the text, if it is a JSON array or ""; raises Refused (TOOL_INVALID)."""
     return _checked(text, name, list, "array") if text and text != "null" else ""
 
 

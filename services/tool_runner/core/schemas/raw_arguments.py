@@ -53,7 +53,7 @@ class NotAnObject(ValueError):
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The arguments; "" counts as none. Raises NotAnObject."""
+    """Returns the arguments; "" counts as none. Raises NotAnObject."""
     if len(text) > MOST_BYTES:
         raise NotAnObject(f"the arguments have {len(text)} characters; at most {MOST_BYTES} are accepted")
     try:
@@ -81,7 +81,7 @@ def hashed(text: str) -> str:
 
 
 def without_habits(parameters: Schema) -> Schema:
-    """The parameters that are the tool's own."""
+    """Returns the parameters that are the tool's own."""
     known = parameters.get("properties")
     if not isinstance(known, dict) or not HABITS & known.keys():
         return parameters
@@ -115,7 +115,7 @@ def _admits_null(schema: Any) -> bool:
 
 
 def is_plain(parameters: Schema, text: str) -> bool:
-    """Whether these arguments can be checked here; else it is work for a limited child."""
+    """Returns whether these arguments can be checked here; else it is work for a limited child."""
     return len(text) <= _PLAIN_CHARS and _plain(parameters)
 
 

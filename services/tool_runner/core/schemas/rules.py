@@ -20,7 +20,7 @@ def check_size(source: str) -> None:
 
 
 def check_schema(schema: Schema) -> None:
-    """Refuse a tool schema whose name or shape no model provider would take; raises SchemaError."""
+    """Refuses a tool schema whose name or shape no model provider would take; raises SchemaError."""
     name = schema.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SchemaError("BAD_NAME", f"tool name {name!r} must be letters, digits, '_' or '-', not empty")
@@ -34,7 +34,7 @@ def check_schema(schema: Schema) -> None:
 
 
 def check_args_schema(schema: Schema) -> Schema:
-    """The arguments' schema as parameters, what it defines inlined; raises SchemaError."""
+    """Returns the arguments' schema as parameters, what it defines inlined; raises SchemaError."""
     if schema.get("type") != "object" or not isinstance(schema.get("properties", {}), dict):
         raise SchemaError("BAD_SCHEMA", "args_json_schema must be a JSON Schema of type object with its properties")
     return {"properties": {}, "required": [], **inlined(schema)}

@@ -42,7 +42,7 @@ def check_parameters(name: str, parameters: Schema) -> None:
 
 
 def problems(name: str, parameters: Schema, arguments: dict[str, Any]) -> list[str]:
-    """What is wrong with the arguments, at most five sentences; empty where nothing is."""
+    """Returns what is wrong with the arguments, at most five sentences; empty where nothing is."""
     validator = Draft202012Validator(parameters, registry=_NOTHING_REMOTE)
     try:
         found = [_sentence(error) for error in validator.iter_errors(arguments)]

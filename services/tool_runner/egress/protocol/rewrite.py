@@ -50,7 +50,7 @@ class Outgoing:
 
 
 def authority(host: str, port: int, *, tls: bool) -> bytes:
-    """The Host header of an origin."""
+    """Returns the Host header of an origin."""
     shown = f"[{host}]" if ":" in host else host
     return (shown if port == DEFAULT_PORTS[tls] else f"{shown}:{port}").encode()
 
@@ -64,12 +64,12 @@ def passed_on(headers: Iterable[tuple[bytes, bytes]], drop: Collection[bytes] = 
 
 
 def is_websocket(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a message asks for, or grants, the one upgrade that is passed on."""
+    """Returns whether a message asks for, or grants, the one upgrade that is passed on."""
     return any(name.lower() == b"upgrade" and value.strip().lower() == b"websocket" for name, value in headers)
 
 
 def for_loci(target: bytes, headers: Headers, token: str, base_path: str) -> Outgoing:
-    """A request to Loci itself: whoever the tool says it is, it is the run of `token`. Raises CannotBeSent."""
+    """Returns a request to Loci itself: whoever the tool says it is, it is the run of `token`. Raises CannotBeSent."""
     path = target.partition(b"?")[0].decode("latin-1")
     if _DOTS.search(path):
         raise CannotBeSent("a path to Loci must not hold . or .. segments")
@@ -80,7 +80,7 @@ def for_loci(target: bytes, headers: Headers, token: str, base_path: str) -> Out
 
 
 def with_secrets(target: bytes, headers: Headers, held: Sequence[Held]) -> Outgoing:
-    """A request to a host of the secrets `held`. Raises CannotBeSent."""
+    """Returns a request to a host of the secrets `held`. Raises CannotBeSent."""
     masks: dict[bytes, bytes] = {}
     values = [(secret, _value(secret)) for secret in held]
     for secret, value in values:
@@ -108,7 +108,7 @@ def masked(headers: Iterable[tuple[bytes, bytes]], masks: Mapping[bytes, bytes])
 
 
 def would_hold(target: bytes, headers: Iterable[tuple[bytes, bytes]], held: Sequence[Held]) -> bool:
-    """Whether a request would have one of the secrets put in."""
+    """Returns whether a request would have one of the secrets put in."""
     texts = [target, *(_decoded(name, value)[1] for name, value in headers)]
     return any(secret.rule.header or secret.placeholder.encode() in text for secret in held for text in texts)
 
@@ -135,7 +135,7 @@ def _replaced(name: bytes, given: bytes, values: Sequence[tuple[Held, bytes]], m
 
 
 def _decoded(name: bytes, value: bytes) -> tuple[bytes, bytes]:
-    """The scheme and the decoded text of Basic credentials; for other headers no scheme, and the value as it is."""
+    """Returns the scheme and the decoded text of Basic credentials; for other headers no scheme, and the value as it is."""
     scheme, _, encoded = value.partition(b" ")
     if name.lower() in {b"authorization", b"proxy-authorization"} and scheme.lower() == b"basic":
         try:

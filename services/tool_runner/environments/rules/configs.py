@@ -25,19 +25,19 @@ class Effective:
 
 
 def type_of(kind: str) -> str:
-    """Whose settings hold where sandboxes of this kind (LOCI_SANDBOX) serve."""
+    """Returns whose settings hold where sandboxes of this kind (LOCI_SANDBOX) serve."""
     return kind if kind in TYPES else "local"
 
 
 def checked_type(text: str) -> str:
-    """One of TYPES. Raises Refused (SANDBOX_CONFIG_INVALID)."""
+    """Returns one of TYPES. Raises Refused (SANDBOX_CONFIG_INVALID)."""
     if text not in TYPES:
         raise _invalid(f"type {text[:80]!r} is not one of {', '.join(TYPES)}")
     return text
 
 
 def checked_config(text: str) -> str:
-    """The text, where its known members have values that can be meant. Raises Refused (SANDBOX_CONFIG_INVALID)."""
+    """Returns the text, where its known members have values that can be meant. Raises Refused (SANDBOX_CONFIG_INVALID)."""
     if len(text.encode()) > _LONGEST or "\x00" in text:
         raise _invalid(f"config may have {_LONGEST} bytes, none of them NUL")
     try:
@@ -54,7 +54,7 @@ def checked_config(text: str) -> str:
 
 
 def effective(kind: str, text: str) -> Effective:
-    """What the stored settings of a kind mean; "" where there are none."""
+    """Returns what the stored settings of a kind mean; "" where there are none."""
     config = {name: value for name, value in json.loads(text or "{}").items() if value is not None}
     whole = json.dumps({"type": kind, "config": config}, sort_keys=True, separators=(",", ":"))
     return Effective(

@@ -83,5 +83,5 @@ def nothing_to_keep(name: str) -> Refused:
 
 
 def invalid(sentence: str) -> Refused:
-    """The refusal of a variable."""
+    """Returns the refusal of a variable."""
     return Refused("ENVIRONMENT_INVALID", sentence)

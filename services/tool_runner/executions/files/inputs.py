@@ -58,7 +58,7 @@ class Inputs:
         return Given(replaced(parameters, arguments, lambda text: paths[text.lower()]), names)
 
     async def read(self, organization_id: UUID, names: Mapping[UUID, str]) -> tuple[File, ...] | None:
-        """None where one of them has been erased meanwhile."""
+        """Returns None where one of them has been erased meanwhile."""
         if not names:
             return ()
         contents = await self._store.contents(organization_id, list(names))

@@ -7,7 +7,7 @@ class Bearer(Protocol):
     """Where the tokens of OAuth come from."""
 
     async def token(self) -> str:
-        """A good one; "" where there is none. Raises McpProblem."""
+        """Returns a good one; "" where there is none. Raises McpProblem."""
         ...
 
     async def renewed(self, refused: str) -> str:

@@ -63,7 +63,7 @@ class Program:
 
 
 def program_of(command: str, args: Sequence[str]) -> Program:
-    """What a command comes to. Raises Refused."""
+    """Returns what a command comes to. Raises Refused."""
     words = (PurePosixPath(command).name, *args)
     for beginning in _NPM:
         if words[: len(beginning)] == beginning:
@@ -101,7 +101,7 @@ def _pip(words: Sequence[str]) -> Program:
 
 
 def _options(words: Sequence[str], named: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The packages that options name, and what begins with the first word that is no option."""
+    """Returns the packages that options name, and what begins with the first word that is no option."""
     packages: list[str] = []
     left = list(words)
     while left and left[0].startswith("-"):

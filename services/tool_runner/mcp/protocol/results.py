@@ -16,7 +16,7 @@ _MOST_ITEMS = 1_000
 
 
 def result_of(answer: dict[str, Any]) -> Result:
-    """What a call came to. An answer that says `isError` is one that raised."""
+    """Returns what a call came to. An answer that says `isError` is one that raised."""
     if answer.get("resultType", "complete") != "complete":
         return failed("McpToolError", "the server asks for input, which an agent cannot give")
     listed = answer.get("content", [])

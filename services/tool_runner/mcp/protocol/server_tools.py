@@ -52,7 +52,7 @@ class Listing:
 
 
 def read(listed: Iterable[Any]) -> Listing:
-    """What is in a list of tools, as the server sent it; schemas are yet to be checked in the limited child."""
+    """Returns what is in a list of tools, as the server sent it; schemas are yet to be checked in the limited child."""
     offers: dict[str, Offer] = {}
     problems: list[tuple[str, str]] = []
     for number, item in enumerate(listed, start=1):
@@ -89,7 +89,7 @@ def _problem_of(item: Any, name: str, offers: Mapping[str, Offer]) -> str:
 
 
 def _unwieldy(schema: JsonObject) -> str:
-    """What makes a schema one that nobody can use; looked at without recursion."""
+    """Returns what makes a schema one that nobody can use; looked at without recursion."""
     left: list[tuple[Any, int]] = [(schema, 1)]
     nodes = 0
     while left:
@@ -128,13 +128,13 @@ def _described(text: Any) -> str:
 
 
 def valid_name(name: str) -> str:
-    """A name that every provider takes: letters, digits, `_` and `-`, beginning with no digit or dash."""
+    """Returns a name that every provider takes: letters, digits, `_` and `-`, beginning with no digit or dash."""
     valid = _FOREIGN.sub("_", name).strip("_") or "tool"
     return (valid if valid[0].isalpha() or valid[0] == "_" else f"_{valid}")[:MOST_NAME]
 
 
 def names(offers: Sequence[Offer], server: str, taken: Collection[str]) -> dict[str, str]:
-    """A name in the tenant for each offer, by the server's own name: with the server behind it where that is taken."""
+    """Returns a name in the tenant for each offer, by the server's own name: with the server behind it where that is taken."""
     used, chosen = set(taken), {}
     for offer in offers:
         chosen[offer.name] = _free(valid_name(offer.name), valid_name(server), used)
@@ -154,7 +154,7 @@ def _free(name: str, server: str, used: Collection[str]) -> str:
 
 
 def id_of(organization_id: UUID, server_id: UUID, name: str) -> UUID:
-    """The same for the same tool of the same server, always: agents that have it keep it when it comes back."""
+    """Returns the same for the same tool of the same server, always: agents that have it keep it when it comes back."""
     return uuid5(_IDS, f"{organization_id}/{server_id}/{name}")
 
 
@@ -164,7 +164,7 @@ def tag(server: str) -> str:
 
 
 def tool_of(offer: Offer, *, tool_id: UUID, name: str, server_id: UUID | None, server: str) -> Tool:
-    """A new row of the catalogue."""
+    """Returns a new row of the catalogue."""
     origin = {"server_id": f"mcp_server-{server_id}", "server_name": server, "tool_name": offer.name}
     return Tool(
         id=tool_id,
@@ -190,13 +190,13 @@ def schema_text(name: str, description: str, parameters: JsonObject) -> str:
 
 
 def parsed(given: str) -> JsonObject:
-    """The server's own schema of a tool, from `Offer.given`; {} for none."""
+    """Returns the server's own schema of a tool, from `Offer.given`; {} for none."""
     schema: JsonObject = json.loads(given or "{}")
     return schema
 
 
 def server_named_in(metadata: str) -> str:
-    """The name that the tool's server had when it was made; "" where the client wrote something else there."""
+    """Returns the name that the tool's server had when it was made; "" where the client wrote something else there."""
     origin = parsed(metadata).get("mcp")
     name = origin.get("server_name") if isinstance(origin, dict) else None
     return name if isinstance(name, str) else ""

@@ -26,7 +26,7 @@ class NodeRuntime:
     copied: bool = False
 
     def discard(self) -> None:
-        """Remove the copy that was made, if one was."""
+        """Removes the copy that was made, if one was."""
         if self.copied:
             shutil.rmtree(self.entry, ignore_errors=True)
 
@@ -54,7 +54,7 @@ async def find_node() -> NodeRuntime:
 
 
 def _copied() -> str:
-    """The entry where everybody may read it, for a tree below a closed folder, such as root's home. A few megabytes."""
+    """Returns the entry where everybody may read it, for a tree below a closed folder, such as root's home. A few megabytes."""
     for left in Path(tempfile.gettempdir()).glob(_COPY + "*"):
         pid = left.name.removeprefix(_COPY).partition("-")[0]
         if left.stat().st_uid == os.geteuid() and not Path("/proc", pid).exists():

@@ -21,7 +21,7 @@ def mark_of_this_process() -> str:
 
 
 def end_orphans() -> None:
-    """Kill what carries the mark of a process that is dead."""
+    """Kills what carries the mark of a process that is dead."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal() and (descriptor := _held(int(folder.name))) is not None:
             with contextlib.suppress(OSError):
@@ -31,7 +31,7 @@ def end_orphans() -> None:
 
 
 def _held(pid: int) -> int | None:
-    """A descriptor of the process, so that no later one of its number is meant."""
+    """Returns a descriptor of the process, so that no later one of its number is meant."""
     try:
         return os.pidfd_open(pid)
     except OSError:

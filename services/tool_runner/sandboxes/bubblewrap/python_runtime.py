@@ -44,7 +44,7 @@ class PythonRuntime:
 
 
 async def find_runtimes() -> list[PythonRuntime]:
-    """Every Python of at least 3.11 that answers, the one that runs this service first."""
+    """Returns every Python of at least 3.11 that answers, the one that runs this service first."""
     answers = [await _ask(executable) for executable in _candidates()]
     return [runtime for answer in answers if answer and (runtime := _runtime(answer))]
 
@@ -67,7 +67,7 @@ async def _ask(executable: str) -> list[Any] | None:
 
 
 async def _answer(executable: str, program: str, given: str) -> Any:
-    """The JSON that a program prints; None where it prints none."""
+    """Returns the JSON that a program prints; None where it prints none."""
     command = (executable, "-I", "-S", "-c", program)
     try:
         child = await Child.start(*command, environment={}, errors=subprocess.DEVNULL)

@@ -48,7 +48,7 @@ class _Place:
 
 
 async def create(warm: int = 1) -> PooledSandbox:
-    """The sandbox, proven with one empty call; raises SandboxUnavailable."""
+    """Returns the sandbox, proven with one empty call; raises SandboxUnavailable."""
     bwrap = shutil.which("bwrap")
     if sys.platform != "linux" or bwrap is None:
         raise SandboxUnavailable(f"no bubblewrap: {_INSTALL}")
@@ -169,7 +169,7 @@ async def _unpacked(layer: Layer) -> Path:
 
 
 def _pipe_with(data: bytes) -> int:
-    """The read end of a pipe that holds `data`, which must fit a pipe (64 KiB)."""
+    """Returns the read end of a pipe that holds `data`, which must fit a pipe (64 KiB)."""
     read, write = os.pipe()
     with open(write, "wb") as pipe:
         pipe.write(data)

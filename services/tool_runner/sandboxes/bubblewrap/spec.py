@@ -66,7 +66,7 @@ def command(
 
 
 def _drop_root(uid: int) -> list[str]:
-    """Become `uid` first where this process is root: to /proc/sys, host root is root in any namespace."""
+    """Becomes `uid` first where this process is root: to /proc/sys, host root is root in any namespace."""
     if os.geteuid() != 0:
         return []
     setpriv = shutil.which("setpriv")

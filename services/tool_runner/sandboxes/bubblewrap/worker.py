@@ -39,7 +39,7 @@ class BubblewrapWorker:
         self._closed = False
 
     async def begin(self) -> None:
-        """Count it from its first moment on, then let it start; raises SandboxUnavailable."""
+        """Counts it from its first moment on, then let it start; raises SandboxUnavailable."""
         try:
             pid = await self._learn()
             if self._cgroup:
@@ -49,7 +49,7 @@ class BubblewrapWorker:
             raise SandboxUnavailable(await self.problem() or str(error)) from error
 
     async def _learn(self) -> int:
-        """The pid of process 1 in there."""
+        """Returns the pid of process 1 in there."""
         info = b""
         while b"}" not in info:
             info += await _came(self._started.info)
@@ -103,7 +103,7 @@ class BubblewrapWorker:
 
 
 async def _came(descriptor: int) -> bytes:
-    """What comes there next; raises EOFError, TimeoutError."""
+    """Returns what comes there next; raises EOFError, TimeoutError."""
     loop = asyncio.get_running_loop()
     came: asyncio.Future[bytes] = loop.create_future()
 

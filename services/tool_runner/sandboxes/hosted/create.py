@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 async def made(making: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]]) -> T:
-    """What is made; where whoever waits is cancelled, it is waited for and undone first."""
+    """Returns what is made; where whoever waits is cancelled, it is waited for and undone first."""
     task = asyncio.create_task(making)
     try:
         return await asyncio.shield(task)

@@ -29,7 +29,7 @@ _ENVIRONMENT = {
 
 @functools.lru_cache
 def worker_archive(language: Language) -> bytes:
-    """The tar.gz to be unpacked in /opt/loci; blocking. Raises SandboxUnavailable."""
+    """Returns the tar.gz to be unpacked in /opt/loci; blocking. Raises SandboxUnavailable."""
     files = worker_files() | (dict(_node_files()) if language is Language.NODE else {})
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:

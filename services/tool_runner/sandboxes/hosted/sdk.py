@@ -7,7 +7,7 @@ from services.tool_runner.core.job import SandboxUnavailable
 
 
 async def imported(name: str) -> Any:
-    """The package; raises SandboxUnavailable with the command that installs it."""
+    """Returns the package; raises SandboxUnavailable with the command that installs it."""
     try:
         return await late.imported(name)
     except ImportError as error:

@@ -197,7 +197,7 @@ def _reap() -> None:
 
 
 def _empty(folder: Path) -> None:
-    """Remove what is in it, whatever its rights and however deep: folders are moved up before they are removed."""
+    """Removes what is in it, whatever its rights and however deep: folders are moved up before they are removed."""
     moved = 0
     while entries := list(os.scandir(folder)):
         for entry in entries:
@@ -221,7 +221,7 @@ def _common_name(writer: asyncio.StreamWriter) -> str:
 
 
 def _confine(program: str, argv: list[str]) -> None:
-    """Take the filter (a BPF program), which every process from here on keeps, and become the worker."""
+    """Takes the filter (a BPF program), which every process from here on keeps, and becomes the worker."""
     code = base64.b64decode(program)
     _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
@@ -254,7 +254,7 @@ async def _serve(host: Host, context: ssl.SSLContext, address: str, port: int) -
 
 
 def main() -> None:
-    """Serve, as the variables SANDBOX_HOST_TLS, _LISTEN (address:port), _FOLDERS, _LAYER and _WORKER say."""
+    """Serves, as the variables SANDBOX_HOST_TLS, _LISTEN (address:port), _FOLDERS, _LAYER and _WORKER say."""
     if sys.argv[1:2] == ["--confine"]:
         _confine(sys.argv[2], sys.argv[3:])
     _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

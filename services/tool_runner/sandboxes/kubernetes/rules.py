@@ -62,7 +62,7 @@ Decision = Use | Recycle | Wait | Refuse
 
 
 def choose(pods: Sequence[Pod], leases: Mapping[str, Lease], tenant: str, *, shared_kernel: bool = False) -> Decision:
-    """What to do for a call of `tenant`; `leases` by the names of pods, as far as they are known."""
+    """Returns what to do for a call of `tenant`; `leases` by the names of pods, as far as they are known."""
     if not pods:
         return Wait("the cluster has no sandbox host: apply the component sandbox-hosts, and look at its Deployment")
     if spent := next((pod for pod in pods if pod.spent and not pod.leaving), None):

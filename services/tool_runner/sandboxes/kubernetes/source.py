@@ -68,7 +68,7 @@ class KubernetesSource:
             self._leases[name] = Lease(lease.tenant)
 
     async def _chosen(self, tenant: str, end: float) -> Pod:
-        """A host to be asked, ours from here on as far as this process is concerned."""
+        """Returns a host to be asked, ours from here on as far as this process is concerned."""
         while True:
             async with self._choosing:
                 pods = await self._cluster.hosts()
@@ -89,7 +89,7 @@ class KubernetesSource:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _asked(self, pod: Pod, shape: Shape, tenant: str) -> "HostWorker | None":
-        """A worker there; None where the host is another's or at work, which is known from now on."""
+        """Returns a worker there; None where the host is another's or at work, which is known from now on."""
         greeting: dict[str, Any] = {"tenant": tenant, "language": shape.language.value, "seccomp": self._filters}
         try:
             layer = await asyncio.to_thread(shape.layer.archive.read_bytes) if shape.layer else b""
@@ -112,7 +112,7 @@ class KubernetesSource:
         return HostWorker(self, pod.name, reader, writer)
 
     async def _recycle(self, pod: Pod) -> None:
-        """Delete a host that serves nobody; one that does not answer serves nobody either."""
+        """Deletes a host that serves nobody; one that does not answer serves nobody either."""
         if not pod.spent:
             try:
                 _, writer, answer = await self._spoken(pod, {"retire": True, "layer": 0})
@@ -136,7 +136,7 @@ class KubernetesSource:
     async def _spoken(
         self, pod: Pod, greeting: Mapping[str, Any], layer: bytes = b""
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]]:
-        """A connection and what the host answers to the greeting. Raises SandboxUnavailable."""
+        """Returns a connection and what the host answers to the greeting. Raises SandboxUnavailable."""
         body, writer = json.dumps(greeting).encode(), None
         try:
             async with asyncio.timeout(_CONNECT_SECONDS + len(layer) / 1e6):

@@ -49,11 +49,11 @@ class Channel:
         self._wider.set()
 
     def close(self) -> None:
-        """End it."""
+        """Ends it."""
         self._closing.set()
 
     async def serve(self, fields: Message) -> None:
-        """Start a container, relay until one side ends it, and leave nothing of it."""
+        """Starts a container, relays until one side ends it, and leaves nothing of it."""
         container = await self._start(fields)
         if container:
             self._send(encode(Frame.OPENED, self._number))
@@ -75,7 +75,7 @@ class Channel:
         return None
 
     async def _relayed(self, attached: Attached) -> bool:
-        """Whether the container ended it."""
+        """Returns whether the container ended it."""
         output = asyncio.create_task(self._carry_output(attached))
         tasks = [output, asyncio.create_task(self._carry_input(attached)), asyncio.create_task(self._closing.wait())]
         # Input that is no longer taken says nothing: what is left of the output may say why.

@@ -80,7 +80,7 @@ class Engine:
             )
 
     def has_image(self) -> bool:
-        """Whether the image is there; raises SandboxUnavailable."""
+        """Returns whether the image is there; raises SandboxUnavailable."""
         try:
             self._base()
         except ImageNotFound:
@@ -107,7 +107,7 @@ class Engine:
         return problem[0]
 
     def reap(self) -> None:
-        """Remove the containers of dead launchers, those that nobody can still wait for, and the oldest layers."""
+        """Removes the containers of dead launchers, those that nobody can still wait for, and the oldest layers."""
         with contextlib.suppress(*_FAILURES):
             for container in self._api.containers(all=True, filters={"label": f"{SANDBOX_LABEL}=1"}):
                 dead = is_dead(container["Labels"].get(OWNER_LABEL, ""))
@@ -118,7 +118,7 @@ class Engine:
         self._drop_old_layers()
 
     def start(self, asked: Asked) -> Container:
-        """A fresh container, attached to; raises SandboxUnavailable or NoLayer, and leaves nothing then."""
+        """Returns a fresh container, attached to; raises SandboxUnavailable or NoLayer, and leaves nothing then."""
         identity = ""
         try:
             image = self._layered(asked.layer) if asked.layer else self.image
@@ -139,19 +139,19 @@ class Engine:
         return Container(identity, attached)
 
     def remove(self, identity: str) -> None:
-        """Kill and remove a container; one that is gone is no error."""
+        """Kills and removes a container; one that is gone is no error."""
         with contextlib.suppress(NotFound, APIError, requests.RequestException):
             self._api.remove_container(identity, force=True, v=True)
 
     def ran_out_of_memory(self, identity: str) -> bool:
-        """Whether the kernel killed a process of an ended container for its memory."""
+        """Returns whether the kernel killed a process of an ended container for its memory."""
         with contextlib.suppress(APIError, requests.RequestException):
             self._api.wait(identity, timeout=_CALL_SECONDS)
             return bool(self._api.inspect_container(identity)["State"]["OOMKilled"])
         return False
 
     def add_layer(self, key: str, archive: Path) -> None:
-        """Make the image of that layer, if it is not there: files are added, no code of it runs.
+        """Makes the image of that layer, if it is not there: files are added, no code of it runs.
 
         Raises SandboxUnavailable.
         """
@@ -186,7 +186,7 @@ class Engine:
         return name
 
     def _drop_old_layers(self) -> None:
-        """Keep the layers used last; whoever needs a removed one adds it again. Those in use stay."""
+        """Keeps the layers used last; whoever needs a removed one adds it again. Those in use stay."""
         with contextlib.suppress(*_FAILURES):
             images = self._api.images(filters={"label": LAYER_LABEL})
             for image in sorted(images, key=self._last_used)[: max(0, len(images) - _MOST_LAYERS)]:
@@ -199,7 +199,7 @@ class Engine:
         return max([float(str(image["Created"])), *(self._layers_used.get(tag, 0.0) for tag in tags)])
 
     def _base(self) -> str:
-        """The image's id: another one than the last after it was built anew."""
+        """Returns the image's id: another one than the last after it was built anew."""
         return str(self._api.inspect_image(self.image)["Id"])  # type: ignore[no-untyped-call]
 
 

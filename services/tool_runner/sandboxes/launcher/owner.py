@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def own_name() -> str:
-    """The name of this process."""
+    """Returns the name of this process."""
     return f"{_world()}/{os.getpid()}/{_start_time(os.getpid())}"
 
 
 def is_dead(name: str) -> bool | None:
-    """Whether that process has ended; None where it lived in another host, boot or pid namespace."""
+    """Returns whether that process has ended; None where it lived in another host, boot or pid namespace."""
     world, _, process = name.rpartition("/")
     world, _, pid = world.rpartition("/")
     if world != _world() or not pid.isdecimal():

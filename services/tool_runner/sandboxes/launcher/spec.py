@@ -36,7 +36,7 @@ MOST: Mapping[str, Any] = {"memory": 4096 * MIB, "processes": 512, "cpus": 4.0, 
 
 
 def read_asked(fields: Mapping[str, Any]) -> Asked:
-    """What OPEN brought, nothing above the ceiling of this process; raises KeyError or TypeError."""
+    """Returns what OPEN brought, nothing above the ceiling of this process; raises KeyError or TypeError."""
     if fields["language"] not in _LANGUAGES:
         raise KeyError(f"no language {fields['language']}")
     return Asked(fields["language"], str(fields["layer"]), **{name: min(fields[name], MOST[name]) for name in MOST})

@@ -29,7 +29,7 @@ class Work:
         self._questions = ThreadPoolExecutor(_QUESTIONS, "ask")
 
     async def start(self, fields: Message, wanted: Callable[[], bool]) -> Container | None:
-        """None where it is no longer wanted when its turn comes.
+        """Returns None where it is no longer wanted when its turn comes.
 
         Raises SandboxUnavailable, NoLayer, and KeyError or TypeError for fields that are none.
         """
@@ -38,7 +38,7 @@ class Work:
         return await self._in(self._starts, lambda: engine.start(asked) if wanted() else None)
 
     async def remove(self, container: Container) -> None:
-        """Kill and remove it."""
+        """Kills and removes it."""
         engine = await self._connected()
         await self._in(self._removals, lambda: engine.remove(container.identity))
 
@@ -62,7 +62,7 @@ class Work:
         return {"problem": ""}
 
     async def _probe(self, pull_seconds: float) -> Message:
-        """Whether there is an engine with the runtime, and the image in it."""
+        """Returns whether there is an engine with the runtime, and the image in it."""
         try:
             engine = await self._connected()
             await self._in(self._questions, engine.check_runtime)
@@ -84,7 +84,7 @@ class Work:
             return self._engine
 
     def close(self) -> None:
-        """Wait for what is being done."""
+        """Waits for what is being done."""
         for pool in (self._starts, self._questions, self._removals):
             pool.shutdown()
 

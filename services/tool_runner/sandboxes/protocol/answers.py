@@ -48,7 +48,7 @@ class HeardCall:
         yield from self._text(stream, self._decoders[stream].decode(data))
 
     def rest(self) -> Iterator[Event]:
-        """What the decoders still hold of characters that never became whole."""
+        """Yields what the decoders still hold of characters that never became whole."""
         for stream, decoder in self._decoders.items():
             yield from self._text(stream, decoder.decode(b"", final=True))
 
@@ -79,7 +79,7 @@ class HeardCall:
         self._file += body
 
     def so_far(self, reason: ExitReason) -> Result:
-        """What was printed until now."""
+        """Returns what was printed until now."""
         stdout, stderr = ("".join(self._texts[stream]) for stream in _STREAMS)
         return Result(reason, stdout=stdout, stderr=stderr)
 
@@ -94,7 +94,7 @@ class HeardCall:
 
 
 def is_file_name(name: str) -> bool:
-    """Whether it is a relative path of 1 to 255 characters, without `..`, control characters and backslashes."""
+    """Returns whether it is a relative path of 1 to 255 characters, without `..`, control characters and backslashes."""
     if not 0 < len(name) <= NAME_CHARS or not name.isprintable() or "\\" in name:
         return False
     return not {"", ".", ".."} & set(name.split("/"))
@@ -106,7 +106,7 @@ def _longest_answer(limits: Limits) -> int:
 
 
 def _parsed(body: bytes) -> Result:
-    """The answer's JSON as a Result; raises BadWorker."""
+    """Returns the answer's JSON as a Result; raises BadWorker."""
     try:
         fields = json.loads(body)
         reason = ExitReason(fields["reason"])
@@ -143,6 +143,6 @@ def _text(value: Any) -> str:
 
 
 def died(reason: ExitReason, message: str, of: Result | None = None) -> Result:
-    """The result of a call whose sandbox ended without an answer; what was printed is kept from `of`."""
+    """Returns the result of a call whose sandbox ended without an answer; what was printed is kept from `of`."""
     kind = {ExitReason.MEMORY: "MemoryError", ExitReason.TIMEOUT: "TimeoutError"}.get(reason, "SandboxEnded")
     return replace(of or Result(reason=reason), reason=reason, result=None, error=ToolError(type=kind, message=message))

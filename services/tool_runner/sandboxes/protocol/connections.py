@@ -34,7 +34,7 @@ class Connections:
         self._may_send[connection] = WINDOW_BYTES
 
     def received(self, connection: int, size: int) -> bool:
-        """Whether anybody still listens; raises BadWorker for more than the window."""
+        """Returns whether anybody still listens; raises BadWorker for more than the window."""
         self._known(connection)
         self._may_send[connection] -= size
         if self._may_send[connection] < 0:
@@ -42,7 +42,7 @@ class Connections:
         return connection not in self._forgotten
 
     def widened(self, connection: int) -> bool:
-        """Whether anybody still sends."""
+        """Returns whether anybody still sends."""
         self._known(connection)
         return connection not in self._forgotten
 

@@ -48,7 +48,7 @@ class Conversation:
         self._connections = Connections()
 
     def job(self, job: Job, *, counted: bool, network: bool, authority: str) -> Iterator[bytes]:
-        """The frames that give it a job. `counted`: memory and processes have their limits outside of it."""
+        """Yields the frames that give it a job. `counted`: memory and processes have their limits outside of it."""
         nonce = secrets.token_hex(NONCE_BYTES // 2)
         self._call = HeardCall(job, nonce.encode())
         self._connections.begin(allowed=network)
@@ -69,11 +69,11 @@ class Conversation:
         self._connections.give_back(connection, size)
 
     def partial(self) -> Result:
-        """What is known of a call whose worker ended: what it printed."""
+        """Returns what is known of a call whose worker ended: what it printed."""
         return self._call.so_far(ExitReason.KILLED) if self._call else Result(ExitReason.KILLED)
 
     def receive(self, chunk: bytes) -> Iterator[Event]:
-        """The events in what came; to be drained. Raises BadWorker."""
+        """Yields the events in what came; to be drained. Raises BadWorker."""
         self._buffer += chunk
         if not self._greeted:
             self._check_beginning()

@@ -24,7 +24,7 @@ _FROM_TEXT = {
 
 
 def as_annotated(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments for this function. Raises whatever a class of the tool's raises."""
+    """Returns the arguments for this function. Raises whatever a class of the tool's raises."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     try:
@@ -53,7 +53,7 @@ def _converted(annotation: Any, value: Any, names: dict[str, Any]) -> Any:
 
 
 def _meant(annotation: Any, names: dict[str, Any]) -> Any:
-    """What a name, a forward reference, a NewType or an alias stands for; None where that cannot be found."""
+    """Returns what a name, a forward reference, a NewType or an alias stands for; None where that cannot be found."""
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__forward_arg__", None)
     if text is not None:
         try:
@@ -96,7 +96,7 @@ def _tuple(inner: tuple[Any, ...], value: list[Any], names: dict[str, Any]) -> A
 
 
 def _one_of(kinds: tuple[Any, ...], value: Any, names: dict[str, Any]) -> Any:
-    """The first kind of a union that takes the value; where only one could, what it says against it is raised."""
+    """Returns the first kind of a union that takes the value; where only one could, what it says against it is raised."""
     kinds = tuple(kind for kind in (_meant(kind, names) for kind in kinds) if kind not in (None, type(None)))
     if type(value) in kinds:
         return value
@@ -113,7 +113,7 @@ def _one_of(kinds: tuple[Any, ...], value: Any, names: dict[str, Any]) -> Any:
 
 
 def _made(kind: type, value: Any, names: dict[str, Any]) -> Any:
-    """An object of a class."""
+    """Returns an object of a class."""
     if isinstance(value, dict):
         for name in ("model_validate", "parse_obj"):  # Pydantic 2, and 1
             if callable(make := getattr(kind, name, None)):

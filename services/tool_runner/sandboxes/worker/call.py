@@ -76,7 +76,7 @@ class Call:
             self.outcome = failure("timeout", "TimeoutError", f"no result after {self._limits['seconds']:g} s")
 
     def finish(self) -> Outcome:
-        """The answer, once no process of the call is left."""
+        """Returns the answer, once no process of the call is left."""
         self._printed.drain()
         self._printed.close()
         self._feed.close()
@@ -86,7 +86,7 @@ class Call:
         return (self.outcome or {}) | {"truncated": self._printed.truncated}
 
     def _read_outcome(self) -> None:
-        """Take what there is."""
+        """Takes what there is."""
         pipe = self._process.outcome
         while pipe is not None and self.outcome is None:
             try:
@@ -150,7 +150,7 @@ class Feed:
             yield self._pipe, select.POLLOUT, lambda _: self._write()
 
     def close(self) -> None:
-        """Give it up. Idempotent."""
+        """Gives it up. Idempotent."""
         pipe, self._pipe = self._pipe, None
         if pipe is not None:
             os.close(pipe)

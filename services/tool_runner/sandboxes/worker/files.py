@@ -47,7 +47,7 @@ class Inputs:
 
 
 def _is_name(name: str) -> bool:
-    """A relative path of 1 to 255 characters, without `..`, control characters and backslashes."""
+    """Returns a relative path of 1 to 255 characters, without `..`, control characters and backslashes."""
     if not 0 < len(name) <= _NAME_CHARS or not name.isprintable() or "\\" in name:
         return False
     return not {"", ".", ".."} & set(name.split("/"))

@@ -38,13 +38,13 @@ class Wire:
         return len(self._out) > _FULL
 
     def send(self, kind: int, *parts: bytes) -> None:
-        """Take a frame; `write` brings it away."""
+        """Takes a frame; `write` brings it away."""
         self._out += bytes((kind,)) + sum(map(len, parts)).to_bytes(4, "big")
         for part in parts:
             self._out += part
 
     def write(self) -> None:
-        """Write what can be written now."""
+        """Writes what can be written now."""
         while self._out:
             try:
                 written = os.write(self.target, memoryview(self._out)[: 1 << 20])
@@ -55,7 +55,7 @@ class Wire:
             del self._out[:written]
 
     def read(self) -> None:
-        """Take what is there; raises Ended at the end."""
+        """Takes what is there; raises Ended at the end."""
         try:
             chunk = os.read(self.source, 1 << 18)
         except BlockingIOError:
@@ -67,7 +67,7 @@ class Wire:
         self._in += chunk
 
     def frames(self) -> Iterator[tuple[int, bytes]]:
-        """Those that have come whole, each once."""
+        """Yields those that have come whole, each once."""
         while len(self._in) >= _HEADER:
             end = _HEADER + int.from_bytes(self._in[1:_HEADER], "big")
             if len(self._in) < end:

@@ -44,7 +44,7 @@ class Keeper:
             self._node = start_node({}, self._memory)
 
     def _job(self) -> dict[str, Any]:
-        """The next job, its files written. What still comes about the last one is nobody's."""
+        """Returns the next job, its files written. What still comes about the last one is nobody's."""
         job: dict[str, Any] = {}
         inputs = files.Inputs()
         while True:
@@ -64,7 +64,7 @@ class Keeper:
             self._wait([], None)
 
     def _run(self, job: dict[str, Any]) -> Outcome:
-        """The call; no process of it is left, and what it printed is on its way."""
+        """Returns the call; no process of it is left, and what it printed is on its way."""
         if job["problem"]:
             return failure("killed", "SandboxFailed", job["problem"])
         if job["network"]:
@@ -123,7 +123,7 @@ class Keeper:
 
 
 def main() -> None:
-    """Serve whoever is on stdin and stdout. Options: --language python|node, --memory BYTES (for Node's heap)."""
+    """Serves whoever is on stdin and stdout. Options: --language python|node, --memory BYTES (for Node's heap)."""
     tool.be_keeper()
     os.environ.update(layer_environment())
     options = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))

@@ -26,7 +26,7 @@ def raised(error: BaseException, source: str) -> Outcome:
 
 
 def encoded(value: Any, limit: int, *, or_text: bool) -> Outcome:
-    """The value as JSON of at most `limit` bytes; `or_text`: its repr where it is none.
+    """Returns the value as JSON of at most `limit` bytes; `or_text`: its repr where it is none.
 
     Raises what a __str__, __repr__ or model_dump of the tool's own does.
     """
@@ -46,7 +46,7 @@ def encoded(value: Any, limit: int, *, or_text: bool) -> Outcome:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON lacks, as what it has; anything else as its text, as the reference server gives it."""
+    """Returns what JSON lacks, as what it has; anything else as its text, as the reference server gives it."""
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
         return importlib.import_module("dataclasses").asdict(value)
     if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):
@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:
 
 
 def text_of(error: BaseException) -> str:
-    """The exception's message; what it raises in turn is not allowed to matter."""
+    """Returns the exception's message; what it raises in turn is not allowed to matter."""
     try:
         return str(error)[:MESSAGE_CHARS]
     except BaseException as second:  # noqa: BLE001 - the tool's own __str__
@@ -72,7 +72,7 @@ def text_of(error: BaseException) -> str:
 
 
 def _own_frames(error: BaseException, source: str) -> str:
-    """The frames in the tool's own source, innermost last."""
+    """Returns the frames in the tool's own source, innermost last."""
     # Only a tool that fails needs them, and they take long to load.
     traceback, linecache = importlib.import_module("traceback"), importlib.import_module("linecache")
     linecache.cache[TOOL_FILE] = (len(source), None, source.splitlines(keepends=True), TOOL_FILE)
@@ -87,7 +87,7 @@ def framed(data: Any) -> bytes:
 
 
 def checked(body: bytes) -> Outcome:
-    """What a tool's process left, rebuilt from nothing but its expected parts."""
+    """Returns what a tool's process left, rebuilt from nothing but its expected parts."""
     try:
         left = json.loads(body)
         if left["reason"] == "ok":

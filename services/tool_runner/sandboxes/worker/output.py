@@ -40,19 +40,19 @@ class Printed:
                 yield pipe, select.POLLIN, lambda _, stream=stream: self._take(stream)  # type: ignore[misc]
 
     def drain(self) -> None:
-        """Take what is left in the pipes; nobody writes to them any more."""
+        """Takes what is left in the pipes; nobody writes to them any more."""
         for stream in list(self._pipes):
             while not self.flooded and self._take(stream):
                 pass
 
     def close(self) -> None:
-        """Give the pipes up."""
+        """Gives the pipes up."""
         for pipe in self._pipes.values():
             os.close(pipe)
         self._pipes = {}
 
     def _take(self, stream: int) -> bool:
-        """Whether there was something."""
+        """Returns whether there was something."""
         pipe = self._pipes.get(stream)
         if pipe is None:
             return False

@@ -47,7 +47,7 @@ class Relay:
         self._last = 0
 
     def listen(self) -> None:
-        """Open the door; raises OSError."""
+        """Opens the door; raises OSError."""
         self._listener = socket.create_server(self._address, backlog=MOST_CONNECTIONS)
         self._listener.setblocking(False)
 
@@ -60,7 +60,7 @@ class Relay:
         self._listener, self._open, self._closing = None, {}, set()
 
     def doors(self) -> Iterator[Door]:
-        """What is to be waited for: (descriptor, poll mask, what to do then)."""
+        """Yields what is to be waited for: (descriptor, poll mask, what to do then)."""
         room = not self._wire.full
         if self._listener and room and len(self._open) + len(self._closing) < MOST_CONNECTIONS:
             yield self._listener.fileno(), select.POLLIN, self._accept
@@ -132,7 +132,7 @@ class Relay:
             connection.taken = 0
 
     def _settle(self, identity: int, connection: _Connection) -> None:
-        """Pass an end on once everything before it is through."""
+        """Passes an end on once everything before it is through."""
         if connection.pending or not connection.runner_ended:
             return
         if connection.tool_ended or connection.runner_closed:
@@ -154,7 +154,7 @@ def _id(identity: int) -> bytes:
 
 
 def environment(*, network: bool, authority: str) -> dict[str, str]:
-    """The variables that lead through the door, and to the certificates that are to be trusted behind it."""
+    """Returns the variables that lead through the door, and to the certificates that are to be trusted behind it."""
     if not network:
         return {}
     names = dict.fromkeys(_PROXY_NAMES, f"http://{ADDRESS[0]}:{ADDRESS[1]}") | {"NO_PROXY": "", "no_proxy": ""}

@@ -11,7 +11,7 @@ from .state import Client, State
 
 
 def run(job: dict[str, Any]) -> Outcome:
-    """Load the source, run it, and say how it ended; never raises."""
+    """Loads the source, runs it, and says how it ended; never raises."""
     script = job["mode"] == "script"
     try:
         state = State(job["agent_state"])
@@ -50,7 +50,7 @@ def _parameters(function: Any) -> tuple[list[str], list[str]]:
 
 
 def _script(job: dict[str, Any]) -> Any:
-    """Run it as a program; the value of its last expression, None without one."""
+    """Runs it as a program; the value of its last expression, None without one."""
     ast = importlib.import_module("ast")
     module = _module("__main__", job)
     tree = ast.parse(job["source"], TOOL_FILE)

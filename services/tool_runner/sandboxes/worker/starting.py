@@ -33,19 +33,19 @@ class Started:
 
 
 def layer_environment() -> dict[str, str]:
-    """The variables by which programs find the packages of the sandbox's layer; none where it has none."""
+    """Returns the variables by which programs find the packages of the sandbox's layer; none where it has none."""
     found = {name: path for name, part in _LAYER_PATHS.items() if os.path.isdir(path := os.path.join(_HOME, part))}
     programs = [path for part in _LAYER_PROGRAMS if os.path.isdir(path := os.path.join(_HOME, part))]
     return found | ({"PATH": ":".join((*programs, os.environ.get("PATH", os.defpath)))} if programs else {})
 
 
 def start_python(job: dict[str, Any], environment: Mapping[str, str]) -> Started:
-    """A copy of the keeper that runs the job's source."""
+    """Returns a copy of the keeper that runs the job's source."""
     return _start(lambda ends: fork_python(job, environment, ends), outcome_at=3)
 
 
 def start_program(argv: list[str], environment: Mapping[str, str], limits: Mapping[str, Any]) -> Started:
-    """A program with its three usual streams."""
+    """Returns a program with its three usual streams."""
     return _start(lambda ends: fork_program(argv, environment, ends, limits), feed_at=0)
 
 

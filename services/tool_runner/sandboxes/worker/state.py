@@ -34,7 +34,7 @@ class Memory(Record):
         raise KeyError(f"Block field {label} does not exist (available sections = {there})")
 
     def get_blocks(self) -> list[Record]:
-        """All of them."""
+        """Returns all of them."""
         return list(self["blocks"])
 
     def list_block_labels(self) -> list[str]:
@@ -42,7 +42,7 @@ class Memory(Record):
         return [block["label"] for block in self["blocks"]]
 
     def update_block_value(self, label: str, value: str) -> None:
-        """Replace what a block holds. Raises KeyError, ValueError."""
+        """Replaces what a block holds. Raises KeyError, ValueError."""
         if not isinstance(value, str):
             raise ValueError("Provided value must be a string")  # noqa: TRY004 - as the reference does
         self.get_block(label)["value"] = value

@@ -62,7 +62,7 @@ def _find_layer() -> None:
 def fork_program(
     argv: list[str], environment: Mapping[str, str], ends: Mapping[int, int], limits: Mapping[str, Any] | None
 ) -> int:
-    """A program; what keeps it from starting is written to its stderr, and it ends with 127."""
+    """Returns a program; what keeps it from starting is written to its stderr, and it ends with 127."""
 
     def body() -> None:
         if limits:
@@ -90,7 +90,7 @@ def _fork(body: Callable[[], None], ends: Mapping[int, int], *, locked: bool) ->
 
 
 def _become(ends: Mapping[int, int], *, locked: bool) -> None:
-    """Give up the keeper's descriptors and its privacy."""
+    """Gives up the keeper's descriptors and its privacy."""
     os.setsid()
     high = {number: fcntl.fcntl(source, fcntl.F_DUPFD, _ABOVE_ALL) for number, source in ends.items()}
     for number, source in high.items():
@@ -127,7 +127,7 @@ def _limit_memory(limits: Mapping[str, Any]) -> None:
 
 
 def _lock_inputs() -> None:
-    """Let this process, and what it starts, change nothing in /inputs, whoever owns it; see the package's text."""
+    """Lets this process, and what it starts, change nothing in /inputs, whoever owns it; see the package's text."""
     syscall = LIBC.syscall
     syscall.restype = ctypes.c_long
     if syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _LANDLOCK_VERSION) < _NEEDED_VERSION:
@@ -162,7 +162,7 @@ def be_keeper() -> None:
 
 
 def end_all() -> None:
-    """Kill every process of the sandbox but this one, and wait until they are gone."""
+    """Kills every process of the sandbox but this one, and waits until they are gone."""
     while True:
         if os.getpid() == 1:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -200,7 +200,7 @@ def resident_bytes() -> int:
 
 
 def memory_kills() -> int:
-    """How often the kernel killed a process of the sandbox for its memory, over all its calls.
+    """Returns how often the kernel killed a process of the sandbox for its memory, over all its calls.
 
     The sandbox's own control group knows, where it is shown inside: its v2 file, then its v1 file.
     """

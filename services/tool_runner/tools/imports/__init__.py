@@ -8,7 +8,7 @@ _LIBRARIES = {"langchain": langchain.imported, "composio": composio.imported}
 
 
 def imported(library: str, definition: JsonObject) -> Imported:
-    """What `definition` comes to. Raises Refused (TOOL_SCHEMA_INVALID), naming the member."""
+    """Returns what `definition` comes to. Raises Refused (TOOL_SCHEMA_INVALID), naming the member."""
     make = _LIBRARIES.get(library)
     if make is None:
         raise Refused("TOOL_SCHEMA_INVALID", f"library is {library[:40]!r}; there are {', '.join(_LIBRARIES)}")

@@ -31,7 +31,7 @@ class Imported:
     tags: tuple[str, ...] = ()
 
     def draft(self, given: ToolChanges) -> ToolChanges:
-        """What is stored, with the settings that the client gave besides; packages, hosts and tags add up."""
+        """Returns what is stored, with the settings that the client gave besides; packages, hosts and tags add up."""
         schema = {"name": self.name, "description": self.description, "parameters": self.parameters}
         draft: ToolChanges = {**given}
         draft["source_type"], draft["source_code"] = "python", self.source_code
@@ -51,7 +51,7 @@ def _together(ours: JsonObject, given: JsonObject) -> JsonObject:
 
 
 def member(definition: JsonObject, name: str, kind: type, default: Any) -> Any:
-    """A member of a definition, `default` where it is missing or null. Raises Refused."""
+    """Returns a member of a definition, `default` where it is missing or null. Raises Refused."""
     value = definition.get(name)
     if value is None:
         return default
@@ -61,13 +61,13 @@ def member(definition: JsonObject, name: str, kind: type, default: Any) -> Any:
 
 
 def described(definition: JsonObject, fallback: str) -> str:
-    """Its description, as the model reads it. Raises Refused."""
+    """Returns its description, as the model reads it. Raises Refused."""
     text: str = member(definition, "description", str, "").strip() or fallback
     return text[:_LONGEST_DESCRIPTION]
 
 
 def parameters_of(definition: JsonObject, *names: str) -> JsonObject | None:
-    """The first of the members `names` that is there: a JSON Schema of an object. Raises Refused."""
+    """Returns the first of the members `names` that is there: a JSON Schema of an object. Raises Refused."""
     for name in names:
         schema: JsonObject | None = member(definition, name, dict, None)
         if schema is not None:
@@ -78,7 +78,7 @@ def parameters_of(definition: JsonObject, *names: str) -> JsonObject | None:
 
 
 def function_name(text: str) -> str:
-    """A name as a function can have it, at most 48 characters: what does not fit is cut, and told apart by a hash."""
+    """Returns a name as a function can have it, at most 48 characters: what does not fit is cut, and told apart by a hash."""
     name = _NOT_IN_NAMES.sub("_", _BETWEEN_WORDS.sub("_", text)).strip("_").lower() or "tool"
     if name[0].isdigit() or keyword.iskeyword(name) or name in _TAKEN:
         name = f"tool_{name}"

@@ -100,7 +100,7 @@ def _one_text() -> JsonObject:
 
 
 def _checked(value: JsonObject, where: str, depth: int) -> JsonObject:
-    """The class and its arguments, all the way down. Raises Refused."""
+    """Returns the class and its arguments, all the way down. Raises Refused."""
     module, of_class = value.get("module"), value.get("class")
     if not isinstance(module, str) or not _MODULE.fullmatch(module):
         raise refused(f"{where}module", "must be the name of a Python module")
@@ -122,7 +122,7 @@ def _check_nested(value: Any, where: str, depth: int) -> None:
 
 
 def _packages(definition: JsonObject, made: JsonObject) -> tuple[JsonObject, ...]:
-    """Those that LangChain's own modules come from, then those that are named; a name's last entry holds."""
+    """Returns those that LangChain's own modules come from, then those that are named; a name's last entry holds."""
     found: dict[str, JsonObject] = {}
     for name in sorted({module.partition(".")[0].replace("_", "-") for module in _modules(made)}):
         if name.startswith("langchain"):

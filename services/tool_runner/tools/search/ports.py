@@ -22,7 +22,7 @@ class Embedder(Protocol):
     """Embedding models."""
 
     async def embed(self, handle: str, texts: Sequence[str], seconds: float) -> list[list[float]]:
-        """A vector for each text, in order, all of one length. Raises LociError."""
+        """Returns a vector for each text, in order, all of one length. Raises LociError."""
         ...
 
 
@@ -30,21 +30,21 @@ class Rankings(Protocol):
     """A tenant's tools, ranked."""
 
     async def by_words(self, organization_id: UUID, query: ToolQuery) -> list[UUID]:
-        """The tools that fit the words of `query.text` best, `query.depth` at most."""
+        """Returns the tools that fit the words of `query.text` best, `query.depth` at most."""
         ...
 
     async def by_vector(
         self, organization_id: UUID, model: str, vector: Sequence[float], query: ToolQuery
     ) -> list[UUID]:
-        """The tools whose vectors of a model are nearest, `query.depth` at most."""
+        """Returns the tools whose vectors of a model are nearest, `query.depth` at most."""
         ...
 
     async def newest(self, organization_id: UUID, query: ToolQuery) -> list[UUID]:
-        """The tools made last, `query.limit` at most, the newest first."""
+        """Returns the tools made last, `query.limit` at most, the newest first."""
         ...
 
     async def tools(self, organization_id: UUID, ids: Sequence[UUID]) -> list[Tool]:
-        """Those that are there still, in the order asked."""
+        """Returns those that are there still, in the order asked."""
         ...
 
 
@@ -56,7 +56,7 @@ class Vectors(Protocol):
         ...
 
     async def store(self, organization_id: UUID, model: str, made: Sequence[MadeVector]) -> None:
-        """Store vectors; those of tools that are gone, or older than what is there, are left out."""
+        """Stores vectors; those of tools that are gone, or older than what is there, are left out."""
         ...
 
 

@@ -39,12 +39,12 @@ class ToolSearch:
             self._filler.hear(caller)
 
     async def close(self) -> None:
-        """Give up what is being done in the background. Idempotent."""
+        """Gives up what is being done in the background. Idempotent."""
         if self._filler is not None:
             await self._filler.close()
 
     async def find(self, caller: CallContext, query: ToolQuery) -> tuple[list[tuple[Tool, Place]], Mode]:
-        """The best tools, and how they were found. Raises Refused (TOOL_SEARCH_INVALID)."""
+        """Returns the best tools, and how they were found. Raises Refused (TOOL_SEARCH_INVALID)."""
         query, tenant = checked_query(query), caller.organization_id
         if not query.text:
             newest = await self._rankings.newest(tenant, query)
@@ -63,7 +63,7 @@ class ToolSearch:
         return [(tools[place.tool_id], place) for place in places if place.tool_id in tools]
 
     async def _by_vector(self, caller: CallContext, query: ToolQuery) -> list[UUID] | None:
-        """None where they were not asked for, or no model answered in time."""
+        """Returns None where they were not asked for, or no model answered in time."""
         if self._embedder is None or query.mode is Mode.TEXT or time.monotonic() < self._rests_until:
             return None
         filled = asyncio.create_task(self._fill(caller))

@@ -59,7 +59,7 @@ class Filler:
             await asyncio.wait({work}, timeout=seconds)
 
     async def close(self) -> None:
-        """Give up. Idempotent."""
+        """Gives up. Idempotent."""
         work = list(self._work.values())
         for task in work:
             task.cancel()

@@ -73,7 +73,7 @@ def hits_of(found: Iterable[JsonObject], **members: str) -> list[Hit]:
 
 
 def with_sites(query: Query) -> str:
-    """The text with domains as the operators that most engines know."""
+    """Returns the text with domains as the operators that most engines know."""
     included = " OR ".join(f"site:{domain}" for domain in query.include_domains)
     excluded = " ".join(f"-site:{domain}" for domain in query.exclude_domains)
     return " ".join(part for part in (query.text, f"({included})" if included else "", excluded) if part)

@@ -90,7 +90,7 @@ def check_function(source: str, name: str) -> None:
 
 
 def takes_state(source: str, name: str) -> bool:
-    """Whether that function has a parameter `agent_state` or `agentState`."""
+    """Returns whether that function has a parameter `agent_state` or `agentState`."""
     found = [function for function in functions(parse(source).root_node) if function.name in (name, "")]
     return any(_named_as_state(function) for function in found[-1:])
 
@@ -152,7 +152,7 @@ def _schema(where: str, parameter: _Parameter, doc: Doc, names: SourceNames) -> 
 
 
 def _said_type(doc: Doc, name: str) -> Node | None:
-    """The type that a comment gives, for JavaScript."""
+    """Returns the type that a comment gives, for JavaScript."""
     said = doc.parameters.get(name)
     if said is None or not said.type:
         return None
@@ -197,13 +197,13 @@ def _destructured(function: Function, parameter: _Parameter, doc: Doc, names: So
 
 
 def _key(part: Node) -> str:
-    """The name outside: of `city`, `city = "Rome"`, `city: place`."""
+    """Returns the name outside: of `city`, `city = "Rome"`, `city: place`."""
     key = part.child_by_field_name("key") or part.child_by_field_name("left") or part
     return text_of(key)
 
 
 def _of_part(part: Node) -> _Parameter:
-    """A part of a destructured parameter, as if it stood alone."""
+    """Returns a part of a destructured parameter, as if it stood alone."""
     inner = part.child_by_field_name("value") or part  # city: place = "Rome"
     name = part.child_by_field_name("key") or part.child_by_field_name("left") or part
     default = inner.child_by_field_name("right")

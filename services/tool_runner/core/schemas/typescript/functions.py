@@ -23,7 +23,7 @@ class Function:
 
 
 def functions(root: Node) -> list[Function]:
-    """Those of the source in its order, by the names they are exported under."""
+    """Returns those of the source in its order, by the names they are exported under."""
     found: list[Function] = []
     exported: dict[str, str] = {}
     comment = ""
@@ -120,7 +120,7 @@ def _last(target: str) -> str:
 
 
 def _written(node: Node | None) -> Node | None:
-    """The function that an expression is; None for any other."""
+    """Returns the function that an expression is; None for any other."""
     while node is not None and node.type in _AROUND and named(node):
         node = named(node)[0]
     return node if node is not None and node.type in _WRITTEN else None

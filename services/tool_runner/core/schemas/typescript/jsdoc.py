@@ -61,7 +61,7 @@ def _parameter(text: str) -> dict[str, Parameter]:
 
 
 def _braced(text: str) -> tuple[str, str]:
-    """The type in braces, and what follows it."""
+    """Returns the type in braces, and what follows it."""
     if not text.startswith("{"):
         return "", text
     depth = 0

@@ -62,7 +62,7 @@ class SourceNames:
             self._bound.pop()
 
     def _parameters(self, declaration: Node, arguments: list[Node]) -> dict[str, Schema]:
-        """What the type parameters of a declaration are here."""
+        """Returns what the type parameters of a declaration are here."""
         wanted = declaration.child_by_field_name("type_parameters")
         frame: dict[str, Schema] = {}
         for place, parameter in enumerate(named(wanted) if wanted else []):

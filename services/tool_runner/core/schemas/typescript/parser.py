@@ -38,7 +38,7 @@ def _first_fault(node: Node) -> Node | None:
 
 
 def text_of(node: Node) -> str:
-    """The source of a node."""
+    """Returns the source of a node."""
     return (node.text or b"").decode("utf-8", "replace")
 
 
@@ -48,12 +48,12 @@ def line_of(node: Node) -> int:
 
 
 def named(node: Node) -> list[Node]:
-    """Its named children without comments."""
+    """Returns its named children without comments."""
     return [child for child in node.named_children if child.type != "comment"]
 
 
 def string_of(node: Node) -> str:
-    """What a string literal says. Escapes are those that JSON has, others stand for their character."""
+    """Returns what a string literal says. Escapes are those that JSON has, others stand for their character."""
     text = text_of(node)[1:-1]
     if "\\" not in text:
         return text

@@ -50,7 +50,7 @@ def unsupported(node: Node, why: str = f"which has no JSON form; use {SUPPORTED}
 
 
 def type_schema(node: Node, names: Names) -> Schema:
-    """The schema of values of this type; raises UnsupportedType."""
+    """Returns the schema of values of this type; raises UnsupportedType."""
     names.spend()
     match node.type:
         case "type_annotation" | "parenthesized_type" | "readonly_type" | "optional_type":
@@ -134,7 +134,7 @@ def _narrowed(schema: Schema, kept: set[str]) -> Schema:
 
 
 def _tuple(items: list[Node], names: Names) -> Schema:
-    """Which place holds what is left out: not every provider takes `prefixItems`."""
+    """Returns which place holds what is left out: not every provider takes `prefixItems`."""
     if not items:
         return {"type": "array", "maxItems": 0}
     if any(item.type == "rest_type" for item in items):
@@ -146,7 +146,7 @@ def _tuple(items: list[Node], names: Names) -> Schema:
 
 
 def _tuple_item(item: Node) -> Node:
-    """The type; of a named item (`[x: number]`) without its name."""
+    """Returns the type; of a named item (`[x: number]`) without its name."""
     return item.child_by_field_name("type") or item
 
 
@@ -179,7 +179,7 @@ def _union(parts: list[Node], names: Names) -> Schema:
 
 
 def admits_nothing(node: Node) -> bool:
-    """Whether `undefined` is one of its values, so that it may be left out."""
+    """Returns whether `undefined` is one of its values, so that it may be left out."""
     inner = named(node)[0] if node.type == "type_annotation" else node
     return any(map(_is_nothing, _members(inner, "union_type")))
 
@@ -194,7 +194,7 @@ def _literals(values: list[object]) -> Schema | None:
 
 
 def _literal(node: Node) -> object:
-    """Its value; None for null."""
+    """Returns its value; None for null."""
     inner = named(node)[0] if named(node) else node
     text = text_of(inner)
     match inner.type:
@@ -273,7 +273,7 @@ def _is_optional(node: Node) -> bool:
 
 
 def merged(parts: list[tuple[Node, Schema]]) -> Schema:
-    """An object that is all of them; raises UnsupportedType where one is no object."""
+    """Returns an object that is all of them; raises UnsupportedType where one is no object."""
     whole: Schema = {"type": "object", "properties": {}, "required": []}
     for node, schema in parts:
         if schema.get("type") != "object":

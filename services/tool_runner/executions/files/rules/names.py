@@ -13,7 +13,7 @@ _SEGMENT = re.compile(r"[^\x00-\x1f\x7f-\x9f\\/]+")
 
 
 def is_name(name: str) -> bool:
-    """Whether it is a relative path that means the same everywhere."""
+    """Returns whether it is a relative path that means the same everywhere."""
     segments = name.split("/")
     plain = all(_SEGMENT.fullmatch(segment) and segment not in (".", "..") for segment in segments)
     return plain and len(name) <= LONGEST_NAME and name.encode("utf-8", "replace").decode() == name
@@ -28,7 +28,7 @@ def checked_name(name: str) -> str:
 
 
 def placed(files: Iterable[KeptFile]) -> dict[UUID, str]:
-    """A name below /inputs for each file: its own, or with a number where another has it or is a folder of it."""
+    """Returns a name below /inputs for each file: its own, or with a number where another has it or is a folder of it."""
     names: dict[UUID, str] = {}
     for file in files:
         if file.id not in names:

@@ -12,12 +12,12 @@ Replace = Callable[[str], str]
 
 
 def named(parameters: Schema, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The place in the arguments and the text of each."""
+    """Returns the place in the arguments and the text of each."""
     return list(_named({"type": "object", **parameters}, arguments, ""))
 
 
 def replaced(parameters: Schema, arguments: Mapping[str, Any], path_of: Replace) -> dict[str, Any]:
-    """The arguments with paths instead of ids."""
+    """Returns the arguments with paths instead of ids."""
     changed: dict[str, Any] = _replaced({"type": "object", **parameters}, dict(arguments), path_of)
     return changed
 
@@ -58,7 +58,7 @@ def _property(schema: Any, name: str) -> Any:
 
 
 def _options(schema: Any) -> list[dict[str, Any]]:
-    """The schema, and those it offers to choose from."""
+    """Returns the schema, and those it offers to choose from."""
     if not isinstance(schema, dict):
         return []
     nested = [option for word in ("anyOf", "oneOf") for option in _listed(schema.get(word))]
