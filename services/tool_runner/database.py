@@ -37,7 +37,7 @@ class Reached:
             return await self._pool.fetchval(statement, *values)
 
     async def execute(self, statement: str, *values: object) -> None:
-        """Nothing of it."""
+        """Executes it for its effect."""
         async with reached():
             await self._pool.execute(statement, *values)
 
@@ -50,13 +50,13 @@ class Where:
         self._conditions = ["organization_id = $1"]
 
     def add(self, condition: str, *values: object) -> None:
-        """`condition` has a {} for each value."""
+        """Adds a condition, which has a {} for each value."""
         first = len(self.parameters) + 1
         self._conditions.append(condition.format(*(f"${first + place}" for place in range(len(values)))))
         self.parameters += values
 
     def before(self, time_column: str, name_column: str, place: tuple[datetime, object]) -> None:
-        """Only what comes later in an order by both columns, newest first."""
+        """Adds the condition for rows after a place in an order by both columns, newest first."""
         self.add(f"({time_column}, {name_column}) < ({{}}, {{}})", *place)
 
     def text(self) -> str:

@@ -108,7 +108,7 @@ def _shown(result: Result) -> Result:
 
 
 def _query(arguments: Mapping[str, Any]) -> Query:
-    """From the arguments of web_search, which fit its schema."""
+    """Returns the query of web_search's arguments, which fit its schema."""
     return Query(
         text=arguments["query"],
         most=arguments.get("num_results", 10),

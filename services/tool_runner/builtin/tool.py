@@ -1,4 +1,4 @@
-"""What a built-in tool is: a name, a type that says who runs it, and what the model reads."""
+"""A built-in tool: a name, a type that says who runs it, and what the model reads."""
 
 import json
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ async def started(module: str) -> Child:
 
 
 async def asked(module: str, request: bytes, seconds: float) -> bytes:
-    """Returns what `main()` of `module` writes to stdout, given the request on stdin; b"" where it fails or takes longer."""
+    """Returns what `main()` of `module` writes to stdout for a request on stdin; b"" where it fails or takes longer."""
     child = await started(module)
     try:
         async with asyncio.timeout(seconds):

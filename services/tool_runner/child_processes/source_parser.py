@@ -40,7 +40,7 @@ class Limited:
         return Derived(**answer)
 
     async def problems(self, name: str, parameters: Schema, arguments: dict[str, Any]) -> list[str]:
-        """`arguments.problems` for schemas that can be made to take for ever; raises SchemaError."""
+        """Returns `validation.problems`, for schemas that can take for ever; raises SchemaError."""
         request = {"operation": "validate", "name": name, "parameters": parameters, "arguments": arguments}
         answer = await self._ask(request)
         if answer is None:

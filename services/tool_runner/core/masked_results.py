@@ -21,7 +21,7 @@ def masked_result(result: Result, masked: Masked) -> Result:
 
 
 def masked_json(text: str, masked: Masked) -> str:
-    """JSON with its texts masked, escaped ones too; byte for byte the same where nothing is."""
+    """Returns JSON with its texts masked, escaped ones too; byte for byte the same where nothing is masked."""
     try:
         value = json.loads(text)
         changed = _walked(value, masked)

@@ -41,19 +41,19 @@ class Mask:
         return stream.feed(text) + stream.finish()
 
     def stream(self) -> "MaskedStream":
-        """For a text that comes in pieces."""
+        """Returns a masker for a text that comes in pieces."""
         return MaskedStream(self)
 
     @classmethod
     def whole(cls, values: Iterable[str]) -> "Mask":
-        """With all that texts need, which takes a while for many values: for a thread."""
+        """Returns itself with all that texts need, which takes a while for many values: for a thread."""
         mask = cls(values)
         mask._tree = _Tree(mask.patterns)
         return mask
 
     @property
     def tree(self) -> "_Tree":
-        """Made when a text first needs it."""
+        """Returns the automaton, made when a text first needs it."""
         self._tree = self._tree or _Tree(self.patterns)
         return self._tree
 
@@ -65,7 +65,7 @@ class Mask:
         return few and not any(beginning in text for beginning in self._beginnings)
 
     def may_begin(self, text: str) -> int:
-        """Before this place no secret begins in `text` that has not ended in it."""
+        """Returns the place in `text` before which every secret that began has ended."""
         if len(self._beginnings) > _MOST_BEGINNINGS or any(beginning in text for beginning in self._beginnings):
             return 0
         return max(0, len(text) - LEAST_CHARACTERS + 1) if self.patterns else len(text)
@@ -99,7 +99,7 @@ class MaskedStream:
         return told
 
     def _find(self, text: str, start: int, held: int) -> None:
-        """Go through it from `start` on; places count from the beginning of what is held."""
+        """Goes through the text from `start` on; places count from the beginning of the buffer."""
         tree, node = self._mask.tree, self._node
         steps, back, length = tree.steps, tree.back, tree.length
         for end, character in enumerate(text[start:], held + start + 1):
@@ -115,7 +115,7 @@ class MaskedStream:
         self._node = node
 
     def _follow(self, character: str, end: int) -> None:
-        """Whether a long secret goes on."""
+        """Returns whether a long secret goes on."""
         if self._rest[self._place] not in (character, _ANY):
             self._rest = ""
             return
@@ -188,7 +188,7 @@ class _Tree:
 
 
 def _either(one: str, other: str) -> str:
-    """Returns how several go on that begin alike, as far as the longest; where they differ, whatever comes is hidden."""
+    """Joins several that begin alike, as far as the longest; where they differ, any character is hidden."""
     if not one or not other or one == other:
         return one or other
     begun = "".join(mine if mine == its else _ANY for mine, its in zip(one, other, strict=False))
@@ -212,7 +212,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _base64(value: bytes) -> Iterator[str]:
-    """By itself, and within a longer text: at each of three places of its first byte, what depends on it alone."""
+    """Yields the value in base64: alone, and as a part of a longer text, at each of three places of its first byte."""
     whole = base64.b64encode(value).decode()
     yield whole
     yield whole.rstrip("=")

@@ -71,7 +71,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What one call may reach. `secrets` by the name of their variable."""
+    """The hosts that one call may reach. `secrets` by the name of their variable."""
 
     allow: tuple[Host, ...] = ()
     secrets: Mapping[str, Secret] = ()  # type: ignore[assignment]
@@ -80,11 +80,11 @@ class Policy:
         object.__setattr__(self, "secrets", dict(self.secrets))
 
     def with_allowed(self, hosts: Sequence[Host]) -> "Policy":
-        """With further hosts."""
+        """Returns the policy with further hosts."""
         return Policy((*self.allow, *hosts), self.secrets)
 
     def meaning(self, host: str, port: int) -> Host | None:
-        """Returns the entry that allows a canonical host and port; a vouched one before others. None: it is not allowed."""
+        """Returns the entry that allows a canonical host and port, a vouched one before others; None for none."""
         entries = (*self.allow, *(own for secret in self.secrets.values() for own in secret.hosts))
         found = [entry for entry in entries if entry.covers(host, port)]
         return next((entry for entry in found if entry.vouched), found[0] if found else None)
@@ -123,7 +123,7 @@ def parse_hosts(text: str) -> tuple[Host, ...]:
 
 
 def canonical(host: str) -> str | None:
-    """Returns a host as it is compared: a name in lower case without a last dot, an address in its shortest form; or None."""
+    """Returns a host for comparing: a name in lower case without a last dot, an address in its shortest form."""
     host = host.lower()
     try:
         return str(ipaddress.ip_address(host.removeprefix("[").removesuffix("]").partition("%")[0]))

@@ -1,4 +1,4 @@
-"""What the tool runner needs from outside: where tools run, and where things are kept."""
+"""The ports of running tools: sandboxes, runners, packages and environments."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Connection(Protocol):
 
 
 class Tunnel(Protocol):
-    """Where the connections of one call end: `egress.proxy` judges them, and speaks to the world for it."""
+    """The end of one call's connections: `egress.proxy` checks them, and speaks to the world for it."""
 
     # Text of certificates (PEM) that the tool is to trust beside the usual ones; "" where nothing is looked into.
     authority: str
@@ -38,7 +38,7 @@ class Tunnel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Where what comes out of a call while it runs goes. No tunnel: nothing can be reached."""
+    """The places to which output and connections of a running call go. No tunnel: nothing can be reached."""
 
     on_output: Callable[[Output], None] | None = None
     tunnel: Tunnel | None = None
@@ -55,12 +55,12 @@ class Process(Protocol):
         ...
 
     async def write(self, data: bytes) -> None:
-        """To its stdin. Raises ConnectionError when it is gone."""
+        """Writes to its stdin. Raises ConnectionError when it is gone."""
         ...
 
     @property
     def errors(self) -> str:
-        """The last 4,000 characters it wrote to stderr."""
+        """Returns the last 4,000 characters it wrote to stderr."""
         ...
 
     async def close(self) -> None:
@@ -96,7 +96,7 @@ class Sandbox(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What ran a call, for its receipt."""
+    """The sandbox or server that ran a call, for its receipt."""
 
     name: str
     image: str = ""
@@ -120,7 +120,7 @@ class Runner(Protocol):
     """Runs calls of some types of tools: in a sandbox, at an MCP server, or itself (built-in ones)."""
 
     async def place(self, tool: Tool) -> Place:
-        """Where it would run; raises SandboxUnavailable. Nothing of the tool has begun."""
+        """Returns the place where it would run; raises SandboxUnavailable. Nothing of the tool has begun."""
         ...
 
     async def run(self, work: Work, on_output: Callable[[Output], None]) -> Result:
@@ -130,7 +130,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallEnvironment:
-    """What the tenant's settings give to a call. `variables` are opened: secrets, to be masked in what is told of it.
+    """The tenant's settings for a call. `variables` are opened: secrets, which are masked in its output.
 
     Requirements, of every call of the tenant beside the tool's own: JSON arrays as `Tool` has them, "" for none.
     `fingerprint`: of the sandbox settings that hold, the variables apart; 64 hexadecimal digits.
@@ -154,7 +154,7 @@ class Environments(Protocol):
 
 
 class Sandboxes(Protocol):
-    """Which sandbox serves; see `sandboxes.choose.SandboxChoice`."""
+    """The choice of the sandbox that serves; see `sandboxes.choose.SandboxChoice`."""
 
     async def get(self) -> Sandbox:
         """Returns the sandbox that serves now. Raises SandboxUnavailable."""

@@ -1,4 +1,4 @@
-"""What a receipt means: whether a call may run, and what the model is told of how it ended. Pure.
+"""The meaning of a receipt: whether a call may run, and the text the model reads of its end. Pure.
 
     reserved -> started -> done
                       `--> unknown    its owner died while it ran
@@ -73,7 +73,7 @@ def judge(found: Receipt, tool_id: object, arguments_hash: str, *, idempotent: b
 
 
 def lost(name: str) -> Ending:
-    """For a call whose runner died while it ran."""
+    """Returns the end of a call whose runner died while it ran."""
     return Ending(
         state=State.UNKNOWN,
         outcome=Outcome.NONE,
@@ -83,26 +83,26 @@ def lost(name: str) -> Ending:
 
 
 def cancelled(name: str) -> Ending:
-    """For a call that CancelExecution ended."""
+    """Returns the end of a call that CancelExecution ended."""
     text = f"{name} was cancelled. What it did until then stands."
     return Ending(state=State.DONE, outcome=Outcome.CANCELLED, tool_return=text)
 
 
 def refused(name: str, problems: list[str]) -> Ending:
-    """For arguments that break the tool's schema."""
+    """Returns the end of a call whose arguments break the tool's schema."""
     lines = [f"Nothing was run: the arguments of {name} do not fit its schema.", *problems]
     text: str = storable("\n".join(lines))
     return Ending(state=State.DONE, outcome=Outcome.INVALID_ARGUMENTS, tool_return=text)
 
 
 def failed(problem: str) -> Result:
-    """For a call whose runner failed, and not its tool."""
+    """Returns the end of a call whose runner failed, and not its tool."""
     message = f"{problem}; what it did until then stands"
     return Result(ExitReason.KILLED, error=ToolError("RunnerFailed", message))
 
 
 def ended(tool: Tool, result: Result) -> Ending:
-    """For a call that its runner ended, in whatever way; what it printed is added by `output.py`."""
+    """Returns the end of a call that its runner ended, in whatever way; `output.py` adds its output."""
     text = _returned(result.result) if result.result is not None else _failure(tool.name, result)
     return Ending(
         state=State.DONE,
@@ -114,7 +114,7 @@ def ended(tool: Tool, result: Result) -> Ending:
 
 
 def kept_files(result: Result, limits: Limits) -> list[File]:
-    """Returns the files that the call made, as far as its limits let them be kept; the sandbox is not trusted with that."""
+    """Returns the call's files that fit its limits; the sandbox is not trusted with that."""
     kept: list[File] = []
     room = limits.file_bytes
     for file in result.files:
@@ -125,7 +125,7 @@ def kept_files(result: Result, limits: Limits) -> list[File]:
 
 
 def with_files(ending: Ending, files: Sequence[NewFile], dropped: int) -> Ending:
-    """With these files, and a line for the model that names them; `dropped`: how many more there were."""
+    """Returns it with these files and a line for the model that names them; `dropped`: how many more there were."""
     if not files and not dropped:
         return ending
     told = ", ".join(f"{file.name} (execfile-{file.id}, {len(file.content)} bytes)" for file in files)
@@ -135,7 +135,7 @@ def with_files(ending: Ending, files: Sequence[NewFile], dropped: int) -> Ending
 
 
 def _returned(result: str) -> str:
-    """Returns the result as the model reads it: text as it is, None and booleans as Python writes them (the reference)."""
+    """Returns the result for the model: text as it is, None and booleans as in Python (the reference)."""
     value: Any = json.loads(result)
     if value is None or isinstance(value, bool):
         return str(value)

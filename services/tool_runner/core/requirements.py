@@ -1,4 +1,4 @@
-"""What a tool says it needs, checked: names and versions of packages in an index, and nothing else. Pure.
+"""The packages of a tool, checked: names and versions of packages in an index, and nothing else. Pure.
 
 A list is JSON: `[{"name": "requests", "version": "2.32.3"}, {"name": "httpx[http2]", "version": ">=0.28,<1"},
 {"name": "lodash", "version": null}]`. Addresses, paths, options of the installer and version control are no names and
@@ -35,12 +35,12 @@ def of_tool(tool: Tool, language: Language) -> tuple[str, ...]:
 
 
 def parse_pip(text: str) -> tuple[str, ...]:
-    """As pip takes them on its command line, sorted; raises Refused (REQUIREMENTS_INVALID)."""
+    """Returns them as pip takes them on its command line, sorted; raises Refused (REQUIREMENTS_INVALID)."""
     return _parsed(text, "pip_requirements", _pip)
 
 
 def parse_npm(text: str) -> tuple[str, ...]:
-    """As npm takes them on its command line, sorted; raises Refused (REQUIREMENTS_INVALID)."""
+    """Returns them as npm takes them on its command line, sorted; raises Refused (REQUIREMENTS_INVALID)."""
     return _parsed(text, "npm_requirements", _npm)
 
 

@@ -34,11 +34,11 @@ class Authority:
 
     @cached_property
     def pem(self) -> str:
-        """Its certificate."""
+        """Returns its certificate."""
         return self._certificate.public_bytes(serialization.Encoding.PEM).decode()
 
     def context(self, host: str) -> ssl.SSLContext:
-        """For TLS as `host`, a canonical name or address, and no other."""
+        """Returns the context for TLS as `host`, a canonical name or address, and no other."""
         known = self._contexts.get(host)
         if known is None or known[0] - datetime.now(UTC) < _SPARE:
             known = self._contexts[host] = self._made(host)
@@ -104,7 +104,7 @@ def _context(host: str, certificate: x509.Certificate, key: ec.EllipticCurvePriv
 
 
 def _load(context: ssl.SSLContext, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
-    """ssl reads files only."""
+    """Loads the chain through a file: ssl reads files only."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(certificate.public_bytes(serialization.Encoding.PEM))
         file.write(

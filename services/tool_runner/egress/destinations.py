@@ -42,7 +42,7 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where requests go. `vouched`: the operator names it, and it may be private; `is_loci`: it is our own gateway."""
+    """The target of requests. `vouched`: the operator names it, it may be private; `is_loci`: it is our gateway."""
 
     host: str
     port: int

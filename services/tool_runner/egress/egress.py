@@ -15,7 +15,7 @@ from services.tool_runner.egress.proxy import Call, Limits, Proxy
 
 @dataclass(frozen=True, slots=True)
 class EgressSettings:
-    """What an operator sets."""
+    """The operator's settings of the way out."""
 
     # Hosts that every tool may reach.
     hosts: tuple[Host, ...] = ()

@@ -57,7 +57,7 @@ class Peer:
         return event if isinstance(event, h11.Request) else None
 
     async def answer(self, status: int, sentence: str) -> None:
-        """A response of our own. The sentence is its reason, too: of a CONNECT, clients show nothing else."""
+        """Sends a response of our own. The sentence is its reason, too: of a CONNECT, clients show nothing else."""
         body = f"{sentence}\n".encode()
         headers = [("content-type", "text/plain; charset=utf-8"), ("content-length", str(len(body)))]
         if not await self._drained() or self.http.their_state is h11.ERROR:
@@ -111,7 +111,7 @@ class Kept:
         self._is_fresh = False
 
     def begin(self, origin: Origin, socket: Socket) -> None:
-        """With one that is not used yet."""
+        """Begins with a connection that is not used yet."""
         self._held, self._is_fresh = (origin, Peer(h11.CLIENT, socket), time.monotonic()), True
 
     async def take(self, origin: Origin) -> Peer | None:

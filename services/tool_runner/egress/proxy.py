@@ -42,7 +42,7 @@ _WRONG_NAME = bytes((0x15, 3, 3, 0, 2, 2, 112))
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one call's tunnel; sizes in bytes, times in seconds. `idle`: nothing moves on a connection."""
+    """The limits of one call's tunnel; sizes in bytes, times in seconds. `idle`: nothing moves on a connection."""
 
     bytes_per_call: int = 256 * MIB
     idle: float = 300.0
@@ -51,7 +51,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What one call may do. `token`: what it may call Loci with; "": nothing."""
+    """The rights of one call. `token`: its credential for Loci; "": none."""
 
     policy: Policy
     secrets: Sequence[Held] = ()
@@ -164,7 +164,7 @@ class Proxy:
                 await world.close()
 
     async def _within(self, tool: Prefixed, origin: Origin, world: Socket | None) -> None:
-        """What comes in a tunnel; `world`: where TLS passes as it is."""
+        """Serves the bytes in a tunnel; `world`: where TLS passes as it is."""
         if (await tool.peek())[:1] != bytes((HANDSHAKE,)):
             await self._requests(tool, origin, world)
         elif origin.is_loci:
@@ -197,7 +197,7 @@ class Proxy:
     # Judging ----------------------------------------------------------------------------------------------
 
     def _origin(self, host: str, port: int, *, tls: bool) -> Origin:
-        """Where a host that the tool may reach is. Raises Refused."""
+        """Returns the origin of a host that the tool may reach. Raises Refused."""
         if host == LOCI:
             return self._loci(port)
         entry = self._call.policy.meaning(host, port)

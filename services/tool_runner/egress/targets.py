@@ -1,4 +1,4 @@
-"""What a request to the proxy is aimed at, and what no request may be."""
+"""The target of a request to the proxy, and requests that are refused."""
 
 import ipaddress
 import re
@@ -23,7 +23,7 @@ def check(method: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
 
 
 def absolute(target: bytes) -> tuple[str, int, bytes]:
-    """Host, port and origin-form of `http://host/path`. Raises Refused."""
+    """Returns host, port and origin-form of `http://host/path`. Raises Refused."""
     found = _ABSOLUTE.fullmatch(target)
     if found is None:
         raise Refused("this is a proxy: ask it for http://host/path, or CONNECT host:443")
@@ -35,7 +35,7 @@ def absolute(target: bytes) -> tuple[str, int, bytes]:
 
 
 def authority(target: bytes) -> tuple[str, int]:
-    """Host and port of a CONNECT. Raises Refused."""
+    """Returns host and port of a CONNECT. Raises Refused."""
     host, port = _split(target)
     if port is None:
         raise Refused("CONNECT needs a port: host:443")

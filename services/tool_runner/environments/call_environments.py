@@ -1,4 +1,4 @@
-"""What a call gets of the tenant's settings: read and opened for each call, so that a change holds at the next."""
+"""The environment of a call, read from the tenant's settings for each call, so that a change holds at the next."""
 
 from uuid import UUID
 

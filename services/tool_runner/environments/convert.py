@@ -19,7 +19,7 @@ _CHANGING = ("key", "value", "description")
 
 
 def owner(message: wire.Owner, *allowed: Scope) -> Owner:
-    """Returns one of the kinds that are `allowed`, any without. Raises Refused (ENVIRONMENT_INVALID), InvalidArgument."""
+    """Returns an owner of the `allowed` kinds (none: any). Raises Refused (ENVIRONMENT_INVALID), InvalidArgument."""
     kinds = allowed or tuple(Scope)
     for scope in kinds:
         if message.WhichOneof("owner") == _FIELDS[scope]:
@@ -49,12 +49,12 @@ def change(message: wire.VariableDraft, mask: Sequence[str]) -> Change:
 
 
 def config_id(text: str) -> UUID:
-    """Of `sandbox-<uuid>`."""
+    """Returns the UUID of `sandbox-<uuid>`."""
     return from_public("sandbox", text)
 
 
 def variable_id(text: str) -> UUID:
-    """Of `sandbox-env-<uuid>`."""
+    """Returns the UUID of `sandbox-env-<uuid>`."""
     return from_public("sandbox-env", text)
 
 
@@ -82,7 +82,7 @@ def variable_message(variable: Variable, masked_value: str) -> wire.Variable:
 
 
 def config_message(config: SandboxConfig) -> wire.SandboxConfig:
-    """Stored settings."""
+    """Returns the message of stored settings."""
     return wire.SandboxConfig(
         id=to_public("sandbox", config.id),
         type=config.type,

@@ -11,7 +11,7 @@ MASK = "********"
 
 
 class Scope(StrEnum):
-    """Whose a variable is; the values are stored."""
+    """The kind of a variable's owner; the values are stored."""
 
     SANDBOX = "sandbox"
     TOOL = "tool"
@@ -28,7 +28,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a client says of a variable; the MASK as `value` keeps the one that is there."""
+    """A variable as a client writes it; the MASK as `value` keeps the one that is there."""
 
     key: str
     value: str = field(repr=False)
@@ -75,7 +75,7 @@ Rewrite = Callable[[Mapping[str, UUID]], Sequence[Written]]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an update changes on a variable: fields that are None stay."""
+    """Changes of a variable: fields that are None stay."""
 
     key: str | None = None
     value: str | None = field(default=None, repr=False)

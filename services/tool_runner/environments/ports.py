@@ -1,4 +1,4 @@
-"""Where variables and sandbox settings are kept."""
+"""The database as environments need it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from services.tool_runner.environments.model import Owner, Rewrite, SandboxConfi
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What concerns a call: the settings of its kind of sandbox ("" for none), variables in the order of precedence."""
+    """The settings for a call: those of its kind of sandbox ("" for none), variables in the order of precedence."""
 
     config: str
     variables: Sequence[Sealed]
@@ -20,7 +20,7 @@ class EnvironmentStore(Protocol):
     """Every method takes the tenant first, and raises Unavailable where the database cannot be reached."""
 
     async def of_call(self, organization_id: UUID, kind: str, tool_id: UUID, agent_id: UUID | None) -> Found:
-        """In one statement."""
+        """Returns the settings for a call, in one statement."""
         ...
 
     async def replace(self, organization_id: UUID, user_id: UUID, owner: Owner, rewrite: Rewrite) -> list[Variable]:
@@ -31,7 +31,7 @@ class EnvironmentStore(Protocol):
         ...
 
     async def batch(self, organization_id: UUID, owners: Sequence[Owner]) -> list[Variable]:
-        """Of all of them, by key."""
+        """Returns the variables of all of them, by key."""
         ...
 
     async def purge(self, organization_id: UUID, owner: Owner) -> int:
@@ -49,15 +49,15 @@ class EnvironmentStore(Protocol):
         ...
 
     async def config_of(self, organization_id: UUID, kind: str) -> SandboxConfig | None:
-        """By kind."""
+        """Returns the settings of a kind."""
         ...
 
     async def config(self, organization_id: UUID, config_id: UUID) -> SandboxConfig | None:
-        """By id."""
+        """Returns the settings with an id."""
         ...
 
     async def configs(self, organization_id: UUID, kind: str, after: UUID | None, size: int) -> list[SandboxConfig]:
-        """Oldest first; of all kinds where `kind` is "". Nothing comes after an unknown id."""
+        """Returns a page, oldest first; of all kinds where `kind` is "". Nothing comes after an unknown id."""
         ...
 
     async def update_config(
@@ -67,7 +67,7 @@ class EnvironmentStore(Protocol):
         ...
 
     async def delete_config(self, organization_id: UUID, config_id: UUID) -> bool:
-        """With its variables; False where there was none."""
+        """Deletes it with its variables; False where there was none."""
         ...
 
     async def create_variable(
@@ -77,7 +77,7 @@ class EnvironmentStore(Protocol):
         ...
 
     async def variables(self, organization_id: UUID, config_id: UUID, after: UUID | None, size: int) -> list[Variable]:
-        """Oldest first. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
+        """Returns a page, oldest first. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
         ...
 
     async def update_variable(
@@ -90,9 +90,9 @@ class EnvironmentStore(Protocol):
         value: bytes | None,
         description: str | None,
     ) -> Variable | None:
-        """Of sandbox settings; None where there is none. Raises AlreadyExists (VARIABLE_EXISTS)."""
+        """Updates a variable of sandbox settings; None where there is none. Raises AlreadyExists (VARIABLE_EXISTS)."""
         ...
 
     async def delete_variable(self, organization_id: UUID, variable_id: UUID) -> bool:
-        """Of sandbox settings; False where there was none."""
+        """Deletes a variable of sandbox settings; False where there was none."""
         ...

@@ -1,4 +1,4 @@
-"""What EnvironmentService does: variables set, shown without their values, erased; sandbox settings kept."""
+"""The operations of EnvironmentService on variables and sandbox settings."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -84,7 +84,7 @@ class EnvironmentAdmin:
         return config
 
     async def delete_config(self, organization_id: UUID, config_id: UUID) -> None:
-        """With its variables. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
+        """Deletes it with its variables. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
         if not await self._store.delete_config(organization_id, config_id):
             raise no_such_config(config_id)
 

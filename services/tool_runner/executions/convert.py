@@ -30,12 +30,12 @@ _Asked = execution_pb.ExecuteToolRequest | execution_pb.RunSourceRequest
 
 
 def agent_id(text: str) -> UUID:
-    """Of `agent-<uuid>`."""
+    """Returns the UUID of `agent-<uuid>`."""
     return from_public("agent", text)
 
 
 def file_id(text: str) -> UUID:
-    """Of `execfile-<uuid>`."""
+    """Returns the UUID of `execfile-<uuid>`."""
     return from_public("execfile", text)
 
 

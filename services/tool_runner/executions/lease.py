@@ -34,7 +34,7 @@ class Lease:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """Alive in this block; raises where the database cannot be told so."""
+        """Keeps the lease alive in this block; raises where the database cannot be told so."""
         self._holders += 1
         try:
             if time.monotonic() - self._beaten_at > BEAT_SECONDS:

@@ -1,4 +1,4 @@
-"""What lists of receipts and files ask for, and their page tokens. Pure."""
+"""Filters and page tokens of lists of receipts and files. Pure."""
 
 import base64
 import binascii
@@ -57,7 +57,7 @@ def place_of(token: str) -> tuple[datetime, str]:
 
 
 def file_place(token: str) -> tuple[datetime, UUID]:
-    """`place_of` for a list of files. Raises Refused (PAGE_TOKEN_INVALID)."""
+    """Returns `place_of` for a list of files. Raises Refused (PAGE_TOKEN_INVALID)."""
     moment, name = place_of(token)
     try:
         return moment, UUID(hex=name)

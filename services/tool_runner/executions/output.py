@@ -1,4 +1,4 @@
-"""What a call prints: masked, bounded and numbered as it comes, read by any number while it is written. Pure asyncio.
+"""The output of a call: masked, bounded and numbered as it comes, read by any number while it is written.
 
     runner's pieces -> mask -> pieces, numbered from 1 -> readers in this process, rows for other replicas, the receipt
 
@@ -34,7 +34,7 @@ class Masking(Protocol):
 
 
 class Printed:
-    """What one call has printed so far. `capture`: bytes that are kept of each stream."""
+    """The output of one call so far. `capture`: bytes that are kept of each stream."""
 
     def __init__(self, capture: int, stdout: Masking, stderr: Masking) -> None:
         self.pieces: list[Output] = []
@@ -50,7 +50,7 @@ class Printed:
         self._ended = False
 
     def add(self, output: Output) -> None:
-        """A piece as its runner gives it; the number is made anew."""
+        """Adds a piece as its runner gives it; the number is made anew."""
         if self._ended:
             return
         self._came[output.stream] += len(output.text)
@@ -58,7 +58,7 @@ class Printed:
         self._flush_soon()
 
     def end(self, result: Result | None = None) -> None:
-        """Nothing follows but what `result` has of the streams and was not given while it ran. Idempotent."""
+        """Ends the output with the rest that `result` has of the streams. Idempotent."""
         if self._ended:
             return
         for stream in _NUMBERS:

@@ -1,4 +1,4 @@
-"""What running calls have printed so far, on Postgres."""
+"""The output of running calls, on Postgres."""
 
 from collections.abc import Sequence
 from typing import Literal

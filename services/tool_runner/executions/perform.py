@@ -56,7 +56,7 @@ class Performer:
         self._slots: defaultdict[int, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(at_once))
 
     async def perform(self, identity: CallId, execution: Execution, prepared: Prepared) -> Receipt:
-        """Reserved to ended. Raises Stopping, and LociError where nothing began; then no receipt is left."""
+        """Takes a call from reserved to its end. Raises Stopping, and LociError where nothing began."""
         if prepared.problems:
             return await self._end(identity, _refused(prepared))
         name, limits = prepared.work.tool.name, prepared.work.limits
@@ -120,7 +120,7 @@ class Performer:
             await asyncio.gather(keeping, return_exceptions=True)
 
     async def _keep_output(self, identity: CallId, printed: Printed) -> None:
-        """For those who watch from another replica."""
+        """Stores the output for those who watch from another replica."""
         await asyncio.sleep(_FIRST_OUTPUT_SECONDS)
         kept = 0
         while True:
@@ -148,7 +148,7 @@ class Performer:
             return receipt or await self._of_another(identity)
 
     async def _of_another(self, identity: CallId) -> Receipt:
-        """Our lease had lapsed, and whoever took us for dead has the call now, or wrote its end."""
+        """Returns the receipt after our lease had lapsed: another replica has the call now, or wrote its end."""
         if found := await self._receipts.read(identity):
             if found.state in (State.RESERVED, State.STARTED):
                 raise Unavailable("another replica of the tool runner has the call now; ask again")

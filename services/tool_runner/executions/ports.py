@@ -1,4 +1,4 @@
-"""What calls need from the database."""
+"""The database as calls need it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ CallId = tuple[UUID, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """What a receipt begins with."""
+    """The first values of a receipt."""
 
     tool_id: UUID
     tool_version: int
@@ -47,7 +47,7 @@ class ReceiptStore(Protocol):
         ...
 
     async def start(self, call: CallId, owner_id: UUID, sandbox: str, image: str) -> bool:
-        """Reserved to started; False where it is no longer this owner's."""
+        """Turns reserved into started; False where it is no longer this owner's."""
         ...
 
     async def release(self, call: CallId, owner_id: UUID) -> None:
@@ -80,7 +80,7 @@ class ReceiptStore(Protocol):
 
 
 class OutputStore(Protocol):
-    """What calls that take long have printed so far. Rows go when their receipt ends."""
+    """The output of calls that take long. Rows go when their receipt ends."""
 
     async def add(self, call: CallId, owner_id: UUID, pieces: Sequence[Output]) -> None:
         """Keeps these pieces, while the call is started and this owner's."""
@@ -119,7 +119,7 @@ class ReceiptLists(Protocol):
     """Pages of receipts."""
 
     async def receipts(self, organization_id: UUID, wanted: ReceiptFilter) -> PageOf[Receipt]:
-        """Returns one page, newest first, without what was printed and returned; raises Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page, newest first, without output and results; raises Refused (PAGE_TOKEN_INVALID)."""
         ...
 
 

@@ -54,7 +54,7 @@ class Preparation:
         self._runners = runners
 
     async def prepare(self, organization_id: UUID, call: Call, tool: Tool | None = None) -> Prepared | None:
-        """`tool`: for one that is not in the catalogue. None where it is gone.
+        """Prepares a call. `tool`: for one that is not in the catalogue. None where it is gone.
 
         Raises FailedPrecondition (TOOL_NOT_RUNNABLE), and what the environments raise.
         """
@@ -82,7 +82,7 @@ class Preparation:
         return await self._with_arguments(prepared)
 
     async def loaded(self, prepared: Prepared) -> Prepared:
-        """With the contents of its files, or with a problem."""
+        """Returns it with the contents of its files, or with a problem."""
         work = prepared.work
         files = await self._inputs.read(work.organization_id, prepared.file_names)
         if files is None:

@@ -87,7 +87,7 @@ class SandboxRunner:
 
 
 def _names(json_schema: str) -> tuple[str, ...]:
-    """Of the arguments, in the schema's order."""
+    """Returns the names of the arguments, in the schema's order."""
     properties = (json.loads(json_schema).get("parameters") or {}).get("properties") or {}
     return tuple(name for name in properties if name not in raw_arguments.HABITS)
 

@@ -28,7 +28,7 @@ _CANCEL_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What executions need. At most `at_once` calls run at the same time, the others wait."""
+    """The parts that executions need. At most `at_once` calls run at the same time, the others wait."""
 
     preparation: Preparation
     receipts: ReceiptStore
@@ -174,7 +174,7 @@ class Executor:
         return None
 
     async def _read(self, identity: CallId) -> Receipt | None:
-        """What this process left open, when the database was away for a moment, is run by nobody, though it lives."""
+        """Reads a receipt. One that this process left open while the database was away is run by nobody."""
         found = await self._receipts.read(identity)
         if found is None or found.owner_id != self._lease.owner_id:
             return found
@@ -190,7 +190,7 @@ class Executor:
         return found
 
     async def _lose(self, identity: CallId, found: Receipt) -> None:
-        """Its owner died while it ran; what it is known to have printed is kept."""
+        """Ends a call whose owner died while it ran; its stored output is kept."""
         pieces = await self._outputs.after(identity, 0)
         ending = receipts.lost(found.tool_name or "the tool")
         await self._receipts.end(identity, found.owner_id, with_output(ending, pieces))

@@ -23,7 +23,7 @@ class Sweeper:
         self._age = timedelta(days=days) if days else None
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Sweeps until it is cancelled."""
         await asyncio.sleep(random.uniform(0, _FIRST_SECONDS))
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What a call prints, to whoever watches it: live where it runs, by looking again and again elsewhere."""
+"""The stream of a call's output: live where it runs, by looking again and again elsewhere."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping

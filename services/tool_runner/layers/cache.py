@@ -1,4 +1,4 @@
-"""Where layers are kept: a folder with an archive for each, by its key; unpacked beside it where asked for.
+"""The cache of layers: a folder with an archive for each, by its key; unpacked beside it where needed.
 
 Used ones are kept, the oldest go. Several runners may share a folder: what is there under its name is whole.
 """
@@ -79,7 +79,7 @@ class Store:
 
 
 def unpacked(layer: Layer) -> Path:
-    """Returns the folder with the layer's files, for sandboxes that mount one; unpacked at the first call. Raises OSError.
+    """Returns the folder with the layer's files, unpacked at the first call. Raises OSError.
 
     Its files are for everybody to read: where the runner is root, tools are run as another user.
     """
@@ -96,7 +96,7 @@ def unpacked(layer: Layer) -> Path:
 
 
 def default_folder(home: str) -> Path:
-    """Below LOCI_HOME, else a folder of this user's among the temporary ones.
+    """Returns a folder below LOCI_HOME, else one of this user's among the temporary ones.
 
     Root's home is closed to the users that root's tools run as, so theirs is elsewhere.
     """

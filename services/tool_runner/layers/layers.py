@@ -30,7 +30,7 @@ _PLACES = {
 
 @dataclass
 class _Known:
-    """What is under way or known of layers."""
+    """The layers under way, and recent failures."""
 
     building: dict[str, asyncio.Task[Layer]] = field(default_factory=dict)
     failures: dict[str, tuple[float, str]] = field(default_factory=dict)

@@ -127,7 +127,7 @@ class McpClient:
 
     @asynccontextmanager
     async def _line(self, target: Target) -> AsyncIterator["Line"]:
-        """A session: the warm one, or a new one. Raises McpProblem."""
+        """Returns a session: the warm one, or a new one. Raises McpProblem."""
         if target.stored:
             yield await self._warm(target)
             return
@@ -218,7 +218,7 @@ def _next(page: JsonObject, cursor: str | None) -> str | None:
 
 
 def stdio_disabled() -> McpProblem:
-    """For a server that is a program, where that is off."""
+    """Returns the problem of a server that is a program, where that is off."""
     return McpProblem(
         Kind.DISABLED,
         "MCP servers that are programs are off on this server; LOCI_MCP_STDIO=true (or MCP_DISABLE_STDIO=false) "

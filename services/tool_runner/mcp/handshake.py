@@ -1,4 +1,4 @@
-"""How the SDK's session begins, what its requests carry in each version of the protocol, and how its end is seen."""
+"""The beginning of the SDK's session, its request headers in each version of the protocol, and its end."""
 
 from collections.abc import Callable, Mapping
 from types import TracebackType

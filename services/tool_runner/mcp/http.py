@@ -91,7 +91,7 @@ class OutwardMcp(httpx2.AsyncBaseTransport):
         return await sent(self._inner, outgoing)
 
     async def _read(self, request: httpx2.Request, response: httpx.Response) -> httpx2.Response:
-        """With its body, or with a stream of events that is still to come. Raises McpProblem."""
+        """Returns it with its body, or with a stream of events that is still to come. Raises McpProblem."""
         headers = {name: value for name, value in response.headers.items() if name not in _FRAMING}
         streams = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         if response.status_code == 200 and streams and "content-encoding" not in response.headers:

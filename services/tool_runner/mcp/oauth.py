@@ -59,7 +59,7 @@ class Attempt(BaseModel):
 
 
 class Grant(BaseModel):
-    """What was given: tokens, and how to renew them. `expires_at` is Unix time."""
+    """Tokens, and how to renew them. `expires_at` is Unix time."""
 
     server_url: str
     client: OAuthClientInformationFull
@@ -74,7 +74,7 @@ class Grant(BaseModel):
 
 
 class Begun(BaseModel):
-    """What the user is sent to, and by what they come back."""
+    """The address to which the user is sent, and the state with which they come back."""
 
     url: str
     state: str
@@ -82,7 +82,7 @@ class Begun(BaseModel):
 
 
 async def begin(client: httpx2.AsyncClient, server_url: str, challenge: str, redirect_uri: str) -> Begun:
-    """From a 401 to the page where the user gives leave. Raises McpProblem."""
+    """Goes from a 401 to the page where the user gives leave. Raises McpProblem."""
     try:
         refused = httpx2.Response(401, headers={"www-authenticate": challenge} if challenge else {})
         resource = await _resource(client, server_url, extract_resource_metadata_from_www_auth(refused))
@@ -98,7 +98,7 @@ async def begin(client: httpx2.AsyncClient, server_url: str, challenge: str, red
 
 
 async def finish(client: httpx2.AsyncClient, attempt: Attempt, code: str, issuer: str) -> Grant:
-    """From the code that came back to tokens. Raises McpProblem."""
+    """Exchanges the code that came back for tokens. Raises McpProblem."""
     context = _context(attempt.server_url, attempt.client, attempt.metadata, attempt.resource)
     data = {
         "grant_type": "authorization_code",
@@ -120,7 +120,7 @@ async def finish(client: httpx2.AsyncClient, attempt: Attempt, code: str, issuer
 
 
 async def renew(client: httpx2.AsyncClient, grant: Grant) -> Grant:
-    """New tokens for old ones. Raises McpProblem: OAUTH_REQUIRED where the user has to give leave again."""
+    """Renews tokens. Raises McpProblem: OAUTH_REQUIRED where the user has to give leave again."""
     context = _context(grant.server_url, grant.client, grant.metadata, grant.resource)
     if not grant.tokens.refresh_token:
         raise _over()

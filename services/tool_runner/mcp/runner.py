@@ -29,7 +29,7 @@ class McpRunner:
         self._client = client
 
     async def place(self, tool: Tool) -> Place:
-        """At its server."""
+        """Returns the server."""
         return _PLACE
 
     async def run(self, work: Work, on_output: Callable[[Output], None]) -> Result:
@@ -64,7 +64,7 @@ class McpRunner:
 
 
 def _bounded(answer: dict[str, object]) -> Result:
-    """In a thread: an answer of 16 MiB takes a while."""
+    """Returns the result within its limits; in a thread, since an answer of 16 MiB takes a while."""
     result = result_of(answer)
     if result.result is not None and len(result.result) > _MOST_RESULT:
         text = f"it answered more than {_MOST_RESULT // MIB} MiB"
@@ -89,7 +89,7 @@ def _timed_out(message: str) -> Result:
 
 
 class _Told:
-    """What a server says while a call runs: output of the call, up to a limit."""
+    """Lines that a server logs while a call runs: output of the call, up to a limit."""
 
     def __init__(self, on_output: Callable[[Output], None], limits: Limits, mask: Mask) -> None:
         self._on_output = on_output
@@ -100,7 +100,7 @@ class _Told:
         self._dropped = False
 
     def line(self, text: str) -> None:
-        """Another one."""
+        """Adds a line."""
         line = f"{self._mask.text(text)}\n"
         if len(line) > self._left:
             self._dropped = True

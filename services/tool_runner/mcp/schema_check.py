@@ -1,4 +1,4 @@
-"""Whether the schemas of a server's tools are any, found out in a limited child: a bad one harms no other."""
+"""A check of the schemas of a server's tools, in a limited child: a bad one harms no other."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ class SchemaCheck:
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def checked(self, listing: Listing) -> Listing:
-        """Without the tools whose schema is none, each of which is a problem with a reason."""
+        """Returns it without the tools whose schema is none, each of which is a problem with a reason."""
         good: list[Offer] = []
         problems = list(listing.problems)
         left, deaths = list(listing.offers), 0

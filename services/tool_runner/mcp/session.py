@@ -65,7 +65,7 @@ class Line:
 
     @property
     def alive(self) -> bool:
-        """Whether it takes new requests."""
+        """Returns whether it takes new requests."""
         return not self._ended and not self._closing and not (self._task and self._task.done())
 
     @property
@@ -188,7 +188,7 @@ class Line:
         return await self._dispatcher.send_raw_request(method, params, options)
 
     async def _serve(self) -> None:
-        """The session from its beginning to its end, in one task, as the SDK wants it."""
+        """Runs the session from its beginning to its end, in one task, as the SDK wants it."""
         try:
             async with self._dial(self._watch) as (read, write):
                 noted = Noted(read, self._note_end)
@@ -209,7 +209,7 @@ class Line:
             self._watch.end(self._lost())
 
     async def _until_unused(self) -> None:
-        """Until it is closed, has ended, or nobody asked for long; its last requests are waited for."""
+        """Waits until it is closed, has ended, or nobody asked for long; its last requests are waited for."""
         while not self._ended and (self._busy or not self._is_over()):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), _LOOK_SECONDS)

@@ -34,6 +34,6 @@ class Throttle:
 
 
 def too_much(most: int) -> McpProblem:
-    """For a server that sends more than is read."""
+    """Returns the problem of a server that sends more than is read."""
     size = f"{most / 1024 / 1024:.3g} MiB"
     return McpProblem(Kind.FAILED, f"the MCP server sent more than {size}, which is not read", arrived=True)

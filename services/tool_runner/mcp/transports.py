@@ -88,7 +88,7 @@ def process_dial(start: AbstractAsyncContextManager[Process]) -> Dial:
 
 
 async def _hear(process: Process, heard: Any, watch: Watch) -> None:
-    """What the program writes, until it ends; what is no message of the protocol is passed over."""
+    """Passes on what the program writes, until it ends, but for lines that are no message of the protocol."""
     throttle, rest = Throttle(MOST_STREAM), bytearray()
     async with heard:
         try:

@@ -56,7 +56,7 @@ class Connecting:
     async def stream(
         self, organization_id: UUID, user_id: UUID, server: Server, *, stored: bool, origin: str
     ) -> AsyncIterator[Told]:
-        """Yields the events; the last is SUCCESS or ERROR. `origin`: where the user's browser reaches us. Raises Refused."""
+        """Yields the events; the last is SUCCESS or ERROR. `origin`: our address for browsers. Raises Refused."""
         yield Told(event=Event.CONNECTION_ATTEMPT, message=f"Connecting to {server.name} ...")
         try:
             tools = await self._tools(organization_id, user_id, server, stored, "")
@@ -142,7 +142,7 @@ class Connecting:
         yield _success(server, await self._tools(organization_id, user_id, server, stored, token))
 
     async def _waited(self, state: str) -> AsyncIterator[Told]:
-        """Until it was given. Raises McpProblem where it was not."""
+        """Waits for the user's leave. Raises McpProblem where it was refused."""
         loop = asyncio.get_running_loop()
         told = -_QUIET_SECONDS
         while (found := await self._store.waiting(state)) is not None:

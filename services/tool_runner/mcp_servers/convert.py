@@ -31,7 +31,7 @@ _TRIED = "mcp"
 
 
 def server_id(text: str) -> UUID:
-    """Of `mcp_server-<uuid>`."""
+    """Returns the UUID of `mcp_server-<uuid>`."""
     return from_public("mcp_server", text)
 
 
@@ -98,7 +98,7 @@ def _plain(value: Any) -> Any:
 
 
 def transport_message(transport: Transport) -> mcp_pb.McpTransport:
-    """Masked."""
+    """Returns the transport with its secrets masked."""
     shown = model.masked(transport)
     names = _STDIO if isinstance(shown, Stdio) else _HTTP
     held = {field.name for field in fields(shown)}

@@ -47,7 +47,7 @@ _KEPT_HEADERS = frozenset(
 
 
 class Kind(StrEnum):
-    """How a server is reached; the values are stored."""
+    """The transport of a server; the values are stored."""
 
     STREAMABLE_HTTP = "streamable_http"
     SSE = "sse"
@@ -55,7 +55,7 @@ class Kind(StrEnum):
 
 
 class Status(IntEnum):
-    """Whether a server can be used; the numbers are those of McpStatus in the proto, and stored."""
+    """The state of a server; the numbers are those of McpStatus in the proto, and stored."""
 
     NEVER_ASKED = 0
     CONNECTED = 1
@@ -125,7 +125,7 @@ def checked_name(name: str) -> str:
 
 
 def check(transport: Transport) -> None:
-    """Whether this is a way to reach a server, but for its URL and network. Raises Refused, naming the field."""
+    """Checks a transport, but for its URL and network. Raises Refused, naming the field."""
     if isinstance(transport, Http):
         _check_http(transport)
     else:
@@ -166,7 +166,7 @@ def secrets_of(transport: Transport) -> tuple[str, ...]:
 
 
 def masked(transport: Transport) -> Transport:
-    """As it may be shown."""
+    """Returns it as clients see it."""
     if isinstance(transport, Http):
         hidden = dict.fromkeys(transport.headers, MASK)
         return replace(transport, auth_token=MASK if transport.auth_token else "", headers=hidden)

@@ -1,4 +1,4 @@
-"""What the room of MCP servers needs from outside."""
+"""The database and the sandboxes as MCP servers need them."""
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,7 +14,7 @@ from services.tool_runner.mcp_servers.model import Server, Status, Stdio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What came of asking a server for its tools. `synced_at` is set by the store where `status` is CONNECTED."""
+    """The outcome of listing a server's tools. The store sets `synced_at` where `status` is CONNECTED."""
 
     status: Status
     problem: str = ""
@@ -48,15 +48,15 @@ class McpStore(Protocol):
         ...
 
     async def find(self, organization_id: UUID, server_id: UUID) -> Server | None:
-        """By id."""
+        """Returns a server by id."""
         ...
 
     async def named(self, organization_id: UUID, name: str) -> Server | None:
-        """By name."""
+        """Returns a server by name."""
         ...
 
     async def all(self, organization_id: UUID) -> list[Server]:
-        """Oldest first."""
+        """Returns all servers, oldest first."""
         ...
 
     async def update(
@@ -66,15 +66,15 @@ class McpStore(Protocol):
         ...
 
     async def note(self, organization_id: UUID, server_id: UUID, asked: Asked) -> None:
-        """What came of asking it; its version stays."""
+        """Stores the outcome of listing its tools; its version stays."""
         ...
 
     async def delete(self, organization_id: UUID, server_id: UUID) -> bool:
-        """With its tools; whether there was one."""
+        """Deletes it with its tools; returns whether there was one."""
         ...
 
     async def tools(self, organization_id: UUID, server_id: UUID) -> list[Tool]:
-        """Of the catalogue, by name."""
+        """Returns its tools in the catalogue, by name."""
         ...
 
     async def taken_names(self, organization_id: UUID, names: Collection[str], server_id: UUID) -> set[str]:
@@ -90,7 +90,7 @@ class TokenStore(Protocol):
     """OAuth at rest."""
 
     async def read(self, organization_id: UUID, server_id: UUID) -> str:
-        """JSON text of what is known; "" for nothing."""
+        """Returns the OAuth state as JSON text; "" for nothing."""
         ...
 
     async def write(self, organization_id: UUID, server_id: UUID, oauth: str) -> None:
@@ -120,7 +120,7 @@ class TokenStore(Protocol):
         ...
 
     async def end(self, state: str, outcome: AuthorizationOutcome, *, problem: str = "", tokens: str = "") -> None:
-        """How it came out."""
+        """Stores the outcome."""
         ...
 
     async def forget(self, state: str) -> None:
@@ -132,5 +132,5 @@ class Programs(Protocol):
     """Starts servers that are programs, in sandboxes."""
 
     async def ready(self, organization_id: UUID, program: Stdio) -> AbstractAsyncContextManager[Process]:
-        """With its packages installed: it runs from the beginning of the block to its end. Raises McpProblem."""
+        """Returns a block in which it runs, with its packages installed. Raises McpProblem."""
         ...

@@ -40,7 +40,7 @@ class Refreshed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What the registry needs. `stdio`: whether servers may be programs."""
+    """The parts of the registry. `stdio`: whether servers may be programs."""
 
     store: McpStore
     tools: ToolStore
@@ -85,7 +85,7 @@ class Registry:
         raise _no_such(repr(name[:100]))
 
     async def all(self, organization_id: UUID) -> list[Server]:
-        """Oldest first."""
+        """Returns all servers, oldest first."""
         return await self._store.all(organization_id)
 
     async def update(
@@ -119,7 +119,7 @@ class Registry:
             return await self.get(organization_id, stored.id)
 
     async def delete(self, organization_id: UUID, server_id: UUID) -> None:
-        """With its tools. Raises NotFound."""
+        """Deletes it with its tools. Raises NotFound."""
         if not await self._store.delete(organization_id, server_id):
             raise _no_such(f"mcp_server-{server_id}")
 
@@ -214,7 +214,7 @@ class Registry:
 
 
 def renewed(tool: Tool, offer: Offer) -> Tool | None:
-    """Returns the tool as its server has it now; None where that says what it said before. A user's own description stays."""
+    """Returns the tool as its server has it now; None where nothing changed. A user's own description stays."""
     if tool.args_json_schema == offer.given:
         return None
     before: Mapping[str, object] = server_tools.parsed(tool.args_json_schema)

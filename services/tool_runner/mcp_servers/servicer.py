@@ -166,7 +166,7 @@ def _without_id(tool: Tool) -> Any:
 
 @contextmanager
 def _statuses() -> Iterator[None]:
-    """What a server does wrong, and what breaks a rule, as statuses."""
+    """Turns problems of a server, and refusals, into statuses."""
     try:
         with refusals():
             yield

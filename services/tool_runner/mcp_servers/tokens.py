@@ -28,7 +28,7 @@ class Wallet:
         self._allow_private = allow_private
 
     def bearer(self, organization_id: UUID, server_id: UUID) -> "StoredBearer":
-        """For requests to a stored server."""
+        """Returns the tokens for requests to a stored server."""
         return StoredBearer(self, organization_id, server_id)
 
     async def grant(self, organization_id: UUID, server_id: UUID) -> "oauth.Grant | None":
@@ -41,7 +41,7 @@ class Wallet:
         return Grant.model_validate_json(text)
 
     async def client(self) -> "httpx2.AsyncClient":
-        """For requests to authorization servers; close it."""
+        """Returns a client for authorization servers; close it."""
         await load()
         from services.tool_runner.mcp.http import plain_client  # noqa: PLC0415 - see `load`
 
@@ -94,7 +94,7 @@ class StoredBearer:
         return await self._renewed(grant.tokens.access_token)
 
     async def renewed(self, refused: str) -> str:
-        """After a 401."""
+        """Returns another token after a 401."""
         grant = await self._wallet.grant(*self._of)
         if grant is None or (grant.tokens.access_token == refused and not grant.tokens.refresh_token):
             return ""
@@ -118,7 +118,7 @@ class GivenBearer:
         return self._token
 
     async def renewed(self, refused: str) -> str:
-        """None."""
+        """Returns ""."""
         return ""
 
 

@@ -14,7 +14,7 @@ from services.tool_runner.tools.ports import ToolStore
 
 @dataclass(frozen=True, slots=True)
 class McpSettings:
-    """What an operator sets. `stdio`: whether servers may be programs; `allow_private`: and at private addresses."""
+    """The operator's settings. `stdio`: whether servers may be programs; `allow_private`: at private addresses, too."""
 
     stdio: bool = False
     allow_private: bool = False
@@ -34,7 +34,7 @@ class Mcp:
 def wire_mcp(
     settings: McpSettings, *, store: McpStore, tokens: TokenStore, tools: ToolStore, programs: Programs
 ) -> Mcp:
-    """`programs` start servers that are programs, where the settings allow that."""
+    """Makes the parts. `programs` start servers that are programs, where the settings allow that."""
     client = McpClient(
         allow_private=settings.allow_private,
         programs=programs if settings.stdio else None,

@@ -53,11 +53,11 @@ class Channel:
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for a job, and has neither ended nor spoken."""
+        """Returns whether it waits for a job, and has neither ended nor spoken."""
         return self.usable and self._reading is not None and not self._reading.done()
 
     async def serve(self, job: Job, ends: Ends = NO_ENDS) -> Result:
-        """Returns its one call, to its end. Raises SandboxUnavailable where the worker was gone before it had the job."""
+        """Serves its one call to its end. Raises SandboxUnavailable where the worker was gone before it had the job."""
         self.usable, began = False, False
         try:
             async with asyncio.timeout(_patience(job)):
@@ -229,7 +229,7 @@ def _patience(job: Job) -> float:
 
 
 async def _ended(task: asyncio.Task[Any] | None) -> None:
-    """Cancelled where it still runs, and over."""
+    """Cancels it where it still runs, and waits for its end."""
     if task and not task.done():
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

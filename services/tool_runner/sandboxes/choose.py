@@ -59,7 +59,7 @@ class SandboxChoice:
         self._choosing = asyncio.Lock()
 
     async def prepare(self) -> str:
-        """At start, beside serving: fetch the image, remove orphans, choose. Gives the outcome as text."""
+        """Fetches the image, removes orphans and chooses, at start beside serving. Returns the outcome as text."""
         image = self._settings.docker.image
         if image != LOCAL_IMAGE and self._tries_docker():
             await self._docker.probe(self._settings.pull_seconds)
@@ -77,7 +77,7 @@ class SandboxChoice:
             return self._chosen
 
     def forget(self, sandbox: Sandbox) -> None:
-        """It failed: choose anew at the next call. What else runs in it goes on."""
+        """Chooses anew at the next call: this one failed. Calls that run in it go on."""
         if sandbox is self._docker:
             self._docker_failed_at = time.monotonic()
         if self._chosen is sandbox:
@@ -104,7 +104,7 @@ class SandboxChoice:
         return await self._with("bubblewrap", self._bubblewrap)
 
     async def _with(self, kind: Kind, make: Maker) -> Sandbox:
-        """Made once: what of it fails for one call says so, and may serve the next."""
+        """Makes each kind once: one that fails for one call may serve the next."""
         if kind not in self._made:
             self._made[kind] = await make()
         return self._made[kind]

@@ -32,7 +32,7 @@ class DockerSettings:
 
 @dataclass(frozen=True)
 class Probe:
-    """What a container engine has for us."""
+    """The answer of a container engine."""
 
     engine: bool
     image: bool

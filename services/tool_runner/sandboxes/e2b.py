@@ -149,7 +149,7 @@ class E2bWorker:
         return self._complaint.strip() or "the worker in the sandbox of E2B ended"
 
     async def ran_out_of_memory(self) -> bool:
-        """E2B does not say."""
+        """Returns False: E2B does not say."""
         return False
 
     async def close(self) -> None:
@@ -167,7 +167,7 @@ class E2bWorker:
         self._forget(self)
 
     async def _take(self, text: str) -> None:
-        """Awaited by the SDK, which reads no further meanwhile."""
+        """Takes a piece; the SDK awaits this, and reads no further meanwhile."""
         *lines, self._line = (self._line + text).split("\n")
         if len(self._line) > _LONGEST_LINE:
             raise ValueError("a line without an end")
@@ -178,7 +178,7 @@ class E2bWorker:
         self._complaint = (self._complaint + text)[-_MOST_COMPLAINT:]
 
     async def _watch(self) -> None:
-        """Until it has ended, whatever ended it."""
+        """Waits until it has ended, whatever ended it."""
         try:
             await self._command.wait()
         except ValueError:

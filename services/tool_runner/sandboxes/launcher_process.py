@@ -52,7 +52,7 @@ class Channel:
         return data
 
     async def write(self, data: bytes) -> None:
-        """To its stdin, as fast as it reads; raises ConnectionError when it is gone."""
+        """Writes to its stdin, as fast as it reads; raises ConnectionError when it is gone."""
         rest = memoryview(data)
         while rest:
             while self._window <= 0 and not self.ended:
@@ -73,7 +73,7 @@ class Channel:
         await self.closed.wait()
 
     def take(self, kind: Frame, body: bytes) -> None:
-        """What the launcher sent for it."""
+        """Takes what the launcher sent for it."""
         match kind:
             case Frame.OPENED:
                 self.opened.set()
@@ -89,7 +89,7 @@ class Channel:
                 self.closed.set()
 
     def lose(self) -> None:
-        """The launcher is gone, and with it the container's stdin."""
+        """Ends it: the launcher is gone, and with it the container's stdin."""
         self._end(self.ended or _DIED)
         self.closed.set()
 
@@ -100,7 +100,7 @@ class Channel:
         self.opened.set()
 
     async def _send(self, frame: bytes) -> None:
-        """A launcher that died is noticed by who reads from it, not here."""
+        """Sends a frame. The reader notices a launcher that died, not this."""
         with contextlib.suppress(ConnectionError):
             await self._child.send(frame)
 
@@ -124,12 +124,12 @@ class LauncherProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it takes requests."""
+        """Returns whether it takes requests."""
         return not self._ended
 
     @property
     def busy(self) -> bool:
-        """Whether containers are open or questions wait for answers."""
+        """Returns whether containers are open or questions wait for answers."""
         return bool(self._channels or self._answers)
 
     async def open(self, fields: Message) -> Channel:

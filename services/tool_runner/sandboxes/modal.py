@@ -153,7 +153,7 @@ class ModalWorker:
         return self._complaint.strip() or "the worker in the sandbox of Modal ended"
 
     async def ran_out_of_memory(self) -> bool:
-        """Modal does not say in time."""
+        """Returns False: Modal does not say in time."""
         return False
 
     async def close(self) -> None:
@@ -180,14 +180,14 @@ class ModalWorker:
         await self._end()
 
     async def _listen(self) -> None:
-        """To its stderr."""
+        """Reads its stderr."""
         with contextlib.suppress(*_failures(self._sdk)):
             async for piece in self._process.stderr:
                 text = piece.decode("utf-8", "replace")
                 self._complaint = (self._complaint + text)[-_MOST_COMPLAINT:]
 
     async def _watch(self) -> None:
-        """The sandbox itself: its streams are tried anew for a while when it is gone."""
+        """Watches the sandbox itself: its streams are tried anew for a while when it is gone."""
         try:
             await self._sandbox.wait.aio(raise_on_termination=False)
             self._complaint = self._complaint or "Modal has ended the sandbox"

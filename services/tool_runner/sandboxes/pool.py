@@ -162,7 +162,7 @@ class PooledSandbox:
         return channel
 
     async def _let_go(self, channel: Channel, job: Job, shape: Shape) -> None:
-        """After its call: kept for its session, or ended; nobody waits for the end of one that answered."""
+        """Keeps it for its session after its call, or ends it; nobody waits for the end of one that answered."""
         key = (job.tenant, job.session)
         if channel.usable and job.session and key not in self._sessions and not self._closed:
             loop = asyncio.get_running_loop()
@@ -179,7 +179,7 @@ class PooledSandbox:
             await self._end(held.channel)
 
     async def _end_in_time(self, channel: Channel) -> None:
-        """Of one that has answered: nothing of the tool is left in it."""
+        """Ends one that has answered: nothing of the tool is left in it."""
         await self._quiet.wait(lambda: not self._closed)
         await self._end(channel)
 
@@ -188,7 +188,7 @@ class PooledSandbox:
         await self._finished(channel.close())
 
     async def _finished(self, work: Coroutine[Any, Any, None]) -> None:
-        """Done, even where whoever waits for it is cancelled."""
+        """Does the work to its end, even where whoever waits for it is cancelled."""
         task = self._spawn(work)
         try:
             await asyncio.shield(task)
@@ -250,7 +250,7 @@ def _shape(job: Job) -> Shape:
 
 
 async def _with_memory_blamed(channel: Channel, result: Result, job: Job) -> Result:
-    """A process that the kernel killed for its memory only looks killed from inside."""
+    """Returns the result; a process that the kernel killed for its memory only looks killed from inside."""
     if result.reason is not ExitReason.KILLED or not await channel.ran_out_of_memory():
         return result
     message = f"the tool used more memory than its limit of {job.limits.memory} bytes"

@@ -1,4 +1,4 @@
-"""What a kind of sandbox is to `pool.py`: somewhere that starts workers. All else is the same for all of them."""
+"""A kind of sandbox, as `pool.py` needs it: a source of workers. All else is the same for all of them."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,7 +8,7 @@ from services.tool_runner.core.job import Language, Layer, Limits
 
 @dataclass(frozen=True)
 class Shape:
-    """What is fixed when a worker is started: a warm one serves only calls of its own shape."""
+    """The fixed properties of a worker: a warm one serves only calls of its own shape."""
 
     language: Language
     memory: int
@@ -34,15 +34,15 @@ class Worker(Protocol):
         ...
 
     async def write(self, data: bytes) -> None:
-        """To its input; waits while it does not read. Raises OSError when it is gone."""
+        """Writes to its input; waits while it does not read. Raises OSError when it is gone."""
         ...
 
     async def problem(self) -> str:
-        """Once it is gone: what it, or what started it, complained of; "" for nothing."""
+        """Returns, once it is gone, what it or its starter complained of; "" for nothing."""
         ...
 
     async def ran_out_of_memory(self) -> bool:
-        """Once it is gone: whether the kernel killed a process of it for its memory."""
+        """Returns, once it is gone, whether the kernel killed a process of it for its memory."""
         ...
 
     async def close(self) -> None:

@@ -36,7 +36,7 @@ _DRAFT = {
 
 
 def tool_id(text: str) -> UUID:
-    """Of `tool-<uuid>`."""
+    """Returns the UUID of `tool-<uuid>`."""
     return from_public("tool", text)
 
 

@@ -62,7 +62,7 @@ def _filters(wanted: ToolFilter) -> list[ColumnElement[bool]]:
 
 
 async def _bounds(connection: AsyncConnection, organization_id: UUID, page: Page) -> list[ColumnElement[bool]]:
-    """Where the page begins and ends, as conditions. A token goes on from where its page was."""
+    """Returns the bounds of the page as conditions. A token goes on from where its page was."""
     start = moment_of(page.token) if page.token else None
     end = start if page.backwards else None
     if page.after is not None:

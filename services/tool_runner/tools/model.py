@@ -1,4 +1,4 @@
-"""What a list of tools asks for, and its page tokens. Pure."""
+"""Filters of lists of tools, and their page tokens. Pure."""
 
 import base64
 import binascii

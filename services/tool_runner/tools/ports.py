@@ -1,4 +1,4 @@
-"""What the catalogue needs from the database."""
+"""The database as the catalogue needs it."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -13,11 +13,11 @@ class ToolStore(Protocol):
     """The catalogue. Every method takes the tenant first; servicers take it from the verified call context."""
 
     async def find(self, organization_id: UUID, tool_id: UUID) -> Tool | None:
-        """By id."""
+        """Returns a tool by id."""
         ...
 
     async def named(self, organization_id: UUID, name: str) -> Tool | None:
-        """By name."""
+        """Returns a tool by name."""
         ...
 
     async def batch(self, organization_id: UUID, ids: Sequence[UUID], names: Sequence[str]) -> list[Tool]:

@@ -33,7 +33,7 @@ TOOL_COLUMNS = ", ".join((*CHANGING, *_FIXED))
 
 
 def tool(row: Mapping[str, Any]) -> Tool:
-    """From a row with TOOL_COLUMNS."""
+    """Returns the tool of a row with TOOL_COLUMNS."""
     values = {name: row[name] for name in (*CHANGING, *_FIXED)}
     values["tool_type"] = ToolType(values["tool_type"])
     values["tags"] = tuple(values["tags"])

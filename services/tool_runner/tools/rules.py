@@ -22,7 +22,7 @@ def is_own(tool: Tool) -> bool:
 
 
 def may_be_deleted(tool: Tool) -> bool:
-    """Returns whether it stays away: one that ships would be back at the next call. One of an MCP server is until a refresh."""
+    """Returns whether a deletion lasts: a tool that ships would be back at the next call."""
     return tool.tool_type in OWN or tool.tool_type is ToolType.EXTERNAL_MCP
 
 

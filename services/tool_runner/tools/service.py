@@ -51,13 +51,13 @@ class Catalogue:
         self._ensured: set[UUID] = set()
 
     async def ensure(self, organization_id: UUID, user_id: UUID) -> None:
-        """The built-in tools are there; once per tenant and process."""
+        """Makes sure of the built-in tools; once per tenant and process."""
         if organization_id not in self._ensured:
             await self._ensure(organization_id, user_id)
             self._ensured.add(organization_id)
 
     async def ensure_base(self, organization_id: UUID, user_id: UUID) -> list[Tool]:
-        """Returns the built-in tools as they are from now on, by name; a tenant's own tool of such a name stays its own."""
+        """Returns the built-in tools, brought up to date; a tenant's own tool of such a name stays its own."""
         await self._ensure(organization_id, user_id)
         found = await self._store.batch(organization_id, (), [tool.name for tool in BUILTIN_TOOLS])
         return sorted((tool for tool in found if not rules.is_own(tool)), key=lambda tool: tool.name)
@@ -137,7 +137,7 @@ class Catalogue:
         return await self.upsert(organization_id, user_id, tool_id, made.draft(draft), made.tool_type)
 
     async def schema_of(self, source: str, source_type: str, args_json_schema: str) -> tuple[str, bool]:
-        """Returns the schema that `create` would derive, and whether the function takes `agent_state`; raises Refused."""
+        """Returns the schema that `create` would derive, and whether it takes `agent_state`; raises Refused."""
         draft = ToolChanges(source_code=source, source_type=source_type, args_json_schema=args_json_schema)
         tool = await self._made(UUID(int=0), draft)
         return tool.json_schema, tool.takes_agent_state
@@ -195,7 +195,7 @@ class Catalogue:
 
 
 def _described(tool: Tool, changes: ToolChanges) -> Tool:
-    """With the description that was given, in its schema too."""
+    """Returns it with the client's description, in its schema too."""
     if (description := changes.get("description")) is None or description == tool.description:
         return tool
     schema = {**json.loads(tool.json_schema), "description": description}

@@ -16,7 +16,7 @@ class Unread(Exception):
 
 
 async def bounded(response: httpx.Response, most: int) -> bytes:
-    """At most so many bytes, unpacked. Raises Unread, httpx.HTTPError."""
+    """Returns at most so many bytes, unpacked. Raises Unread, httpx.HTTPError."""
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in (*_PLAIN, *_PACKED):
         raise Unread(f"is packed as {encoding[:40]!r}, which was not asked for")

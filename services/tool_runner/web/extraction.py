@@ -12,7 +12,7 @@ _slots = asyncio.Semaphore(2)
 
 
 async def extracted(html: str, url: str) -> tuple[str, str]:
-    """Title and Markdown; raises WebError where nothing can be read within the limits."""
+    """Returns title and Markdown; raises WebError where nothing can be read within the limits."""
     request = json.dumps({"html": html, "url": url}).encode()
     async with _slots:
         answer = await asked(_CHILD, request, _WALL_SECONDS)

@@ -69,7 +69,7 @@ class Fetcher:
         raise WebError(f"{url[:200]} redirects more than {_MOST_REDIRECTS} times")
 
     def _checked(self, url: str) -> httpx.URL:
-        """Where it is asked for: models write http:// for pages that have long been behind https://."""
+        """Returns the URL to ask: models write http:// for pages that have long been behind https://."""
         try:
             return check_url(url, allow_private=self._allow_private)
         except Refused:
@@ -93,7 +93,7 @@ class Fetcher:
 
 
 def _decoded(body: bytes, encoding: str | None) -> str:
-    """As its header says, where Python knows that encoding."""
+    """Returns the text as its header says, where Python knows that encoding."""
     try:
         return body.decode(encoding or "utf-8", "replace")
     except LookupError:

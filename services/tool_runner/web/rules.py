@@ -33,7 +33,7 @@ class SearchSettings:
         return environment.get(engine.key) or self.keys.get(engine.key, "") if engine.key else ""
 
     def address(self, engine: Engine) -> str:
-        """Where it is asked, without a slash at its end; "" where nobody said."""
+        """Returns its address, without a slash at its end; "" where nobody set one."""
         return (self.addresses.get(engine.address_setting) or engine.address).rstrip("/")
 
     def _usable(self, engine: Engine, environment: Mapping[str, str]) -> bool:

@@ -61,13 +61,13 @@ class UnsupportedType(ValueError):
 
 
 class Names:
-    """What names of the source mean; here none means anything. Counts how much has been made of them."""
+    """The names of the source; here none means anything. Counts how much has been made of them."""
 
     def __init__(self) -> None:
         self._parts = 0
 
     def schema(self, name: str, *, nullable: bool) -> Schema | None:
-        """Of a class or an alias; None where the source has none of that name. Raises UnsupportedType."""
+        """Returns the schema of a class or an alias; None where the source has none. Raises UnsupportedType."""
         return None
 
     def alias(self, name: str) -> ast.expr | None:
@@ -111,7 +111,7 @@ def annotation_schema(node: ast.expr, names: Names, *, nullable: bool = False) -
 
 
 def is_optional(node: ast.expr, names: Names) -> bool:
-    """True where the annotation admits None, so that the argument may be left out."""
+    """Returns whether the annotation admits None, so that the argument may be left out."""
     match node:
         case ast.Constant(value=str(text)):
             return is_optional(_parse_forward(text), names)

@@ -136,7 +136,7 @@ class SourceNames(Names):
 
 
 def _is_required(field: _Field, kind: str, said: Constraints) -> bool:
-    """Also where it may be None: Pydantic asks for what has no default."""
+    """Returns whether it has no default: Pydantic then asks for it, even where it may be None."""
     if kind == "typed_dict":
         form = _text(field.annotation.value) if isinstance(field.annotation, ast.Subscript) else ""
         return form == "Required" or (field.total and form != "NotRequired")
@@ -195,13 +195,13 @@ def _members(node: ast.ClassDef) -> dict[str, Any]:
 
 
 def _forbids_more(node: ast.ClassDef) -> bool:
-    """model_config = ConfigDict(extra="forbid"), or as a keyword of the class."""
+    """Returns whether the class has `extra="forbid"` in its ConfigDict or as a keyword."""
     words = [word for part in ast.walk(node) if isinstance(part, ast.Call | ast.ClassDef) for word in part.keywords]
     return any(word.arg == "extra" and literal(word.value) == "forbid" for word in words)
 
 
 def _aliases(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """`Name = type`, `Name: TypeAlias = type`, `type Name = type`, `Name = NewType("Name", type)`."""
+    """Returns `Name = type`, `Name: TypeAlias = type`, `type Name = type` and `Name = NewType("Name", type)`."""
     for node in module.body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if not isinstance(value, ast.Constant):

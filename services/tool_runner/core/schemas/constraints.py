@@ -1,4 +1,4 @@
-"""What `Field(...)`, `Annotated[...]` and their like say of a value beside its type. Pure; reads syntax."""
+"""Constraints that `Field(...)`, `Annotated[...]` and their like add to a type. Pure; reads syntax."""
 
 import ast
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ Constraints = dict[str, Any]
 
 
 def constraints_of(said: Sequence[ast.expr] | Sequence[ast.keyword]) -> Constraints:
-    """Of the metadata of an Annotated, or of the keywords of a Field."""
+    """Returns those of the metadata of an Annotated, or of the keywords of a Field."""
     found: Constraints = {}
     for part in said:
         if isinstance(part, ast.keyword):

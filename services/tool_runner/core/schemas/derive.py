@@ -13,7 +13,7 @@ SCRIPTS = frozenset({"typescript", "javascript"})
 
 @dataclass(frozen=True)
 class Derived:
-    """What a tool's source says of it. `schema` has name, description and parameters."""
+    """The schema of a tool's source. `schema` has name, description and parameters."""
 
     schema: Schema
     takes_agent_state: bool

@@ -10,7 +10,7 @@ _MOST_PARTS = 5_000
 
 
 def inlined(schema: Schema) -> Schema:
-    """Returns the schema without `$ref` into its own definitions; raises SchemaError (BAD_SCHEMA) where that has no end."""
+    """Returns the schema without `$ref` into its own definitions; raises SchemaError (BAD_SCHEMA) for endless ones."""
     if not any(folder in schema for folder in _FOLDERS):
         return schema
     kept = {name: value for name, value in schema.items() if name not in _FOLDERS}

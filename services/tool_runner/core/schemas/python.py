@@ -49,7 +49,7 @@ def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
 
 
 def check_function(source: str, name: str) -> None:
-    """Whether the source defines the function that a given schema names; raises SchemaError."""
+    """Checks that the source defines the function that a client's schema names; raises SchemaError."""
     names = [node.name for node in _parse(source).body if isinstance(node, _Function)]
     if name not in names:
         raise no_such_function(name, names)

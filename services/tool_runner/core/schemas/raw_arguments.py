@@ -72,7 +72,7 @@ def _refuse(constant: str) -> None:
 
 
 def hashed(text: str) -> str:
-    """SHA-256, hexadecimal, of the arguments in a form that key order and spaces do not change."""
+    """Returns the SHA-256, hexadecimal, of the arguments, whatever their key order and spaces."""
     try:
         canonical = json.dumps(parse(text), sort_keys=True, separators=(",", ":"))
     except NotAnObject:
@@ -90,7 +90,7 @@ def without_habits(parameters: Schema) -> Schema:
 
 
 def completed(parameters: Schema, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Without null for an argument that may be left out and is not null: models mean "not given" by it."""
+    """Returns them without null for an optional argument that is not nullable: models mean "left out" by it."""
     known, required = parameters.get("properties", {}), parameters.get("required", [])
 
     def dropped(name: str, value: Any) -> bool:

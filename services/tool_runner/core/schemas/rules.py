@@ -1,4 +1,4 @@
-"""What every tool's schema must be, whatever language its source is in. Pure."""
+"""Rules for every tool's schema, whatever language its source is in. Pure."""
 
 import re
 from typing import Any
@@ -41,6 +41,6 @@ def check_args_schema(schema: Schema) -> Schema:
 
 
 def no_such_function(name: Any, defined: list[str]) -> SchemaError:
-    """For a given schema that is of another source."""
+    """Returns the error for a client's schema that is of another source."""
     there = ", ".join(defined) or "none"
     return SchemaError("NO_FUNCTION", f"the schema names the function {name!r}; the source defines: {there}")

@@ -32,7 +32,7 @@ _KINDS = {
 
 
 def check_parameters(name: str, parameters: Schema) -> None:
-    """Whether this is a JSON Schema at all; raises tool_runner.schema.SchemaError."""
+    """Checks that this is a JSON Schema at all; raises SchemaError."""
     try:
         Draft202012Validator.check_schema(parameters)
     except InvalidSchema as error:

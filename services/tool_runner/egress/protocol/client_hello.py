@@ -1,4 +1,4 @@
-"""What a TLS client says before anything is secret: the name it wants (RFC 8446, 4.1.2; RFC 6066, 3). Pure."""
+"""The greeting of a TLS client, before anything is secret: the name it wants (RFC 8446, 4.1.2; RFC 6066, 3). Pure."""
 
 from services.tool_runner.core.network_policy import canonical
 
@@ -35,7 +35,7 @@ def server_name(data: bytes) -> str | None:
 
 
 def names_only(data: bytes, host: str) -> bool | None:
-    """Returns whether TLS that begins with `data` is for `host`, a canonical one, or for no name; None: more is needed."""
+    """Returns whether TLS that begins so is for `host`, a canonical one, or for no name; None: more is needed."""
     try:
         name = server_name(data)
     except NotTls:

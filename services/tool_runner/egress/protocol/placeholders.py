@@ -19,7 +19,7 @@ class Held:
 
 
 def split(environment: Mapping[str, str], policy: Policy) -> tuple[dict[str, str], tuple[Held, ...]]:
-    """Returns the variables for the sandbox, where each secret of the policy is a placeholder, and the secrets held back."""
+    """Returns the variables for the sandbox, with placeholders for secrets of the policy, and those secrets."""
     held = {
         name: Held(PREFIX + randomness.token_hex(16), environment[name], rule)
         for name, rule in policy.secrets.items()

@@ -1,4 +1,4 @@
-"""What the proxy changes in requests and responses: headers of one hop, secrets, credentials of Loci. Pure."""
+"""Changes of the proxy to requests and responses: headers of one hop, secrets, credentials of Loci. Pure."""
 
 import base64
 import binascii
@@ -135,7 +135,7 @@ def _replaced(name: bytes, given: bytes, values: Sequence[tuple[Held, bytes]], m
 
 
 def _decoded(name: bytes, value: bytes) -> tuple[bytes, bytes]:
-    """Returns the scheme and the decoded text of Basic credentials; for other headers no scheme, and the value as it is."""
+    """Returns scheme and decoded text of Basic credentials; for other headers "" and the value as it is."""
     scheme, _, encoded = value.partition(b" ")
     if name.lower() in {b"authorization", b"proxy-authorization"} and scheme.lower() == b"basic":
         try:

@@ -1,4 +1,4 @@
-"""What a tenant's sandbox settings may say, and what of it holds for calls. Pure."""
+"""Rules for a tenant's sandbox settings, and their effect on calls. Pure."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ def checked_type(text: str) -> str:
 
 
 def checked_config(text: str) -> str:
-    """Returns the text, where its known members have values that can be meant. Raises Refused (SANDBOX_CONFIG_INVALID)."""
+    """Returns the text once its known members are checked. Raises Refused (SANDBOX_CONFIG_INVALID)."""
     if len(text.encode()) > _LONGEST or "\x00" in text:
         raise _invalid(f"config may have {_LONGEST} bytes, none of them NUL")
     try:

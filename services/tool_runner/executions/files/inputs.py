@@ -35,7 +35,7 @@ class Inputs:
     async def find(
         self, organization_id: UUID, ids: tuple[UUID, ...], parameters: Schema, arguments: dict[str, Any]
     ) -> Given:
-        """No statement for a call without files."""
+        """Finds the files of a call; a call without files costs no statement."""
         wanted, problems = list(ids), []
         for place, text in named(parameters, arguments):
             try:

@@ -16,7 +16,7 @@ MOST_BYTES = 16 * MIB
 
 
 class Files:
-    """What ExecutionService does with files."""
+    """The files of ExecutionService."""
 
     def __init__(self, store: FileStore) -> None:
         self._store = store

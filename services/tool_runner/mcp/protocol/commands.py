@@ -1,4 +1,4 @@
-"""What a command of npx or uvx means: packages to install beforehand, and what to run of them. Pure.
+"""Commands of npx or uvx: packages to install beforehand, and the program to run of them. Pure.
 
     npx -y @modelcontextprotocol/server-everything stdio  ->  that package, its one program, the argument `stdio`
     uvx --from mcp-server-git==2025.1 mcp-server-git      ->  that package, the program named
@@ -55,7 +55,7 @@ sys.exit(found[0].load()())
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What runs. `requirements` as a tool's pip_requirements or npm_requirements, by `language`; "" for none."""
+    """A program to run. `requirements` as a tool's pip_requirements or npm_requirements, by `language`."""
 
     argv: tuple[str, ...]
     language: Language = Language.PYTHON

@@ -39,7 +39,7 @@ def _unwrapped(value: Any) -> Any:
 
 
 def failed(kind: str, message: str) -> Result:
-    """For a call that ended badly there."""
+    """Returns the result of a call that ended badly there."""
     text = storable(message) if len(message) <= _MOST_ERROR else storable(message[:_MOST_ERROR]) + "..."
     return Result(reason=ExitReason.RAISED, error=ToolError(kind, text))
 

@@ -39,13 +39,13 @@ class Offer:
 
     @property
     def given(self) -> str:
-        """What the server said: kept with the tool, to see later what changed there."""
+        """Returns the server's own words: kept with the tool, to see later what changed there."""
         return json.dumps({**self.parameters, "description": self.description}, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a server lists. `problems`: (name, why) of what cannot be offered."""
+    """The tools a server lists. `problems`: (name, why) of those that cannot be offered."""
 
     offers: tuple[Offer, ...]
     problems: tuple[tuple[str, str], ...] = ()
@@ -73,7 +73,7 @@ def _name_of(item: Any, number: int) -> str:
 
 
 def _problem_of(item: Any, name: str, offers: Mapping[str, Offer]) -> str:
-    """Why it cannot be offered; "" where it can."""
+    """Returns why it cannot be offered; "" where it can."""
     if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not item["name"]:
         return "it has no name"
     if len(name) > _MOST_PROBLEM:
@@ -134,7 +134,7 @@ def valid_name(name: str) -> str:
 
 
 def names(offers: Sequence[Offer], server: str, taken: Collection[str]) -> dict[str, str]:
-    """Returns a name in the tenant for each offer, by the server's own name: with the server behind it where that is taken."""
+    """Returns the tenant's name of each offer by the server's own; where it is taken, the server's name follows it."""
     used, chosen = set(taken), {}
     for offer in offers:
         chosen[offer.name] = _free(valid_name(offer.name), valid_name(server), used)
@@ -159,7 +159,7 @@ def id_of(organization_id: UUID, server_id: UUID, name: str) -> UUID:
 
 
 def tag(server: str) -> str:
-    """By which a server's tools are found."""
+    """Returns the tag by which a server's tools are found."""
     return f"mcp:{server}"
 
 
@@ -185,7 +185,7 @@ def tool_of(offer: Offer, *, tool_id: UUID, name: str, server_id: UUID | None, s
 
 
 def schema_text(name: str, description: str, parameters: JsonObject) -> str:
-    """`Tool.json_schema`."""
+    """Returns `Tool.json_schema`."""
     return json.dumps({"name": name, "description": description, "parameters": parameters}, ensure_ascii=False)
 
 
@@ -203,7 +203,7 @@ def server_named_in(metadata: str) -> str:
 
 
 def with_server_name(metadata: str, name: str) -> str:
-    """With the server's new name, where its name was there."""
+    """Returns it with the server's new name, where its name was there."""
     if not server_named_in(metadata):
         return metadata
     value = parsed(metadata)

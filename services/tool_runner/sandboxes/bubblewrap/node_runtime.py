@@ -54,7 +54,7 @@ async def find_node() -> NodeRuntime:
 
 
 def _copied() -> str:
-    """Returns the entry where everybody may read it, for a tree below a closed folder, such as root's home. A few megabytes."""
+    """Copies the entry to where everybody may read it: a checkout may be below a closed folder, such as root's home."""
     for left in Path(tempfile.gettempdir()).glob(_COPY + "*"):
         pid = left.name.removeprefix(_COPY).partition("-")[0]
         if left.stat().st_uid == os.geteuid() and not Path("/proc", pid).exists():
@@ -80,7 +80,7 @@ async def _version(executable: str) -> int:
 
 
 def everybody_reads(path: str) -> bool:
-    """Where this process is root, its sandboxes are not; else they are the same user."""
+    """Returns whether sandboxes can read it: where this process is root, they are not."""
     if os.geteuid() != 0:
         return True
     if not os.stat(path).st_mode & stat.S_IROTH:

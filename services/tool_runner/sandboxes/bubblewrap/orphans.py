@@ -16,7 +16,7 @@ _PREFIX = "loci-owner:"
 
 @functools.cache
 def mark_of_this_process() -> str:
-    """For the command line of what this process starts."""
+    """Returns a mark for the command line of what this process starts."""
     return _PREFIX + own_name()
 
 

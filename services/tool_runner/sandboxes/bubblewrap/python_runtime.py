@@ -94,7 +94,7 @@ def _runtime(answer: list[Any]) -> PythonRuntime | None:
 
 
 def _libraries(multiarch: str) -> list[str]:
-    """Shared libraries and the loader, time zones; nothing of /etc but the loader's cache."""
+    """Returns shared libraries and the loader, time zones; nothing of /etc but the loader's cache."""
     loaders = [str(path) for top in ("/usr/lib", "/lib") for path in Path(top).glob("ld-linux*")]
     own = [f"/usr/lib/{multiarch}", f"/lib/{multiarch}", *loaders]
     wide = ["/usr/lib", "/lib"]

@@ -38,7 +38,7 @@ _INSTALL = (
 
 @dataclass(frozen=True)
 class _Place:
-    """What every sandbox of this host has in common. `files`: the worker, by path below /opt/loci."""
+    """The common parts of every sandbox of this host. `files`: the worker, by path below /opt/loci."""
 
     bwrap: str
     python: PythonRuntime
@@ -128,7 +128,7 @@ class BubblewrapSource:
             raise SandboxUnavailable(f"no control group could be made: {error}") from error
 
     async def _run_bwrap(self, shape: Shape, uid: int, layer: Path | None) -> Started:
-        """bwrap, waiting with the start of the worker until it is told to go on."""
+        """Starts bwrap, which waits with the start of the worker until it may go on."""
         place = self._place
         files = {path: _pipe_with(content) for path, content in place.files.items()}
         seccomp = _pipe_with(place.seccomp)

@@ -1,4 +1,4 @@
-"""What is sent to a vendor's sandbox: the worker and its entry for Node as one archive, a layer, and how to start."""
+"""The parcel for a vendor's sandbox: worker and Node's entry as one archive, a layer, and how to start."""
 
 import functools
 import io
@@ -41,7 +41,7 @@ def worker_archive(language: Language) -> bytes:
 
 
 def command(shape: Shape, archives: Sequence[Mapping[str, Any]], *, text: bool) -> list[str]:
-    """argv of what is started there; `archives` as `boot` takes them."""
+    """Returns the argv that is started there; `archives` as `boot` takes them."""
     options = ["--language", shape.language.value]
     if shape.language is Language.NODE:
         options += ["--memory", str(shape.memory)]

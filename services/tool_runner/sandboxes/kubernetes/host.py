@@ -58,7 +58,7 @@ class Host:
         self._retired = False
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, to its end."""
+        """Serves one connection to its end."""
         try:
             if _common_name(writer) != CLIENT_NAME:
                 return
@@ -137,7 +137,7 @@ async def _answer(writer: asyncio.StreamWriter, answer: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _started(worker: list[str], greeting: dict[str, Any]) -> Iterator[tuple[subprocess.Popen[bytes], socket.socket]]:
-    """A worker under the runner's filter: its process, and our end of what it reads and writes."""
+    """Starts a worker under the runner's filter; returns its process, and our end of its streams."""
     filters = greeting["seccomp"]
     if greeting["language"] not in ("python", "node"):
         raise ValueError("an unknown language")
@@ -184,13 +184,13 @@ async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 
 def _kill_all(worker: int) -> None:
-    """As process 1 of the pod, every other process in it; else (in a test, outside one) the worker's session."""
+    """Kills every other process in the pod as its process 1; outside one (in a test) the worker's session."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(-1, signal.SIGKILL) if os.getpid() == 1 else os.killpg(worker, signal.SIGKILL)
 
 
 def _reap() -> None:
-    """What tools left behind became children of process 1; it is dead, and gone after this."""
+    """Reaps dead processes that tools left behind, which became children of process 1."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, 0)[0]:
             pass
@@ -235,7 +235,7 @@ def _confine(program: str, argv: list[str]) -> None:
 
 
 def _tls(folder: Path) -> ssl.SSLContext:
-    """From ca.crt, tls.crt and tls.key, which are gone afterwards."""
+    """Returns the context of ca.crt, tls.crt and tls.key, which are gone afterwards."""
     authority, certificate, key = (folder / name for name in _FILES)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3

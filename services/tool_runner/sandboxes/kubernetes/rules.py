@@ -24,7 +24,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What is known of a host since we spoke to it: whose it is, and whether a call runs there."""
+    """The last known state of a host: whose it is, and whether a call runs there."""
 
     tenant: str
     busy: bool = False

@@ -63,7 +63,7 @@ class KubernetesSource:
         await self._cluster.close()
 
     def release(self, name: str) -> None:
-        """A call ended there."""
+        """Notes that a call ended there."""
         if lease := self._leases.get(name):
             self._leases[name] = Lease(lease.tenant)
 
@@ -127,7 +127,7 @@ class KubernetesSource:
         self._leases.pop(pod.name, None)
 
     def _learn(self, pod: Pod, answer: Mapping[str, Any]) -> None:
-        """Whose it is, and that it is at work for a while."""
+        """Notes whose it is, and that it is at work for a while."""
         busy = bool(answer.get("busy"))
         self._leases[pod.name] = Lease(str(answer.get("tenant", "")), busy)
         if busy:
@@ -182,11 +182,11 @@ class HostWorker:
         await self._writer.drain()
 
     async def problem(self) -> str:
-        """The host keeps what its worker complains of to itself."""
+        """Returns "": the host keeps what its worker complains of to itself."""
         return f"the worker on sandbox host {self._name} ended"
 
     async def ran_out_of_memory(self) -> bool:
-        """The worker says so itself, by its own count."""
+        """Returns False: the worker says so itself, by its own count."""
         return False
 
     async def close(self) -> None:

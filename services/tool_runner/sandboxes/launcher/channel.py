@@ -36,7 +36,7 @@ class Channel:
         self._complaint = b""
 
     def given(self, data: bytes) -> None:
-        """For its stdin. Who sends more than its window is cut off: nothing is piled up here."""
+        """Takes data for its stdin. Who sends more than its window is cut off: nothing is piled up here."""
         self._owed += len(data)
         if self._owed > WINDOW_BYTES:
             self._closing.set()
@@ -44,7 +44,7 @@ class Channel:
         self._input.put_nowait(data)
 
     def widen(self, size: int) -> None:
-        """The runner takes that many bytes more."""
+        """Lets that many bytes more be sent to the runner."""
         self._window += size
         self._wider.set()
 

@@ -90,7 +90,7 @@ class Engine:
         return True
 
     def pull(self, seconds: float) -> str:
-        """Fetch the image within that time; gives the problem, or ""."""
+        """Fetches the image within that time; returns the problem, or ""."""
         problem = [f"pulling {self.image} took longer than {seconds:g} s"]
 
         def fetch() -> None:
@@ -213,7 +213,7 @@ def _write_context(target: IO[bytes], dockerfile: str, archive: Path) -> None:
 
 
 def _as_socket(attached: object) -> socket.socket:
-    """The SDK gives a TLS socket as it is, a plain one wrapped in a file whose descriptor is taken here."""
+    """Returns the socket of a stream: the SDK gives TLS as it is, a plain one wrapped in a file."""
     if isinstance(attached, socket.socket):
         return attached
     return socket.socket(fileno=os.dup(attached.fileno()))  # type: ignore[attr-defined]

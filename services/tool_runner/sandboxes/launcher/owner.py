@@ -1,4 +1,4 @@
-"""Who made a container, in a form that a later launcher can check: `host/pid namespace/pid/start time`."""
+"""The maker of a container, in a form that a later launcher can check: `host/pid namespace/pid/start time`."""
 
 import os
 import platform
@@ -28,7 +28,7 @@ def _world() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """Field 22 of /proc/pid/stat; "" for none, nor for one that only waits to be buried (zombie).
+    """Returns field 22 of /proc/pid/stat; "" for none, and for one that only waits to be buried (zombie).
 
     The command before it may hold spaces: counted from its end.
     """
@@ -40,7 +40,7 @@ def _start_time(pid: int) -> str:
 
 
 def _signalled(pid: int) -> str:
-    """Where there is no /proc, that a process has this pid is all there is to know."""
+    """Returns whether a process has this pid, which is all there is to know where there is no /proc."""
     if Path("/proc/self").exists():
         return ""
     try:

@@ -21,7 +21,7 @@ _KEY = re.compile("[0-9a-f]{16,64}")
 
 @dataclass(frozen=True)
 class Asked:
-    """What a container is asked to be; nobody gets more than `MOST`. `layer`: the key of one, "" for none."""
+    """The limits of a container; nobody gets more than `MOST`. `layer`: the key of one, "" for none."""
 
     language: str
     layer: str
@@ -43,14 +43,14 @@ def read_asked(fields: Mapping[str, Any]) -> Asked:
 
 
 def layer_image(key: str, base: str) -> str:
-    """Name of the image with that layer on the image of id `base`; raises ValueError for what is no key."""
+    """Returns the name of the image with that layer on the image of id `base`; raises ValueError."""
     if not _KEY.fullmatch(key):
         raise ValueError("a layer's key is hexadecimal")
     return f"loci-layer:{key[:40]}-{base.removeprefix('sha256:')[:12]}"
 
 
 def container_config(image: str, machine: str, asked: Asked, owner: str, runtime: str = "") -> dict[str, Any]:
-    """Body of `POST /containers/create` (Docker Engine API 1.41). `machine`: `uname -m` of its host."""
+    """Returns the body of `POST /containers/create` (Docker Engine API 1.41). `machine`: `uname -m` of its host."""
     tmpfs = f"rw,nosuid,nodev,noexec,uid=65534,gid=65534,mode=1777,size={asked.disk}"
     return {
         "Image": image,

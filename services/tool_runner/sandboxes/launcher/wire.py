@@ -56,7 +56,7 @@ def encode_window(channel: int, size: int) -> bytes:
 
 
 def header(data: bytes) -> tuple[Frame, int, int]:
-    """Kind, channel and length of the body; raises ValueError for what no frame begins with."""
+    """Returns kind, channel and length of the body; raises ValueError for what no frame begins with."""
     size = int.from_bytes(data[5:HEADER_BYTES], "big")
     if size > MOST_BYTES:
         raise ValueError(f"a frame of {size} bytes; at most {MOST_BYTES}")

@@ -1,4 +1,4 @@
-"""What the launcher asks of the engine, each in a thread of its own kind, so that no kind waits for another."""
+"""The launcher's work with the engine, each kind in threads of its own, so that no kind waits for another."""
 
 import asyncio
 from collections.abc import Callable
@@ -43,12 +43,12 @@ class Work:
         await self._in(self._removals, lambda: engine.remove(container.identity))
 
     async def ran_out_of_memory(self, container: Container) -> bool:
-        """Of one that has ended."""
+        """Returns it of a container that has ended."""
         engine = await self._connected()
         return await self._in(self._questions, lambda: engine.ran_out_of_memory(container.identity))
 
     async def answer(self, question: Message) -> Message:
-        """To what ASK brought; see `wire`."""
+        """Returns the answer to what ASK brought; see `wire`."""
         if question["op"] == "add_layer":
             return await self._add_layer(str(question["key"]), Path(question["archive"]))
         return await self._probe(float(question["pull_seconds"]))

@@ -17,7 +17,7 @@ NAME_CHARS = 255
 
 
 class HeardCall:
-    """What one call has said so far."""
+    """The answer of one call so far."""
 
     def __init__(self, job: Job, nonce: bytes) -> None:
         self.is_program = job.mode is Mode.PROCESS
@@ -34,7 +34,7 @@ class HeardCall:
         self._files_left, self._bytes_left = job.limits.files, job.limits.file_bytes
 
     def printed(self, body: bytes) -> Iterator[Event]:
-        """OUTPUT; raises BadWorker."""
+        """Takes OUTPUT; raises BadWorker."""
         self._heard += 1
         stream, data = body[4] if len(body) > 4 else 0, body[5:]
         if stream not in _STREAMS or int.from_bytes(body[:4], "big") != self._heard % 2**32:
@@ -61,7 +61,7 @@ class HeardCall:
             yield Output(self._sequence, _STREAMS[stream], text)
 
     def begin_file(self, body: bytes) -> None:
-        """FILE; raises BadWorker."""
+        """Takes FILE; raises BadWorker."""
         try:
             name = body.decode()
         except UnicodeDecodeError:
@@ -72,7 +72,7 @@ class HeardCall:
         self._file = self._files[name] = bytearray()
 
     def add_to_file(self, body: bytes) -> None:
-        """DATA; raises BadWorker."""
+        """Takes DATA; raises BadWorker."""
         self._bytes_left -= len(body)
         if self._file is None or self._bytes_left < 0:
             raise BadWorker("the sandbox sent more of files than it was to send")
@@ -84,7 +84,7 @@ class HeardCall:
         return Result(reason, stdout=stdout, stderr=stderr)
 
     def answer(self, body: bytes) -> Result:
-        """ANSWER; raises BadWorker."""
+        """Takes ANSWER; raises BadWorker."""
         if body[:NONCE_BYTES] != self._nonce:
             raise BadWorker("the sandbox answered without the nonce of its job")
         files = tuple(File(name, bytes(content)) for name, content in self._files.items())
@@ -94,14 +94,14 @@ class HeardCall:
 
 
 def is_file_name(name: str) -> bool:
-    """Returns whether it is a relative path of 1 to 255 characters, without `..`, control characters and backslashes."""
+    """Returns whether it is a relative path of 1 to 255 characters without `..`, control characters, backslashes."""
     if not 0 < len(name) <= NAME_CHARS or not name.isprintable() or "\\" in name:
         return False
     return not {"", ".", ".."} & set(name.split("/"))
 
 
 def _longest_answer(limits: Limits) -> int:
-    """JSON writes a control character in six bytes; the result is JSON text in JSON, and edits come beside it."""
+    """Returns the limit: JSON writes a control character in six bytes, and the result is JSON in JSON."""
     return 12 * limits.result + MIB
 
 

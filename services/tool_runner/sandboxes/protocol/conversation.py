@@ -1,4 +1,4 @@
-"""What is said to a worker, and what of its answer counts; the frames are in `wire.py`. Pure.
+"""The conversation with a worker: jobs to it, events from it; the frames are in `wire.py`. Pure.
 
 Whatever a worker sends is hostile. A `Conversation` takes its bytes as they come, in any pieces, and gives events;
 a frame that is not due, too long, for another call or without its expected shape raises BadWorker, after which the
@@ -61,11 +61,11 @@ class Conversation:
         yield encode(Frame.GO)
 
     def forget(self, connection: int) -> None:
-        """CLOSE is said to it."""
+        """Notes that CLOSE is sent."""
         self._connections.forget(connection)
 
     def give_back(self, connection: int, size: int) -> None:
-        """WINDOW is said to it."""
+        """Notes that WINDOW is sent."""
         self._connections.give_back(connection, size)
 
     def partial(self) -> Result:
@@ -86,7 +86,7 @@ class Conversation:
             yield from self._take(kind, body)
 
     def _check_beginning(self) -> None:
-        """A sandbox of another kind is told before its bytes are taken for lengths."""
+        """Refuses a sandbox of another kind before its bytes are taken for lengths."""
         start = bytes((Frame.HELLO,))
         if self._buffer and not self._buffer.startswith(start):
             raise BadWorker(_STRANGER.format(bytes(self._buffer[:40])))

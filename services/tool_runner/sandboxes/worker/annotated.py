@@ -67,7 +67,7 @@ def _meant(annotation: Any, names: dict[str, Any]) -> Any:
 
 
 def _in_form(annotation: Any, inner: tuple[Any, ...], value: Any, names: dict[str, Any]) -> Any:
-    """For `Form[inner]`."""
+    """Converts for `Form[inner]`."""
     if hasattr(annotation, "__metadata__"):  # Annotated
         return _converted(annotation.__origin__, value, names)
     form = getattr(annotation, "__origin__", None)
@@ -96,7 +96,7 @@ def _tuple(inner: tuple[Any, ...], value: list[Any], names: dict[str, Any]) -> A
 
 
 def _one_of(kinds: tuple[Any, ...], value: Any, names: dict[str, Any]) -> Any:
-    """Returns the first kind of a union that takes the value; where only one could, what it says against it is raised."""
+    """Returns the value as the first kind of a union that takes it; where only one could, raises its error."""
     kinds = tuple(kind for kind in (_meant(kind, names) for kind in kinds) if kind not in (None, type(None)))
     if type(value) in kinds:
         return value

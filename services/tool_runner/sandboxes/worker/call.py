@@ -51,7 +51,7 @@ class Call:
             yield self._watched, select.POLLIN, lambda _: None  # `look` looks
 
     def input(self, data: bytes) -> None:
-        """To a program's stdin; b"": its end."""
+        """Adds to a program's stdin; b"": its end."""
         if self._is_program:
             self._feed.add(data)
 
@@ -62,7 +62,7 @@ class Call:
         return min((seconds for seconds in (looks, left) if seconds is not None), default=None)
 
     def look(self) -> None:
-        """At what does not announce itself."""
+        """Looks at what does not announce itself."""
         if self.outcome is None and self._printed.flooded:
             message = f"the tool printed more than {self._limits['flood']} bytes"
             self.outcome = failure("output_too_large", "ValueError", message)
@@ -129,7 +129,7 @@ class Call:
 
 
 class Feed:
-    """What goes to a process, as it takes it. `wire`: where to say how much it took."""
+    """The input of a process, written as it takes it. `wire`: where to say how much it took."""
 
     def __init__(self, pipe: int | None, wire: Wire | None) -> None:
         self._pipe = pipe
@@ -138,7 +138,7 @@ class Feed:
         self._ended = False
 
     def add(self, data: bytes) -> None:
-        """b"": there is no more."""
+        """Adds data; b"": there is no more."""
         self._pending += data
         self._ended |= not data
         if self._ended and not self._pending:

@@ -33,7 +33,7 @@ class Inputs:
             self._file.write(chunk)
 
     def finish(self) -> None:
-        """From here on they are for reading."""
+        """Makes them read-only from here on."""
         self._end()
         for folder, _, names in os.walk(self._folder):
             for path in (*(os.path.join(folder, name) for name in names), folder):
@@ -54,7 +54,7 @@ def _is_name(name: str) -> bool:
 
 
 class Produced:
-    """What is left in a folder. Only when no process of the tool is alive: nothing changes under this then."""
+    """The files left in a folder. Only when no process of the tool is alive: nothing changes under this then."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self.dropped = 0
@@ -62,7 +62,7 @@ class Produced:
         self._seen = 0
 
     def walk(self, folder: str, known: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, BinaryIO]]:
-        """(name, open file) of what is new or other than in `known`, which is brought up to date."""
+        """Yields (name, open file) of those that are new or other than in `known`, which is brought up to date."""
         with contextlib.suppress(OSError):
             top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
@@ -117,7 +117,7 @@ def _opened(folder: int, entry: str, flags: int) -> int | None:
 
 
 def clear() -> None:
-    """Empty what a call does not leave to the next one of its session."""
+    """Empties what a call does not leave to the next one of its session."""
     for folder in _CLEARED:
         with contextlib.suppress(OSError):
             _empty(folder)

@@ -29,12 +29,12 @@ class Wire:
 
     @property
     def waiting(self) -> bool:
-        """Whether something is still to be written."""
+        """Returns whether something is still to be written."""
         return bool(self._out)
 
     @property
     def full(self) -> bool:
-        """Whether so much is, that nothing more should come."""
+        """Returns whether so much waits that nothing more should come."""
         return len(self._out) > _FULL
 
     def send(self, kind: int, *parts: bytes) -> None:

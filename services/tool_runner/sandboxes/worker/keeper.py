@@ -39,7 +39,7 @@ class Keeper:
             self._wait([], None)
 
     def _warm(self) -> None:
-        """Node takes long to start, so it does before there is a job."""
+        """Starts Node before there is a job, since it takes long."""
         if self._language == "node":
             self._node = start_node({}, self._memory)
 
@@ -95,7 +95,7 @@ class Keeper:
         self._wire.send(frames.ANSWER, job["nonce"].encode(), framed(answer)[4:])
 
     def _wait(self, doors: list[Door], seconds: float | None, call: Call | None = None) -> None:
-        """One turn: for the runner, and at the doors."""
+        """Waits one turn: for the runner, and at the doors."""
         poll, handlers = select.poll(), {door: handler for door, _, handler in doors}
         poll.register(self._wire.source, select.POLLIN)
         if self._wire.waiting:

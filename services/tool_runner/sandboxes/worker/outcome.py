@@ -1,4 +1,4 @@
-"""How a call ended, as JSON data: {reason, result} or {reason, error {type, message, traceback}}; with `edits`."""
+"""The outcome of a call as JSON data: {reason, result} or {reason, error {type, message, traceback}}; with `edits`."""
 
 import enum
 import importlib
@@ -14,12 +14,12 @@ Outcome = dict[str, Any]
 
 
 def failure(reason: str, kind: str, message: str, trace: str = "") -> Outcome:
-    """Everything but a result."""
+    """Returns the outcome without a result."""
     return {"reason": reason, "error": {"type": kind, "message": message, "traceback": trace}}
 
 
 def raised(error: BaseException, source: str) -> Outcome:
-    """For what the tool's code raised."""
+    """Returns the outcome of what the tool's code raised."""
     if isinstance(error, MemoryError):
         return failure("memory", "MemoryError", "the tool used more memory than its limit")
     return failure("raised", type(error).__name__, text_of(error), _own_frames(error, source))
@@ -81,7 +81,7 @@ def _own_frames(error: BaseException, source: str) -> str:
 
 
 def framed(data: Any) -> bytes:
-    """4 bytes of length, JSON. Escapes are kept few: an outcome is at most about twice as long as what it holds."""
+    """Returns 4 bytes of length and JSON. Escapes are few: an outcome is at most about twice its contents."""
     body = json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")
     return len(body).to_bytes(4, "big") + body
 

@@ -1,4 +1,4 @@
-"""What the tool's processes print: sent on while they run, as much of it as is wanted."""
+"""The output of the tool's processes: sent on while they run, as much of it as is wanted."""
 
 import contextlib
 import os
@@ -25,12 +25,12 @@ class Printed:
 
     @property
     def truncated(self) -> bool:
-        """Whether more was printed than sent."""
+        """Returns whether more was printed than sent."""
         return self.printed > sum(self._sent.values())
 
     @property
     def flooded(self) -> bool:
-        """Whether more was printed than a tool may."""
+        """Returns whether more was printed than a tool may."""
         return self._limits is not None and self.printed > self._limits["flood"]
 
     def doors(self) -> Iterator[Door]:

@@ -52,7 +52,7 @@ class Relay:
         self._listener.setblocking(False)
 
     def stop(self) -> None:
-        """The call is over: the runner has forgotten every connection."""
+        """Ends the call: the runner has forgotten every connection."""
         if self._listener:
             self._listener.close()
         for connection in self._open.values():
@@ -71,7 +71,7 @@ class Relay:
                 yield connection.socket.fileno(), mask, self._mover(identity)
 
     def take(self, kind: int, body: bytes) -> None:
-        """A frame of the runner about a connection; one that is gone already is nobody's."""
+        """Takes a frame of the runner about a connection; one that is gone already is nobody's."""
         identity, rest = int.from_bytes(body[:4], "big"), body[4:]
         if kind == CLOSE:
             self._closing.discard(identity)

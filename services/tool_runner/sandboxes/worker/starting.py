@@ -25,7 +25,7 @@ class Started:
         self.outcome = outcome
 
     def discard(self) -> None:
-        """It is not needed after all."""
+        """Discards it: it is not needed after all."""
         os.kill(self.child, signal.SIGKILL)
         for descriptor in (self.stdout, self.stderr, self.feed, self.outcome):
             if descriptor is not None:
@@ -50,7 +50,7 @@ def start_program(argv: list[str], environment: Mapping[str, str], limits: Mappi
 
 
 def start_node(environment: Mapping[str, str], memory: int) -> Started:
-    """Node with our entry, which reads a job on descriptor 3 and leaves its outcome on 4; still to be limited.
+    """Starts Node with our entry, which reads a job on descriptor 3 and leaves its outcome on 4; yet to be limited.
 
     `memory` in bytes, 0: any.
     """

@@ -29,7 +29,7 @@ _CHANGES = _WRITE_FILE | sum(1 << bit for bit in range(4, 15))
 
 
 def fork_python(job: dict[str, Any], environment: Mapping[str, str], ends: Mapping[int, int]) -> int:
-    """The keeper's copy runs the job and leaves its outcome on descriptor 3. `ends`: its descriptors, by number."""
+    """Forks: the keeper's copy runs the job, its outcome goes to descriptor 3. `ends`: its descriptors, by number."""
 
     def body() -> None:
         os.environ.update(environment)
@@ -53,7 +53,7 @@ def fork_python(job: dict[str, Any], environment: Mapping[str, str], ends: Mappi
 
 
 def _find_layer() -> None:
-    """Its packages go before those that are installed, not before Python's own."""
+    """Puts its packages before those that are installed, not before Python's own."""
     if layer := os.environ.get("PYTHONPATH"):
         installed = (place for place, path in enumerate(sys.path) if path.endswith("-packages"))
         sys.path.insert(next(installed, len(sys.path)), layer)
@@ -108,7 +108,7 @@ def _become(ends: Mapping[int, int], *, locked: bool) -> None:
 
 
 def limit(child: int, limits: Mapping[str, Any]) -> None:
-    """Its files and processes, before it has anything of the user. 0: this process."""
+    """Limits its files and processes, before it has anything of the user. 0: this process."""
     wanted = [
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, limits["disk"]),
@@ -121,7 +121,7 @@ def limit(child: int, limits: Mapping[str, Any]) -> None:
 
 
 def _limit_memory(limits: Mapping[str, Any]) -> None:
-    """Of this process; Node's reserves far more than it uses, and is watched alone."""
+    """Limits memory of this process; Node's reserves far more than it uses, and is watched alone."""
     if limits["memory"]:
         resource.setrlimit(resource.RLIMIT_AS, (limits["memory"], limits["memory"]))
 
@@ -154,7 +154,7 @@ def _allow_below(rules: int, place: str) -> None:
 
 
 def be_keeper() -> None:
-    """No process of the tool may look into this one; whatever loses its parent becomes a child of this one."""
+    """Hides this process from the tool's, and adopts every process that loses its parent."""
     LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     LIBC.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: process 1 is one already
     # Process 1 is deaf to every signal it has no handler for; Python gave it one.
@@ -190,7 +190,7 @@ def _descendants() -> list[int]:
 
 
 def resident_bytes() -> int:
-    """Memory of every process of the sandbox but the keeper."""
+    """Returns the memory of every process of the sandbox but the keeper."""
     total = 0
     for pid in os.listdir("/proc"):
         if pid.isdecimal() and int(pid) != os.getpid():

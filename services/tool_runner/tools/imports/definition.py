@@ -1,4 +1,4 @@
-"""What an import comes to, and what all libraries' definitions have in common. Pure."""
+"""The outcome of an import, and the common parts of all libraries' definitions. Pure."""
 
 import hashlib
 import json
@@ -78,7 +78,7 @@ def parameters_of(definition: JsonObject, *names: str) -> JsonObject | None:
 
 
 def function_name(text: str) -> str:
-    """Returns a name as a function can have it, at most 48 characters: what does not fit is cut, and told apart by a hash."""
+    """Returns a name that a function can have, at most 48 characters: a longer one is cut and gets a hash."""
     name = _NOT_IN_NAMES.sub("_", _BETWEEN_WORDS.sub("_", text)).strip("_").lower() or "tool"
     if name[0].isdigit() or keyword.iskeyword(name) or name in _TAKEN:
         name = f"tool_{name}"
@@ -88,10 +88,10 @@ def function_name(text: str) -> str:
 
 
 def literal(value: Any) -> str:
-    """JSON data as Python source that gives its text: no part of it can end the literal."""
+    """Returns JSON data as Python source that gives its text: no part of it can end the literal."""
     return repr(json.dumps(value, ensure_ascii=True))
 
 
 def refused(name: str, problem: str) -> Refused:
-    """For a member of a definition."""
+    """Returns the refusal of a member of a definition."""
     return Refused("TOOL_SCHEMA_INVALID", f"definition.{name} {problem}")

@@ -1,4 +1,4 @@
-"""What is looked for among tools, what of a tool is embedded, and how two rankings become one. Pure."""
+"""Queries over tools, the text of a tool that is embedded, and the fusion of two rankings. Pure."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
 class Mode(Enum):
-    """How to search."""
+    """The way to search."""
 
     HYBRID = "hybrid"
     VECTOR = "vector"
@@ -35,7 +35,7 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolQuery:
-    """What to look for, and how many tools at most; an empty text: the newest. Any of `tags`, any of `types`."""
+    """A query, and how many tools at most; an empty text: the newest. Any of `tags`, any of `types`."""
 
     text: str
     mode: Mode = Mode.HYBRID
@@ -45,13 +45,13 @@ class ToolQuery:
 
     @property
     def depth(self) -> int:
-        """How many results each ranking gives."""
+        """Returns how many results each ranking gives."""
         return max(_LEAST_DEPTH, 2 * self.limit)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a tool stands: its score, and its rank, from 1, in the rankings that it is in."""
+    """The place of a tool: its score, and its rank, from 1, in the rankings that it is in."""
 
     tool_id: UUID
     score: float

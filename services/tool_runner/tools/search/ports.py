@@ -1,4 +1,4 @@
-"""What search needs from outside, as Protocols."""
+"""The ports of search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -34,7 +34,7 @@ class ToolSearch:
         self._rests_until = 0.0
 
     def hear(self, caller: CallContext) -> None:
-        """The caller's tenant has a new tool, or a changed one."""
+        """Notes that the caller's tenant has a new tool, or a changed one."""
         if self._filler is not None:
             self._filler.hear(caller)
 

@@ -145,5 +145,5 @@ def _wanted(organization_id: UUID, query: ToolQuery) -> tuple[UUID, Sequence[str
 
 
 def _text(vector: Sequence[float]) -> str:
-    """As Postgres reads it. Digits beyond these are lost in 16 bits anyway."""
+    """Returns it as Postgres reads it. Digits beyond these are lost in 16 bits anyway."""
     return "[" + ",".join(f"{value:.5g}" for value in vector) + "]"

@@ -1,4 +1,4 @@
-"""What a search engine is: a pure way from a query to a request, and from its answer to hits. Pure."""
+"""A search engine: a pure way from a query to a request, and from its answer to hits. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What is looked for. Dates are ISO 8601; `user_location` is a country code of two letters."""
+    """A web search. Dates are ISO 8601; `user_location` is a country code of two letters."""
 
     text: str
     most: int = 10
@@ -80,5 +80,5 @@ def with_sites(query: Query) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Text, or nothing."""
+    """Returns the text, or ""."""
     return value if isinstance(value, str) else ""

@@ -46,7 +46,7 @@ class _Parameter:
 
 
 def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
-    """As schema.derive_schema; raises SchemaError."""
+    """Returns the schema of the tool in `source`; raises SchemaError."""
     tree = parse(source)
     check_sound(tree)
     function = the_tool(functions(tree.root_node))
@@ -75,7 +75,7 @@ def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
 
 
 def check_function(source: str, name: str) -> None:
-    """Whether the source has the function that a given schema names; raises SchemaError.
+    """Checks that the source has the function that a client's schema names; raises SchemaError.
 
     One that is exported without a name is taken for it, as the Node worker does.
     """
@@ -175,7 +175,7 @@ def _described(where: str, name: str, schema: Schema, doc: Doc) -> Schema:
 
 
 def _destructured(function: Function, parameter: _Parameter, doc: Doc, names: SourceNames) -> Schema:
-    """The parts of the one parameter are the arguments."""
+    """Returns the arguments of a function with one destructured parameter: its parts."""
     where = f"line {line_of(parameter.pattern)}: the parameter of function {function.name!r}"
     parts = [part for part in named(parameter.pattern) if part.type != "rest_pattern"]
     if parameter.type is not None:

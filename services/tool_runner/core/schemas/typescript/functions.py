@@ -38,7 +38,7 @@ def functions(root: Node) -> list[Function]:
 
 
 def the_tool(found: list[Function]) -> Function | None:
-    """Of those, the one that becomes the tool."""
+    """Returns the one of them that becomes the tool."""
     choices = [function for function in found if function.exported] or found
     return choices[-1] if choices else None
 
@@ -64,7 +64,7 @@ def _of_statement(statement: Node, comment: str) -> Iterator[Function]:
 
 
 def _assigned(statement: Node, comment: str) -> Iterator[Function]:
-    """CommonJS: exports.f = ..., module.exports = f, module.exports = { f() {}, g: () => ... }."""
+    """Returns CommonJS exports: exports.f = ..., module.exports = f, module.exports = { f() {}, g: () => ... }."""
     target, value = _assignment(statement)
     if value is None or not _is_exports(target):
         return
@@ -79,7 +79,7 @@ def _assigned(statement: Node, comment: str) -> Iterator[Function]:
 
 
 def _exports(statement: Node) -> Iterator[tuple[str, str]]:
-    """(name inside, name outside) that a statement exports without declaring it."""
+    """Yields (name inside, name outside) that a statement exports without declaring it."""
     if statement.type == "export_statement":
         for clause in named(statement):
             if clause.type == "identifier":  # export default f

@@ -19,7 +19,7 @@ _MOST_PARTS = 5_000
 
 
 class SourceNames:
-    """What a source declares at its top level."""
+    """The declarations at the top level of a source."""
 
     def __init__(self, root: Node) -> None:
         self._declared: dict[str, list[tuple[Node, str]]] = {}  # an interface may be declared in parts

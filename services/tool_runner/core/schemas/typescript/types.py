@@ -33,10 +33,10 @@ _ARRAYS = frozenset({"Array", "ReadonlyArray", "Iterable"})
 
 
 class Names(Protocol):
-    """What names mean."""
+    """The meaning of names."""
 
     def schema(self, name: str, arguments: list[Node], node: Node) -> Schema | None:
-        """Of an interface, a type, an enum or a type parameter; None where there is none. Raises UnsupportedType."""
+        """Returns that of an interface, type, enum or type parameter; None for no such name. Raises UnsupportedType."""
         ...
 
     def spend(self, parts: int = 1) -> None:
@@ -45,7 +45,7 @@ class Names(Protocol):
 
 
 def unsupported(node: Node, why: str = f"which has no JSON form; use {SUPPORTED}") -> UnsupportedType:
-    """For a type that cannot be."""
+    """Returns the error for a type that cannot be."""
     return UnsupportedType(" ".join(text_of(node).split())[:200], why)
 
 
@@ -105,7 +105,7 @@ def _record(key: Node, value: Schema, names: Names) -> Schema:
 
 
 def _reshaped(name: str, arguments: list[Node], names: Names) -> Schema | None:
-    """TypeScript's own types that make an object of another."""
+    """Returns the schema of TypeScript's own types that make an object of another."""
     if name not in ("Partial", "Required", "Readonly", "NonNullable", "Pick", "Omit") or not arguments:
         return None
     schema = type_schema(arguments[0], names)
@@ -151,7 +151,7 @@ def _tuple_item(item: Node) -> Node:
 
 
 def _members(node: Node, kind: str) -> list[Node]:
-    """Of a union or an intersection, which nest to the left: in a loop."""
+    """Yields the members of a union or an intersection, which nest to the left: in a loop."""
     found: list[Node] = []
     waiting = [node]
     while waiting:
@@ -226,7 +226,7 @@ def number_of(node: Node) -> int | float:
 
 
 def object_schema(body: Node, names: Names) -> Schema:
-    """Of `{ a: string; b?: number }`, with what comments say of each."""
+    """Returns the schema of `{ a: string; b?: number }`, with the comment on each."""
     properties: dict[str, Schema] = {}
     required: list[str] = []
     rest: Schema | None = None

@@ -28,7 +28,7 @@ def checked_name(name: str) -> str:
 
 
 def placed(files: Iterable[KeptFile]) -> dict[UUID, str]:
-    """Returns a name below /inputs for each file: its own, or with a number where another has it or is a folder of it."""
+    """Returns a name below /inputs for each file: its own, or with a number where that is taken."""
     names: dict[UUID, str] = {}
     for file in files:
         if file.id not in names:
