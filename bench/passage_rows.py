@@ -9,7 +9,7 @@ import asyncpg
 from bench.corpus import LENGTH, Batch, Corpus, Matrix, Nearest
 from services.common import vectors
 from services.common.ids import from_public
-from services.memory.archival.search import archive_lexeme, tenant_lexeme
+from services.memory.core.ranking.search import archive_lexeme, tenant_lexeme
 
 _ARCHIVE = """
 SELECT a.organization_id, a.id, a.model_id FROM memory.agent_archives m

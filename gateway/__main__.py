@@ -3,7 +3,7 @@
 import logging
 
 from gateway.bootstrap import build
-from gateway.http_server import HttpServer
+from gateway.server.http_server import HttpServer
 from gateway.settings import settings_from
 from services.common import telemetry
 from services.common.keys import signer_from, verifier_from

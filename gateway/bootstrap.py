@@ -11,76 +11,69 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from gateway import VERSION, error_forms
+from gateway import VERSION
 from gateway.access.auth import AUDIENCE, Authenticator, Keys
+from gateway.access.authorizer import Judge
 from gateway.access.credentials import Credentials
-from gateway.access.open_door import OpenDoor
+from gateway.access.origin_check import OpenDoor
 from gateway.access.rate_limits import RateLimits
-from gateway.access.reach import Judge
+from gateway.agent_files import routes as agent_transfer
 from gateway.catalogue import Catalogue
-from gateway.edge import Edge
-from gateway.errors import TRACE_HEADER, UNKNOWN_ERROR, Problem, invalid
-from gateway.openai_api import openai_errors
-from gateway.openai_api.openai_errors import speaks_openai
+from gateway.errors import dialects as error_forms
+from gateway.errors.table import TRACE_HEADER, UNKNOWN_ERROR, Problem, invalid
+from gateway.git import routes as git_memory
+from gateway.mcp_api.endpoint import McpEndpoint
+from gateway.openai_api import errors as openai_errors
+from gateway.openai_api import routes as openai_compatible
+from gateway.openai_api.errors import speaks_openai
 from gateway.openapi import pages
 from gateway.peers import Peers
-from gateway.routes import (
-    access_tokens,
-    agent_files,
-    agent_overviews,
-    agent_parts,
-    agent_transfer,
-    agents,
-    api_keys,
-    archives,
-    background,
-    block_versions,
-    blocks,
-    budgets,
-    checkpoints,
-    conversations,
-    embedding_changes,
-    embeddings,
-    environments,
-    executions,
-    folders,
-    git_memory,
-    groups,
-    health,
-    identities,
-    internal,
-    internal_templates,
-    jobs,
-    learned_windows,
-    mcp_by_name,
-    mcp_servers,
-    message_search,
-    messages,
-    model_calls,
-    models,
-    openai_compatible,
-    organizations,
-    passages,
-    providers,
-    runs,
-    sandbox_configs,
-    schedules,
-    sockets,
-    steps,
-    stored_messages,
-    tags,
-    templates,
-    tool_runs,
-    tools,
-    usage,
-    vendors,
-    waiting,
-)
-from gateway.routes.mcp_endpoint import McpEndpoint
-from gateway.services import Services
+from gateway.resources.accounts import access_tokens, api_keys, organizations
+from gateway.resources.agents import attachments as agent_parts
+from gateway.resources.agents import files as agent_files
+from gateway.resources.agents import overviews as agent_overviews
+from gateway.resources.agents import routes as agents
+from gateway.resources.archives import embedding_changes, passages
+from gateway.resources.archives import routes as archives
+from gateway.resources.blocks import routes as blocks
+from gateway.resources.blocks import versions as block_versions
+from gateway.resources.checkpoints import routes as checkpoints
+from gateway.resources.conversations import routes as conversations
+from gateway.resources.conversations.responses import ConversationAgents
+from gateway.resources.environments import routes as environments
+from gateway.resources.executions import routes as executions
+from gateway.resources.folders import routes as folders
+from gateway.resources.groups import routes as groups
+from gateway.resources.identities import routes as identities
+from gateway.resources.jobs import routes as jobs
+from gateway.resources.mcp_servers import by_name as mcp_by_name
+from gateway.resources.mcp_servers import routes as mcp_servers
+from gateway.resources.messages import routes as messages
+from gateway.resources.messages import search as message_search
+from gateway.resources.messages import stored as stored_messages
+from gateway.resources.model_calls import routes as model_calls
+from gateway.resources.models import routes as models
+from gateway.resources.models import windows as learned_windows
+from gateway.resources.providers import routes as providers
+from gateway.resources.runs import routes as runs
+from gateway.resources.runs import steps
+from gateway.resources.runs import streams as background
+from gateway.resources.sandbox_configs import routes as sandbox_configs
+from gateway.resources.schedules import routes as schedules
+from gateway.resources.system import embeddings, health, internal, tags
+from gateway.resources.system import not_yet as waiting
+from gateway.resources.templates import deployments as internal_templates
+from gateway.resources.templates import routes as templates
+from gateway.resources.tools import routes as tools
+from gateway.resources.tools import runs as tool_runs
+from gateway.resources.usage import budgets
+from gateway.resources.usage import routes as usage
+from gateway.rest.services import Services
+from gateway.server.dispatcher import Shortcut
+from gateway.server.middleware import Edge
 from gateway.settings import Settings
-from gateway.shortcut import Shortcut
-from gateway.shown.conversations import ConversationAgents
+from gateway.sockets import routes as sockets
+from gateway.vendors import routes as vendors
 from services.common.context import Signer, Verifier
 from services.common.errors import LociError
 
@@ -175,7 +168,7 @@ def build(
         description="Stateful agents. The REST API of the Letta V1 server.",
         redirect_slashes=False,
         openapi_url=None,  # openapi/pages.py has it
-        # `edge.py` opens the one span of a request.
+        # `server/middleware.py` opens the one span of a request.
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     app.state.services = Services(settings, peers, Catalogue(peers), ConversationAgents(peers))
@@ -239,5 +232,5 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    # Raised again after this answer, and logged by `edge.py`.
+    # Raised again after this answer, and logged by `server/middleware.py`.
     return error_forms.refused(Problem(500, {"detail": UNKNOWN_ERROR}), request.scope).response()

@@ -6,7 +6,7 @@ import time
 from uuid import UUID
 
 from gateway.peers import Peers
-from gateway.shown.agent_state import Models
+from gateway.resources.agents.responses import Models
 from loci.llm.v1 import model_service_pb2
 from services.common.context import current
 from services.common.errors import LociError

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from gateway.access.authorizer import Judge
 from gateway.access.credentials import PREFIXES, Credentials
-from gateway.access.open_door import OpenDoor
-from gateway.access.reach import Judge
+from gateway.access.origin_check import OpenDoor
 from gateway.access.roles import Right, right_of
 from gateway.access.run_tokens import acting, bearer_of, check_route, run_context, shows_run_token
 from gateway.git.requests import with_bearer

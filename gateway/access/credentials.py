@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from gateway.access.reach import Reach
+from gateway.access.authorizer import Reach
 from gateway.access.roles import ACCESS, CLIENT, MAY
 from gateway.peers import Peers
 from loci.agent.v1 import access_service_pb2 as wire

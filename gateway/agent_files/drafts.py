@@ -6,12 +6,12 @@ from typing import Any
 
 import orjson
 
-from gateway.agent_files.checking import wrong
-from gateway.agent_files.shapes import FileAgent, FileBlock, FileFolder, FileServer, FileTool
-from gateway.shown.convert import enum_numbers
+from gateway.agent_files.checks import wrong
+from gateway.agent_files.schema import FileAgent, FileBlock, FileFolder, FileServer, FileTool
 from loci.agent.v1 import agent_pb2, agent_service_pb2
 from loci.memory.v1 import block_service_pb2, folder_service_pb2
 from loci.tool.v1 import mcp_pb2, tool_service_pb2
+from services.common.fields import enum_numbers
 
 Json = dict[str, Any]
 LANGUAGES = ("python", "typescript", "javascript")

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from gateway.agent_files.checking import wrong
+from gateway.agent_files.checks import wrong
 
 Json = dict[str, Any]
 _SAME = (

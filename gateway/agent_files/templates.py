@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from gateway.agent_files.checking import MOST_MESSAGES, wrong
-from gateway.agent_files.shapes import AgentFile, FileAgent, FileMessage
+from gateway.agent_files.checks import MOST_MESSAGES, wrong
+from gateway.agent_files.schema import AgentFile, FileAgent, FileMessage
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z0-9_.-]{1,128})\s*\}\}")
 # That variables put into texts: each may stand there thousands of times.

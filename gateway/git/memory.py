@@ -11,12 +11,12 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from gateway.git.files import Memory
 from gateway.git.history import History, Timeline, Version, build
 from gateway.git.pushing import Change, Refused
-from gateway.services import Services
-from gateway.shown.convert import enum_names
+from gateway.rest.services import Services
 from loci.agent.v1 import agent_pb2
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as wire
 from services.common.errors import LociError
+from services.common.fields import enum_names
 from services.common.ids import to_public, uuid7
 
 # Versions of each block that are told one by one: from as many on, up to half as many again.

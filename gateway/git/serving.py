@@ -2,13 +2,13 @@
 
 import asyncio
 
-from gateway.errors import InvalidRequest
+from gateway.errors.table import InvalidRequest
 from gateway.git.lines import answer_fetch, offer, read_fetch, read_push, report
 from gateway.git.memory import Repository, apply, load
 from gateway.git.packs import BadPack
 from gateway.git.pushing import Refused, changes
 from gateway.git.requests import RECEIVE, UPLOAD, BadRequest, unpacked
-from gateway.services import Services
+from gateway.rest.services import Services
 from loci.agent.v1 import agent_pb2
 
 

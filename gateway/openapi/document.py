@@ -8,10 +8,10 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from gateway.openapi.answers import ANSWERS, JSON_TYPE, Answer
+from gateway.openapi.answers import JSON_TYPE, Answer, answer_of
+from gateway.openapi.errors import INVALID, MODEL_PROBLEM, OPENAI_PROBLEM, PROBLEM
 from gateway.openapi.examples import EXAMPLES
-from gateway.openapi.objects.common import INVALID, MODEL_PROBLEM, OPENAI_PROBLEM, PROBLEM
-from gateway.openapi.shapes import COMPONENTS, Schema, some
+from gateway.openapi.schemas import COMPONENTS, Schema, some
 
 _DESCRIPTIONS = {
     400: "An argument that cannot be: a name that is taken, a tool that does not parse, a request the model refuses.",
@@ -59,7 +59,7 @@ def document(app: FastAPI) -> Schema:
     for method, path, route in routes(app):
         operation = made["paths"][path][method.lower()]
         operation["operationId"] = _operation_id(method, path)
-        _describe(operation, method, path, ANSWERS.get(route.endpoint, Answer()))
+        _describe(operation, method, path, answer_of(route.endpoint) or Answer())
     return made
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from gateway.responses import json_response
+from gateway.rest.responses import json_response
 
 DOCUMENT = "/openapi.json"
 ASSETS = "/docs/assets"

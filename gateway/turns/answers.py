@@ -7,16 +7,16 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.bodies.messages import AttachRun, SendMessages, TurnBody
-from gateway.errors import TOLD_IN_STREAM, Problem, problem_of_turn, turn_error
-from gateway.responses import json_response
-from gateway.services import Services
-from gateway.shown.convert import Rest, from_json
-from gateway.shown.messages import message, message_type, stop_reason, usage_statistics
+from gateway.errors.table import TOLD_IN_STREAM, Problem, problem_of_turn, turn_error
+from gateway.resources.messages.requests import AttachRun, SendMessages, TurnBody
+from gateway.resources.messages.responses import message, message_type, stop_reason, usage_statistics
+from gateway.rest.convert import Rest, from_json
+from gateway.rest.responses import json_response
+from gateway.rest.services import Services
 from gateway.turns.event_stream import Events, EventStream
-from gateway.turns.joining import Joined, join, last_event_id
+from gateway.turns.events import Rejoined, TurnEvents, until_answered
+from gateway.turns.reattach import Joined, join, last_event_id
 from gateway.turns.sse import Frames
-from gateway.turns.turns import Rejoined, TurnEvents, until_answered
 from gateway.turns.views import View
 from loci.agent.v1 import agent_pb2, message_service_pb2, run_service_pb2
 from services.common.errors import LociError

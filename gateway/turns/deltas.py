@@ -9,8 +9,8 @@ supplies what is missing.
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.shown.convert import Rest
-from gateway.shown.messages import calls_of, head, message, message_type
+from gateway.resources.messages.responses import calls_of, head, message, message_type
+from gateway.rest.convert import Rest
 from loci.agent.v1 import message_pb2
 
 

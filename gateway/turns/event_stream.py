@@ -9,8 +9,8 @@ from contextlib import aclosing
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from gateway.turns.events import Rejoined
 from gateway.turns.sse import Frames
-from gateway.turns.turns import Rejoined
 from loci.agent.v1 import message_service_pb2
 from services.common.errors import LociError, Unavailable
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from starlette.requests import Request
 
-from gateway.services import caller_of
+from gateway.rest.services import caller_of
 from loci.agent.v1 import message_service_pb2
 
 _RETRIES = b"x-stainless-retry-count"

@@ -9,8 +9,8 @@ of one event the last has it, so that who was cut off between them is told the e
 
 import orjson
 
-from gateway.shown.convert import Rest
-from gateway.turns.told import Told
+from gateway.rest.convert import Rest
+from gateway.turns.renderer import Told
 from loci.agent.v1 import message_service_pb2
 from services.common.errors import LociError
 

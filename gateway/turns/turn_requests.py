@@ -6,7 +6,7 @@ from dataclasses import replace
 from starlette.requests import Request
 
 from gateway.access.run_tokens import check_approvals, check_members
-from gateway.bodies.messages import TurnWishes
+from gateway.resources.messages.requests import TurnWishes
 from gateway.turns.idempotency import retry_of
 from gateway.turns.views import View
 from loci.agent.v1 import message_service_pb2

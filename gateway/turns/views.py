@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass
 
 import orjson
 
-from gateway.bodies.messages import AttachRun, SendMessages, TurnWishes
-from gateway.bodies.sockets import Approve, Send
-from gateway.shown.convert import view_of
-from gateway.shown.messages import answer_types
+from gateway.resources.messages.requests import AttachRun, SendMessages, TurnWishes
+from gateway.resources.messages.responses import answer_types
+from gateway.resources.runs.responses import view_of
+from gateway.sockets.frames import Approve, Send
 from gateway.turns.deltas import Deltas
-from gateway.turns.spoken import Spoken
+from gateway.turns.speech import Spoken
 
 
 @dataclass(frozen=True)

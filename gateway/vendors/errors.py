@@ -1,6 +1,6 @@
 """Failures as Anthropic's clients read them: {"type": "error", "error": {"type", "message"}}. Pure.
 
-Which status a failure has is decided in errors.py for all routes; only what is wrong in itself is 400 here.
+Which status a failure has is decided in errors/table.py for all routes; only what is wrong in itself is 400 here.
 """
 
 from dataclasses import replace
@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.types import Scope
 
-from gateway.errors import UNKNOWN_ERROR, Problem, problem_of
+from gateway.errors.table import UNKNOWN_ERROR, Problem, problem_of
 from gateway.vendors.keys import vendor_of
 from services.common.errors import LociError
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import orjson
 
-from gateway.bodies.stored_messages import CaptureMessages
-from gateway.body import parse
-from gateway.errors import InvalidRequest
+from gateway.errors.table import InvalidRequest
+from gateway.resources.messages.stored_requests import CaptureMessages
+from gateway.rest.json_body import parse
 from loci.agent.v1 import message_pb2
 
 Asked = dict[str, Any]

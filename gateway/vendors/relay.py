@@ -10,7 +10,7 @@ import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from gateway.errors import problem_of
+from gateway.errors.table import problem_of
 from gateway.peers import Peers
 from gateway.vendors import errors
 from loci.llm.v1 import forward_service_pb2 as wire

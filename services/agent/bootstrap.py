@@ -36,52 +36,54 @@ from loci.agent.v1.schedule_service_pb2_grpc import add_ScheduleServiceServicer_
 from loci.agent.v1.step_service_pb2_grpc import add_StepServiceServicer_to_server
 from loci.agent.v1.template_service_pb2_grpc import add_TemplateServiceServicer_to_server
 from loci.agent.v1.transfer_service_pb2_grpc import add_TransferServiceServicer_to_server
-from services.agent.access import tenancy
-from services.agent.access.tenancy import Tenancy
-from services.agent.adapters.admin.callbacks import HttpPoster
+from services.agent.adapters.callbacks import HttpPoster
 from services.agent.adapters.peers import Peers
 from services.agent.adapters.stores import Stores
-from services.agent.admin import callbacks as run_callbacks
-from services.agent.admin import conversation_administration, identity_administration, outbox
-from services.agent.admin.administration import Administration
-from services.agent.admin.agent_folders import AgentFolders
-from services.agent.admin.agents import Defaults
-from services.agent.admin.catalogues import Catalogues
-from services.agent.admin.conversation_administration import ConversationAdministration
-from services.agent.admin.group_administration import GroupAdministration
-from services.agent.admin.identity_administration import IdentityAdministration
-from services.agent.admin.model_calls import ModelCallsBeside
-from services.agent.admin.outbox import Deliveries
-from services.agent.admin.time_travel import TimeTravel
-from services.agent.admin.tool_runs import ToolRuns
-from services.agent.admin.transfers import Transfers
-from services.agent.calls.agent_states import StoredAgentStates
-from services.agent.devices.switchboard import Switchboard
+from services.agent.core.ports_streams import Notifier
 from services.agent.driving.tenure import Tenure
 from services.agent.driving.worker import Worker
 from services.agent.edge import Edge
 from services.agent.effects import Ports
-from services.agent.recall import revised
 from services.agent.recall.filling import Filler
-from services.agent.schedules.clock import Clock
-from services.agent.servicer.access import AccessServicer
-from services.agent.servicer.agents import AgentServicer
-from services.agent.servicer.checkpoints import CheckpointServicer
-from services.agent.servicer.conversations import ConversationServicer
-from services.agent.servicer.devices import DeviceServicer
-from services.agent.servicer.groups import GroupServicer
-from services.agent.servicer.identities import IdentityServicer
-from services.agent.servicer.learned_windows import LearnedWindowServicer
-from services.agent.servicer.live_runs import RunServicer
+from services.agent.resources.access import service as tenancy
+from services.agent.resources.access.service import Tenancy
+from services.agent.resources.access.servicer import AccessServicer
+from services.agent.resources.agents.catalogues import Catalogues
+from services.agent.resources.agents.folders import AgentFolders
+from services.agent.resources.agents.model.settings import Defaults
+from services.agent.resources.agents.service import Administration
+from services.agent.resources.agents.servicer import AgentServicer
+from services.agent.resources.agents.states import StoredAgentStates
+from services.agent.resources.callbacks import service as run_callbacks
+from services.agent.resources.checkpoints.service import TimeTravel
+from services.agent.resources.checkpoints.servicer import CheckpointServicer
+from services.agent.resources.conversations import service as conversation_administration
+from services.agent.resources.conversations.service import ConversationAdministration
+from services.agent.resources.conversations.servicer import ConversationServicer
+from services.agent.resources.devices.servicer import DeviceServicer
+from services.agent.resources.devices.switchboard import Switchboard
+from services.agent.resources.groups.service import GroupAdministration
+from services.agent.resources.groups.servicer import GroupServicer
+from services.agent.resources.identities import service as identity_administration
+from services.agent.resources.identities.service import IdentityAdministration
+from services.agent.resources.identities.servicer import IdentityServicer
+from services.agent.resources.learned_windows.servicer import LearnedWindowServicer
+from services.agent.resources.messages import embedding as revised
+from services.agent.resources.model_calls.service import ModelCallsBeside
+from services.agent.resources.model_calls.servicer import ModelCallServicer
+from services.agent.resources.outbox import service as outbox
+from services.agent.resources.outbox.service import Deliveries
+from services.agent.resources.schedules.clock import Clock
+from services.agent.resources.schedules.servicer import ScheduleServicer
+from services.agent.resources.steps.servicer import StepServicer
+from services.agent.resources.templates.servicer import TemplateServicer
+from services.agent.resources.tool_runs.service import ToolRuns
+from services.agent.resources.transfers.service import Transfers
+from services.agent.resources.transfers.servicer import TransferServicer
 from services.agent.servicer.messages import MessageServicer
-from services.agent.servicer.model_calls import ModelCallServicer
-from services.agent.servicer.schedules import ScheduleServicer
-from services.agent.servicer.steps import StepServicer
-from services.agent.servicer.templates import TemplateServicer
-from services.agent.servicer.transfers import TransferServicer
+from services.agent.servicer.runs import RunServicer
 from services.agent.settings import EXTERNAL_LISTEN, CallbackSettings, ExternalSettings
 from services.agent.streams.broadcast import Hub
-from services.agent.streams.ports_streams import Notifier
 from services.agent.streams.reading import Reader
 from services.agent.streams.recorder import Recorder
 from services.agent.streams.stage import Stage

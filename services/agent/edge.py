@@ -8,9 +8,8 @@ import hmac
 from collections.abc import Sequence
 from uuid import UUID
 
-from services.agent.access.ports import Credentials
-from services.agent.access.roles import may
-from services.agent.access.rules import hash_of
+from services.agent.resources.access.model import hash_of, may
+from services.agent.resources.access.ports import Credentials
 from services.common.context import CallContext, Signer
 from services.common.errors import PermissionDenied, Unauthenticated
 

@@ -6,11 +6,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import assert_never
 
+from services.agent.calls.compacting import Compactor
 from services.agent.calls.model_calls import Measured, ModelCalls, Surroundings
-from services.agent.calls.positions import Positions
 from services.agent.calls.tool_calls import ToolCalls
-from services.agent.events import Ended, Event, Passing, RunView, Shown, frames, show
-from services.agent.facts import (
+from services.agent.core.calls.positions import Positions
+from services.agent.core.events import Ended, Event, Passing, RunView, Shown, frames, show
+from services.agent.core.facts import (
     Action,
     CallModel,
     Compact,
@@ -25,21 +26,10 @@ from services.agent.facts import (
     StopReason,
     ToolsReturned,
 )
-from services.agent.messages import Message
-from services.agent.ports import (
-    AgentStates,
-    CallSite,
-    Commit,
-    Journal,
-    Memory,
-    Models,
-    Owned,
-    Recall,
-    Stored,
-    Tools,
-)
-from services.agent.summaries.compacting import Compactor
-from services.agent.turn import Turn, reminder, status_of, step_id
+from services.agent.core.messages import Message
+from services.agent.core.ports import AgentStates, CallSite, Memory, Models, Recall, Tools
+from services.agent.core.ports_journal import Commit, Journal, Owned, Stored
+from services.agent.core.turn import Turn, reminder, status_of, step_id
 from services.common.telemetry import current_trace_id, span
 
 

@@ -6,9 +6,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from services.agent.events import Event, Passing
-from services.agent.facts import Action, Fact, Failure
-from services.agent.turn import CANCELLED, Turn, decide, evolve, follows
+from services.agent.core.events import Event, Passing
+from services.agent.core.facts import Action, Fact, Failure
+from services.agent.core.turn import CANCELLED, Turn, decide, evolve, follows
 from services.common.unless import Stopped, unless
 
 T = TypeVar("T")

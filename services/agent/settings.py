@@ -9,7 +9,7 @@ from typing import Literal
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from services.agent.admin.agents import Defaults
+from services.agent.resources.agents.model.settings import Defaults
 from services.common.addresses import ALLOW
 from services.common.context import Signer, Verifier
 from services.common.database_settings import DatabaseSettings

@@ -9,10 +9,16 @@ from services.common.engine import make_engine
 from services.common.migrate import migrate
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
-from services.memory.adapters.archival.embedder import GatewayEmbedder
-from services.memory.adapters.archival.vector_indexes import VectorIndexing
-from services.memory.bootstrap import AUDIENCE, build, make_worker, open_memory_pool, postgres_stores
-from services.memory.retention import forget_forever
+from services.memory.agent_tools.retention import forget_forever
+from services.memory.bootstrap import (
+    AUDIENCE,
+    build,
+    gateway_embedder,
+    make_worker,
+    open_memory_pool,
+    postgres_stores,
+    vector_indexing,
+)
 from services.memory.settings import Settings, read_database
 
 
@@ -26,8 +32,8 @@ async def serve(env: Env) -> None:
     engine = make_engine(database.url, pgbouncer=database.pgbouncer)
     channel = make_channel(settings.llm_gateway_address)
     stores = postgres_stores(pool, engine)
-    embedder = GatewayEmbedder(channel)
-    indexing = VectorIndexing(pool, database.direct_url, memory_mib=settings.index_mib)
+    embedder = gateway_embedder(channel)
+    indexing = vector_indexing(pool, database.direct_url, memory_mib=settings.index_mib)
     worker = make_worker(stores, embedder, settings.signer, indexing)
     server = build(
         listen=settings.listen,

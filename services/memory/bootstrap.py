@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import asyncpg
+import grpc
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
@@ -22,65 +23,65 @@ from services.common.counter import StatementCounter
 from services.common.database import open_pool
 from services.common.ids import uuid7
 from services.common.server import Server, make_server
-from services.memory.adapters.agents import PostgresAgents
-from services.memory.adapters.archival.archives import ERASE_JOB, PostgresArchives
-from services.memory.adapters.archival.embedding_changes import JOB_KIND as EMBEDDING_CHANGE
-from services.memory.adapters.archival.embedding_changes import PostgresChanges
-from services.memory.adapters.archival.lists import SqlArchivalLists
-from services.memory.adapters.archival.passages import PostgresPassages
-from services.memory.adapters.archival.rankings import PostgresRankings
-from services.memory.adapters.archival.vector_indexes import INDEX_JOB, VectorIndexing
-from services.memory.adapters.archival.word_samples import PostgresSamples
-from services.memory.adapters.block_history import PostgresHistory
-from services.memory.adapters.blocks import PostgresBlocks
-from services.memory.adapters.calls import PostgresCalls
-from services.memory.adapters.copies import PostgresCopies
-from services.memory.adapters.files.agent_files import PostgresAgentFiles
-from services.memory.adapters.files.files import PostgresFiles
-from services.memory.adapters.files.folders import PostgresFolders
-from services.memory.adapters.files.ingestion import PostgresIngestion
-from services.memory.adapters.files.parser import ChildParser
-from services.memory.adapters.files.uploads import PostgresUploads
-from services.memory.adapters.identities import PostgresIdentities
-from services.memory.adapters.jobs import PostgresJobs
-from services.memory.adapters.lists import SqlLists
-from services.memory.archival.archive import Archival
-from services.memory.archival.embedding_calls import EmbeddingCalls
-from services.memory.archival.embedding_changes import EmbeddingChanges
-from services.memory.archival.embedding_move import EmbeddingMove
-from services.memory.archival.embedding_ports import ChangeStore
-from services.memory.archival.ports import ArchivalLists, ArchiveStore, PassageStore
-from services.memory.archival.word_samples import WORD_SAMPLE, SampleStore
-from services.memory.core.edits import Conflicts
-from services.memory.core.history import BlockHistory
-from services.memory.core.lines import Lines
-from services.memory.core.versions import Versions
-from services.memory.files.ingestion import Ingestion
-from services.memory.files.ports import (
-    FILE_JOB,
-    FOLDER_JOB,
-    UPLOAD_JOB,
-    FileStore,
-    FolderStore,
-    IngestionStore,
-    UploadStore,
-)
-from services.memory.files.ports_agents import AgentFileStore
-from services.memory.files.uploads import MEBIBYTE, Uploads
-from services.memory.jobs.erasing import Eraser
-from services.memory.jobs.queue import Handler, JobStore, Worker
-from services.memory.jobs.sampling import Sampler
-from services.memory.ports import AgentStore, BlockStore, CallStore, Embedder, Lists, Rankings
-from services.memory.ports_copies import CopyStore
-from services.memory.ports_history import HistoryStore
-from services.memory.ports_identities import IdentityStore
-from services.memory.servicer.agents import AgentMemoryServicer
-from services.memory.servicer.archives import ArchiveServicer
-from services.memory.servicer.blocks import BlockServicer
-from services.memory.servicer.folders import FolderParts, FolderServicer
-from services.memory.servicer.passages import PassageServicer
-from services.memory.tools.file_tools import FileTools
-from services.memory.tools.run import Tools
+from services.memory.adapters.embedder import GatewayEmbedder
+from services.memory.adapters.parser import ChildParser
+from services.memory.agent_files.store.agent_files import PostgresAgentFiles
+from services.memory.agent_tools.edit_queues import EditQueues
+from services.memory.agent_tools.file_tools import FileTools
+from services.memory.agent_tools.service import ToolService
+from services.memory.agent_tools.store import PostgresCalls
+from services.memory.agents.service import VersionService
+from services.memory.agents.servicer import AgentMemoryServicer
+from services.memory.agents.store.agents import PostgresAgents
+from services.memory.agents.store.copies import PostgresCopies
+from services.memory.archives.job import ArchiveEraser
+from services.memory.archives.servicer import ArchiveServicer
+from services.memory.archives.store import ERASE_JOB, PostgresArchives
+from services.memory.blocks.conflicts import EditRetries
+from services.memory.blocks.service import BlockHistory
+from services.memory.blocks.servicer import BlockServicer
+from services.memory.blocks.store.blocks import PostgresBlocks
+from services.memory.blocks.store.history import PostgresHistory
+from services.memory.blocks.store.identities import PostgresIdentities
+from services.memory.blocks.store.lists import PostgresBlockLists
+from services.memory.core.ports.agent_files import AgentFileStore
+from services.memory.core.ports.agents import AgentStore, CopyStore
+from services.memory.core.ports.archives import ArchiveStore
+from services.memory.core.ports.blocks import BlockLists, BlockStore, HistoryStore, IdentityStore
+from services.memory.core.ports.calls import CallStore
+from services.memory.core.ports.embedder import Embedder
+from services.memory.core.ports.embedding_changes import ChangeStore
+from services.memory.core.ports.files import FileStore, IngestionStore, UploadStore
+from services.memory.core.ports.folders import FolderStore
+from services.memory.core.ports.jobs import JobStore
+from services.memory.core.ports.passages import PassageLists, PassageStore
+from services.memory.core.ports.search import Rankings, SampleStore
+from services.memory.core.ranking.word_samples import WORD_SAMPLE
+from services.memory.embedding_changes.job import EmbeddingChangeJob
+from services.memory.embedding_changes.service import EmbeddingChangeService
+from services.memory.embedding_changes.store.changes import JOB_KIND as EMBEDDING_CHANGE
+from services.memory.embedding_changes.store.changes import PostgresEmbeddingChanges
+from services.memory.files.job import Ingestion
+from services.memory.files.model import FILE_JOB, FOLDER_JOB, UPLOAD_JOB
+from services.memory.files.service import MEBIBYTE, UploadService
+from services.memory.files.store.files import PostgresFiles
+from services.memory.files.store.ingestion import PostgresIngestion
+from services.memory.files.store.uploads import PostgresUploads
+from services.memory.folders.servicer import FolderServicer
+from services.memory.folders.store import PostgresFolders
+from services.memory.jobs.model import Handler
+from services.memory.jobs.store import PostgresJobs
+from services.memory.jobs.worker import Worker
+from services.memory.passages.embedding import TextEmbedder
+from services.memory.passages.service import PassageService
+from services.memory.passages.servicer import PassageServicer
+from services.memory.passages.store.lists import PostgresPassageLists
+from services.memory.passages.store.passages import PostgresPassages
+from services.memory.search.job import WordSampler
+from services.memory.search.service import PassageSearch
+from services.memory.search.store.rankings import PostgresRankings
+from services.memory.search.store.vector_indexes import INDEX_JOB, VectorIndexing
+from services.memory.search.store.word_samples import PostgresSamples
 
 AUDIENCE = "memory"
 # The llm gateway restarts in less; a search that waited longer would have been answered by words meanwhile.
@@ -97,8 +98,8 @@ class Stores:
     calls: CallStore
     passages: PassageStore
     archives: ArchiveStore
-    archival_lists: ArchivalLists
-    lists: Lists
+    archival_lists: PassageLists
+    lists: BlockLists
     copies: CopyStore
     history: HistoryStore
     identities: IdentityStore
@@ -128,8 +129,8 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
         calls=PostgresCalls(pool),
         passages=PostgresPassages(pool),
         archives=PostgresArchives(pool),
-        archival_lists=SqlArchivalLists(engine),
-        lists=SqlLists(engine),
+        archival_lists=PostgresPassageLists(engine),
+        lists=PostgresBlockLists(engine),
         copies=PostgresCopies(pool),
         history=PostgresHistory(pool),
         identities=PostgresIdentities(pool),
@@ -137,12 +138,22 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
         samples=PostgresSamples(pool),
         jobs=PostgresJobs(pool),
         agent_files=PostgresAgentFiles(pool, engine),
-        changes=PostgresChanges(pool),
+        changes=PostgresEmbeddingChanges(pool),
         folders=PostgresFolders(pool, engine),
         files=PostgresFiles(pool, engine),
         uploads=PostgresUploads(pool),
         ingestion=PostgresIngestion(pool),
     )
+
+
+def gateway_embedder(channel: grpc.aio.Channel) -> Embedder:
+    """Returns the llm gateway as the peer that embeds texts."""
+    return GatewayEmbedder(channel)
+
+
+def vector_indexing(pool: asyncpg.Pool, direct_url: str, *, memory_mib: int) -> VectorIndexing:
+    """Returns the handler of jobs that build indexes of vectors, with so much of the database's memory."""
+    return VectorIndexing(pool, direct_url, memory_mib=memory_mib)
 
 
 def build(
@@ -156,24 +167,23 @@ def build(
     wake: Callable[[], None] = lambda: None,
 ) -> Server:
     """The server, bound to `listen` and not started. `wake`: the worker's, if there is one. Raises SettingsError."""
-    conflicts = Conflicts()
-    archival = Archival(
-        stores.passages, stores.archives, stores.rankings, embedder, stores.changes, search_seconds=search_seconds
+    conflicts = EditRetries()
+    passages = PassageService(stores.passages, stores.archives, embedder)
+    search = PassageSearch(stores.passages, stores.rankings, embedder, stores.changes, search_seconds=search_seconds)
+    files = FileTools(stores.agent_files, stores.calls, search)
+    tools = ToolService(
+        EditQueues(stores.blocks, stores.calls),
+        stores.agents,
+        stores.copies,
+        stores.calls,
+        passages,
+        search,
+        conflicts,
+        files,
     )
-    files = FileTools(stores.agent_files, stores.calls, archival)
-    tools = Tools(
-        Lines(stores.blocks, stores.calls), stores.agents, stores.copies, stores.calls, archival, conflicts, files
-    )
-    changes = EmbeddingChanges(stores.changes, EmbeddingCalls(embedder, stores.passages), wake)
-    versions = Versions(stores.copies, stores.calls, stores.agents)
-    taking_in = FolderParts(
-        stores.folders,
-        stores.files,
-        stores.ingestion,
-        Uploads(stores.uploads, stores.files, most_bytes=most_upload_bytes),
-        embedder,
-        wake,
-    )
+    changes = EmbeddingChangeService(stores.changes, TextEmbedder(embedder, stores.passages), wake)
+    versions = VersionService(stores.copies, stores.calls, stores.agents)
+    uploads = UploadService(stores.uploads, stores.files, most_bytes=most_upload_bytes)
     history = BlockHistory(stores.blocks, stores.history, conflicts)
     return make_server(
         listen,
@@ -188,13 +198,18 @@ def build(
             ),
             (
                 add_PassageServiceServicer_to_server,
-                PassageServicer(stores.passages, archival, stores.archival_lists),
+                PassageServicer(stores.passages, passages, search, stores.archival_lists),
             ),
             (
                 add_ArchiveServiceServicer_to_server,
                 ArchiveServicer(stores.archives, stores.archival_lists, embedder, changes),
             ),
-            (add_FolderServiceServicer_to_server, FolderServicer(stores.agent_files, taking_in)),
+            (
+                add_FolderServiceServicer_to_server,
+                FolderServicer(
+                    stores.folders, stores.files, stores.agent_files, stores.ingestion, uploads, embedder, wake
+                ),
+            ),
         ],
         service_names=[
             folder_pb.DESCRIPTOR.services_by_name["FolderService"].full_name,
@@ -209,16 +224,16 @@ def build(
 
 
 def make_worker(stores: Stores, embedder: Embedder, signer: Signer, indexing: VectorIndexing) -> Worker:
-    """What works in the background of a replica; see jobs/queue.py."""
-    models = EmbeddingCalls(embedder, stores.passages)
+    """What works in the background of a replica; see jobs/worker.py."""
+    models = TextEmbedder(embedder, stores.passages)
     ingestion = Ingestion(stores.ingestion, stores.uploads, stores.folders, ChildParser(), models)
     handlers: dict[str, Handler] = {
-        EMBEDDING_CHANGE: EmbeddingMove(stores.changes, models),
+        EMBEDDING_CHANGE: EmbeddingChangeJob(stores.changes, models),
         INDEX_JOB: indexing.handle,
-        ERASE_JOB: Eraser(stores.archives).erase,
+        ERASE_JOB: ArchiveEraser(stores.archives).erase,
         FILE_JOB: ingestion.go_on,
         FOLDER_JOB: ingestion.remove_folder,
         UPLOAD_JOB: ingestion.forget_upload,
-        WORD_SAMPLE: Sampler(stores.samples).sample,
+        WORD_SAMPLE: WordSampler(stores.samples).sample,
     }
     return Worker(stores.jobs, handlers, signer, uuid7())

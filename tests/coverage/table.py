@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi.routing import APIRoute
 
-from gateway.edge import canonical_path
+from gateway.server.middleware import canonical_path
 from tests.e2e.sdk_methods.tables import CASES
 from tests.e2e.sdk_methods.walking import Method, methods
 from tests.gateway_document import application, openapi

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from cli.importing.mapping import models
 from cli.importing.values import Json, LeftOut, Row, as_list, as_object, dump, public, text_of, uuid_of
-from loci.agent.v1 import group_service_pb2, identity_service_pb2
+from loci.agent.v1 import group_pb2, group_service_pb2, identity_pb2, identity_service_pb2
 from loci.memory.v1 import folder_service_pb2
 
 _LONGEST_FOLDER, _LONGEST_FILE = 255, 255
@@ -55,7 +55,7 @@ def identity(
     name = text_of(row["name"])[:_LONGEST_IDENTITY]
     key = text_of(row["identifier_key"])[:_LONGEST_IDENTITY]
     kind = row["identity_type"]
-    draft = identity_service_pb2.IdentityDraft(
+    draft = identity_pb2.Identity(
         identifier_key=key or str(uuid_of(row["id"])),
         name=name or key or "identity",
         identity_type=kind if kind in ("org", "user", "other") else "other",
@@ -86,7 +86,7 @@ def group(
         return LeftOut(f"its manager {manager} is not here")
     told = [one for one in as_list(row["agent_ids"]) if isinstance(one, str)] or members
     wanted = [public("agent", one) for one in dict.fromkeys(told)]
-    draft = group_service_pb2.GroupDraft(
+    draft = group_pb2.Group(
         description=text_of(row["description"]),
         agent_ids=[one for one in wanted if one in there],
         manager_type=kind,

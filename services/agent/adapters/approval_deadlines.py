@@ -12,13 +12,14 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
-from services.agent.adapters.conversations import Successor, promote, window
-from services.agent.adapters.journal import TurnRequest, enter_line
-from services.agent.approval_timeouts import due, overdue
-from services.agent.approvals import pending_message, waiting_runs
-from services.agent.fact_log import settings_from_body
-from services.agent.facts import SCHEMA_VERSION
-from services.agent.messages import Decision, Message
+from services.agent.adapters.journal import enter_line
+from services.agent.core.approval_timeouts import due, overdue
+from services.agent.core.approvals import pending_message, waiting_runs
+from services.agent.core.fact_log import settings_from_body
+from services.agent.core.facts import SCHEMA_VERSION
+from services.agent.core.messages import Decision, Message
+from services.agent.core.ports_journal import Successor, TurnRequest
+from services.agent.postgres.conversations import promote, window
 from services.common.ids import uuid7
 
 _log = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ from typing import Any, assert_never
 import orjson
 
 from loci.llm.v1 import chat_pb2, chat_service_pb2
-from services.agent.admin import model_settings
-from services.agent.facts import Options, Usage
-from services.agent.messages import (
+from services.agent.core import model_settings
+from services.agent.core.facts import Options, Usage
+from services.agent.core.messages import (
     Call,
     Decision,
     Image,
@@ -21,7 +21,7 @@ from services.agent.messages import (
     Role,
     Text,
 )
-from services.agent.ports import ModelRequest, PartDelta, Reply, ToolInfo
+from services.agent.core.ports import ModelRequest, PartDelta, Reply, ToolInfo
 from services.common.context import current_or_none
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public

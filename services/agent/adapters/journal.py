@@ -1,19 +1,36 @@
 """The journal in Postgres: acceptance of requests, facts under a fence, what readers see, cancels."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 import asyncpg
 
-from services.agent.adapters import sql
 from services.agent.adapters.chains import refuse_closed, refuse_long
-from services.agent.adapters.conversations import WINDOW_MESSAGES, Successor, promote, release, window
 from services.agent.adapters.known_messages import KnownMessages
-from services.agent.adapters.line import LINE_SCHEMA_VERSION, input_to_line
-from services.agent.adapters.rows import (
+from services.agent.core.approvals import answers_of
+from services.agent.core.events import Ended, Event
+from services.agent.core.fact_log import options_to_json, settings_from_body
+from services.agent.core.facts import SCHEMA_VERSION, Compacted, ContextOverflowed
+from services.agent.core.messages import Message
+from services.agent.core.ports_journal import (
+    Accepted,
+    Commit,
+    Counted,
+    Fenced,
+    OnBusy,
+    Owned,
+    Stored,
+    Successor,
+    TurnRequest,
+)
+from services.agent.core.turn import begun
+from services.agent.postgres import sql
+from services.agent.postgres.conversations import WINDOW_MESSAGES, promote, release, window
+from services.agent.postgres.line import LINE_SCHEMA_VERSION, input_to_line
+from services.agent.postgres.rows import (
     ended_columns,
     fact_rows,
     input_rows,
@@ -23,66 +40,12 @@ from services.agent.adapters.rows import (
     step_rows,
     usage_column,
 )
-from services.agent.adapters.waiting_calls import Repeated, answering, answers_of, decline, fitting_window
-from services.agent.events import Ended, Event
-from services.agent.fact_log import options_to_json, settings_from_body
-from services.agent.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, Options, is_silent
-from services.agent.messages import Message
-from services.agent.ports import Commit, Counted, Fenced, Owned, Stored
-from services.agent.turn import begun
+from services.agent.postgres.waiting_calls import Repeated, answering, decline, fitting_window
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 
 LONGEST_LINE = 32
 # What a request that is there already violates: its run, the first fact of that, or one of its keys.
 REQUEST_KEYS = ("runs_pkey", "facts_pkey", "run_keys_pkey")
-# What becomes of a request for a busy conversation: it waits in line, is refused, or cancels the running one and is
-# next.
-OnBusy = Literal["wait", "reject", "interrupt"]
-
-
-@dataclass(frozen=True, slots=True)
-class TurnRequest:
-    """A request for a turn. `keys`: the otids' digest and the idempotency key; equal keys are one request."""
-
-    organization_id: UUID
-    user_id: UUID
-    agent_id: UUID
-    conversation_id: UUID
-    run_id: UUID
-    messages: tuple[Message, ...]
-    seconds: float
-    options: Options = field(default_factory=Options)
-    keys: tuple[str, ...] = ()
-    request_hash: bytes | None = None
-    is_retry: bool = False
-    ancestors: tuple[UUID, ...] = ()
-    # What to do when the conversation is busy; None: the server's setting.
-    on_busy: OnBusy | None = None
-    background: bool = False
-
-    @property
-    def answers(self) -> bool:
-        """Whether it holds answers to calls that wait for the client."""
-        return bool(answers_of(self.messages))
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether nothing is said by it; see facts.is_silent."""
-        return is_silent(self.options, self.messages)
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """What became of a request. `owned` is set when its turn came at once; `started` is False for a retry.
-
-    `successor` is a run of the conversation whose turn it turned out to be. `interrupts`: a run to cancel first.
-    """
-
-    run_id: UUID
-    started: bool
-    owned: Owned | None = None
-    successor: Successor | None = None
-    interrupts: UUID | None = None
 
 
 async def enter_line(connection: Any, request: TurnRequest, home_id: UUID, *, front: bool) -> None:

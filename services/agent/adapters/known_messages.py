@@ -5,9 +5,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from services.agent.adapters.rows import message_from_json
-from services.agent.messages import Message
-from services.agent.window.sizes import weight
+from services.agent.core.messages import Message
+from services.agent.core.window.sizes import weight
+from services.agent.postgres.rows import message_from_json
 
 # Of all together, in bytes.
 MOST_BYTES = 32 * 1024 * 1024

@@ -10,14 +10,9 @@ from uuid import UUID
 
 import asyncpg
 
-from services.agent.adapters import sql
 from services.agent.adapters.approval_deadlines import answer_overdue
-from services.agent.adapters.conversations import Successor, release, window
-from services.agent.adapters.line import input_from_line
-from services.agent.adapters.rows import input_rows, message_from_row
-from services.agent.adapters.waiting_calls import Repeated, fitting_window
-from services.agent.fact_log import failure_to_json, from_row, options_to_json, settings_from_body
-from services.agent.facts import (
+from services.agent.core.fact_log import failure_to_json, from_row, options_to_json, settings_from_body
+from services.agent.core.facts import (
     SCHEMA_VERSION,
     Compacted,
     Fact,
@@ -27,21 +22,14 @@ from services.agent.facts import (
     UserSpoke,
     is_silent,
 )
-from services.agent.ports import Counted, Owned, Prompt
-from services.agent.turn import CANCELLED, Turn, begun, evolve, status_of
+from services.agent.core.ports_journal import Counted, NotMine, Owned, Prompt, Successor, Unusable
+from services.agent.core.turn import CANCELLED, Turn, begun, evolve, status_of
+from services.agent.postgres import sql
+from services.agent.postgres.conversations import release, window
+from services.agent.postgres.line import input_from_line
+from services.agent.postgres.rows import input_rows, message_from_row
+from services.agent.postgres.waiting_calls import Repeated, fitting_window
 from services.common.errors import Aborted, InvalidArgument
-
-
-class NotMine(Exception):
-    """The run has another owner, or has ended; the transaction is rolled back."""
-
-
-class Unusable(Exception):
-    """The run cannot begin: its agent was deleted while it waited, or its input does not fit any more."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
 
 
 class PostgresLeases:

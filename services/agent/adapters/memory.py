@@ -12,8 +12,8 @@ from loci.memory.v1 import (
     passage_service_pb2,
     passage_service_pb2_grpc,
 )
-from services.agent.messages import Call, Return
-from services.agent.ports import BlockView, CallSite, DirectoryView, FileView, MemoryView
+from services.agent.core.messages import Call, Return
+from services.agent.core.ports import BlockView, CallSite, DirectoryView, FileView, MemoryView
 from services.common.channel import call_idempotent
 from services.common.context import shared
 from services.common.ids import from_public, to_public

@@ -7,8 +7,8 @@ import grpc
 
 from loci.llm.v1 import chat_service_pb2, chat_service_pb2_grpc
 from services.agent.adapters.chat_wire import generation_request, part_of, reply_of
-from services.agent.admin.ports_admin import ModelCatalogue
-from services.agent.ports import ModelRequest, PartDelta, PeerLost, Reply
+from services.agent.core.ports import ModelRequest, PartDelta, PeerLost, Reply
+from services.agent.resources.agents.ports import ModelCatalogue
 from services.common.channel import call_idempotent
 from services.common.context import current, shared
 from services.common.errors import LociError, from_rpc

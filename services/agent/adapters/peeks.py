@@ -1,17 +1,17 @@
-"""`ports_model_calls.Peeks` on Postgres: what the first statement of a run reads, without what it writes."""
+"""`resources.model_calls.ports.Peeks` on Postgres: what the first statement of a run reads, without what it writes."""
 
 from datetime import UTC, datetime
 from uuid import UUID
 
 import asyncpg
 
-from services.agent.adapters import sql
-from services.agent.adapters.conversations import window
-from services.agent.fact_log import options_to_json, settings_from_body
-from services.agent.facts import Options
-from services.agent.messages import Message
-from services.agent.ports import Counted, Owned
-from services.agent.turn import begun
+from services.agent.core.fact_log import options_to_json, settings_from_body
+from services.agent.core.facts import Options
+from services.agent.core.messages import Message
+from services.agent.core.ports_journal import Counted, Owned
+from services.agent.core.turn import begun
+from services.agent.postgres import sql
+from services.agent.postgres.conversations import window
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 

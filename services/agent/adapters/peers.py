@@ -4,29 +4,26 @@ from dataclasses import dataclass
 
 import grpc
 
-from services.agent.access.ports import TenantPeers
-from services.agent.adapters.access.peers import GrpcTenantPeers
-from services.agent.adapters.admin.conversation_memories import GrpcConversationMemories
-from services.agent.adapters.admin.peers import GrpcAgentMemories, GrpcModelCatalogue, GrpcToolCatalogue
-from services.agent.adapters.admin.shared_memories import GrpcIdentityMemories, GrpcSharedBlocks
-from services.agent.adapters.admin.transfers import GrpcTransferMemories
-from services.agent.adapters.admin.versioned_memories import GrpcVersionedMemories
+from services.agent.adapters.catalogues import GrpcAgentMemories, GrpcModelCatalogue, GrpcToolCatalogue
+from services.agent.adapters.conversation_memories import GrpcConversationMemories
 from services.agent.adapters.memory import GrpcMemory
 from services.agent.adapters.models import GrpcModels
 from services.agent.adapters.recall.embedder import GrpcEmbedder
+from services.agent.adapters.shared_memories import GrpcIdentityMemories, GrpcSharedBlocks
+from services.agent.adapters.tenant_peers import GrpcTenantPeers
 from services.agent.adapters.tools import GrpcTools
-from services.agent.admin.ports_admin import (
-    AgentMemories,
-    ModelCatalogue,
-    ToolCatalogue,
-)
-from services.agent.admin.ports_checkpoints import VersionedMemories
-from services.agent.admin.ports_conversations import ConversationMemories
-from services.agent.admin.ports_identities import IdentityMemories, SharedBlocks
-from services.agent.admin.ports_model_calls import Renderer
-from services.agent.admin.ports_transfers import TransferMemories
-from services.agent.ports import Memory, Models, Tools
-from services.agent.recall.ports import Embedder
+from services.agent.adapters.transfer_memories import GrpcTransferMemories
+from services.agent.adapters.versioned_memories import GrpcVersionedMemories
+from services.agent.core.ports import Memory, Models, Tools
+from services.agent.core.ports_recall import Embedder
+from services.agent.resources.access.ports import TenantPeers
+from services.agent.resources.agents.ports import AgentMemories, ModelCatalogue, ToolCatalogue
+from services.agent.resources.checkpoints.ports import VersionedMemories
+from services.agent.resources.conversations.ports import ConversationMemories
+from services.agent.resources.groups.ports import SharedBlocks
+from services.agent.resources.identities.ports import IdentityMemories
+from services.agent.resources.model_calls.ports import Renderer
+from services.agent.resources.transfers.ports import TransferMemories
 from services.common.context import Signer
 
 

@@ -5,59 +5,58 @@ from dataclasses import dataclass
 import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.agent.access.ports import Credentials, TenantEraser, Tenants
-from services.agent.adapters.access.credentials import PostgresCredentials
-from services.agent.adapters.access.tenants import PostgresTenantEraser, PostgresTenants
-from services.agent.adapters.admin.agents import PostgresAgents
-from services.agent.adapters.admin.callback_log import PostgresCallbackLog
-from services.agent.adapters.admin.checkpoints import PostgresCheckpoints
-from services.agent.adapters.admin.conversation_erasing import PostgresConversationEraser
-from services.agent.adapters.admin.conversation_store import PostgresConversations
-from services.agent.adapters.admin.erasing import PostgresEraser
-from services.agent.adapters.admin.groups import PostgresGroups
-from services.agent.adapters.admin.history import PostgresHistory
-from services.agent.adapters.admin.identities import PostgresIdentities
-from services.agent.adapters.admin.learned_windows import PostgresLearnedWindows
-from services.agent.adapters.admin.outbox import PostgresOutbox
-from services.agent.adapters.admin.prompts import PromptsNow
-from services.agent.adapters.admin.runs import PostgresRuns
-from services.agent.adapters.admin.steps import PostgresSteps
-from services.agent.adapters.admin.stored_messages import PostgresStoredMessages
-from services.agent.adapters.admin.templates import PostgresTemplates
-from services.agent.adapters.admin.transfers import PostgresTransfers
-from services.agent.adapters.devices.store import PostgresDevices
-from services.agent.adapters.journal import OnBusy, PostgresJournal
+from services.agent.adapters.due_schedules import PostgresDue
+from services.agent.adapters.journal import PostgresJournal
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.peeks import PostgresPeeks
 from services.agent.adapters.recall.marks import PostgresVectors
 from services.agent.adapters.recall.rankings import PostgresRankings
 from services.agent.adapters.recall.tool import PostgresRecall
-from services.agent.adapters.schedules.due import PostgresDue
-from services.agent.adapters.schedules.store import PostgresSchedules
 from services.agent.adapters.streams.attaching import PostgresAttaching
 from services.agent.adapters.streams.frames import PostgresFrames
-from services.agent.admin.ports_admin import (
-    AgentStore,
-    CompiledPrompts,
-    Eraser,
-    History,
-    Outbox,
-)
-from services.agent.admin.ports_checkpoints import CheckpointStore
-from services.agent.admin.ports_conversations import ConversationEraser, ConversationStore
-from services.agent.admin.ports_identities import GroupStore, IdentityStore
-from services.agent.admin.ports_messages import StoredMessages
-from services.agent.admin.ports_model_calls import Peeks
-from services.agent.admin.ports_runs import CallbackLog, Runs, Steps
-from services.agent.admin.ports_transfers import TransferStore
-from services.agent.admin.templates import TemplateStore
-from services.agent.devices.ports import DeviceStore
-from services.agent.ports import Memory, Recall
-from services.agent.recall.ports import Embedder, VectorStore
-from services.agent.recall.revised import RevisedStore
+from services.agent.core.ports import Memory, Recall
+from services.agent.core.ports_journal import Journal, Leases, OnBusy
+from services.agent.core.ports_recall import Embedder, VectorStore
+from services.agent.core.ports_streams import Attaching, FrameStore
 from services.agent.recall.searching import Search
-from services.agent.schedules.ports import DueSchedules, ScheduleStore
-from services.agent.streams.ports_streams import Attaching, FrameStore
+from services.agent.resources.access.ports import Credentials, TenantEraser, Tenants
+from services.agent.resources.access.store import PostgresCredentials
+from services.agent.resources.access.tenants import PostgresTenantEraser, PostgresTenants
+from services.agent.resources.agents.eraser import PostgresEraser
+from services.agent.resources.agents.ports import AgentStore, Eraser
+from services.agent.resources.agents.store import PostgresAgents
+from services.agent.resources.callbacks.ports import CallbackLog
+from services.agent.resources.callbacks.store import PostgresCallbackLog
+from services.agent.resources.checkpoints.ports import CheckpointStore
+from services.agent.resources.checkpoints.store import PostgresCheckpoints
+from services.agent.resources.conversations.eraser import PostgresConversationEraser
+from services.agent.resources.conversations.ports import ConversationEraser, ConversationStore
+from services.agent.resources.conversations.prompts import PromptsNow
+from services.agent.resources.conversations.store import PostgresConversations
+from services.agent.resources.devices.ports import DeviceStore
+from services.agent.resources.devices.store import PostgresDevices
+from services.agent.resources.groups.ports import GroupStore
+from services.agent.resources.groups.store import PostgresGroups
+from services.agent.resources.identities.ports import IdentityStore
+from services.agent.resources.identities.store import PostgresIdentities
+from services.agent.resources.learned_windows.store import PostgresLearnedWindows
+from services.agent.resources.messages.embedding import RevisedStore
+from services.agent.resources.messages.history import PostgresHistory
+from services.agent.resources.messages.ports import CompiledPrompts, History, StoredMessages
+from services.agent.resources.messages.store import PostgresStoredMessages
+from services.agent.resources.model_calls.ports import Peeks
+from services.agent.resources.outbox.ports import Outbox
+from services.agent.resources.outbox.store import PostgresOutbox
+from services.agent.resources.runs.ports import Runs
+from services.agent.resources.runs.store import PostgresRuns
+from services.agent.resources.schedules.ports import DueSchedules, ScheduleStore
+from services.agent.resources.schedules.store import PostgresSchedules
+from services.agent.resources.steps.ports import Steps
+from services.agent.resources.steps.store import PostgresSteps
+from services.agent.resources.templates.model import TemplateStore
+from services.agent.resources.templates.store import PostgresTemplates
+from services.agent.resources.transfers.ports import TransferStore
+from services.agent.resources.transfers.store import PostgresTransfers
 from services.common import vectors
 from services.common.database import open_pool
 from services.common.ids import uuid7
@@ -67,9 +66,9 @@ from services.common.ids import uuid7
 class Stores:
     """Where agents, their messages and runs are kept."""
 
-    journal: PostgresJournal
+    journal: Journal
     peeks: Peeks
-    leases: PostgresLeases
+    leases: Leases
     frames: FrameStore
     attaching: Attaching
     recall: Recall

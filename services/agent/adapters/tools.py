@@ -17,9 +17,9 @@ from loci.tool.v1 import (
     tool_service_pb2,
     tool_service_pb2_grpc,
 )
-from services.agent.calls.pictures import pictured
-from services.agent.messages import Call, Return
-from services.agent.ports import CallSite, Executed, ToolInfo
+from services.agent.core.calls.pictures import pictured
+from services.agent.core.messages import Call, Return
+from services.agent.core.ports import CallSite, Executed, ToolInfo
 from services.common.channel import call_idempotent
 from services.common.context import RUN_ROLE, RUN_TOKEN_PREFIX, Signer, current
 from services.common.errors import NotFound

@@ -3,8 +3,8 @@
 import json
 from dataclasses import replace
 
-from services.agent.messages import Call
-from services.agent.ports import CallSite, Executed, Memory
+from services.agent.core.messages import Call
+from services.agent.core.ports import CallSite, Executed, Memory
 from services.common.errors import LociError
 
 _TOOL = "memory_rethink"

@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import Protocol
 
 from services.agent.calls.block_edits import with_edits
-from services.agent.messages import Call, Return
-from services.agent.ports import AgentStates, CallSite, Executed, Memory, Recall, ToolInfo, Tools
-from services.agent.window.sizes import storable_return
+from services.agent.core.messages import Call, Return
+from services.agent.core.ports import AgentStates, CallSite, Executed, Memory, Recall, ToolInfo, Tools
+from services.agent.core.window.sizes import storable_return
 from services.common.errors import Cancelled, DeadlineExceeded, LociError, Unavailable
 
 RECALL_TOOLS = frozenset({"conversation_search"})

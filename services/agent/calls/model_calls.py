@@ -12,35 +12,24 @@ from uuid import UUID
 
 import orjson
 
-from services.agent.calls.deltas import PieceDeltas
-from services.agent.calls.failures import failure_of, is_blind, overflows, refuses_history
-from services.agent.calls.offers import Offer, offer, shown, without_form
-from services.agent.calls.positions import Positions
-from services.agent.calls.replies import as_written, reply_parts, sound, tokens_of
-from services.agent.context import brings_pictures, fits, newest, sendable, shortenings
-from services.agent.events import Abandoned, Delta
-from services.agent.facts import CallModel, ContextOverflowed, Fact, Failure, ModelFailed, ModelReplied, StopReason
-from services.agent.messages import Message
-from services.agent.policy import POLICIES
-from services.agent.ports import (
-    CallSite,
-    Counted,
-    Memory,
-    MemoryView,
-    ModelRequest,
-    Models,
-    Owned,
-    PeerLost,
-    Prompt,
-    Reply,
-    ToolInfo,
-)
-from services.agent.prompt import compile_prompt, overriding_prompt, with_recalled, with_skills
-from services.agent.turn import Turn, step_id
-from services.agent.window.budget import LEAST_ROOM, calibrated, overflow_in_system
-from services.agent.window.prompt_cuts import fitted
-from services.agent.window.shrinking import with_clamped_returns, with_short_returns
-from services.agent.window.sizes import estimate, estimate_text
+from services.agent.core.calls.deltas import PieceDeltas
+from services.agent.core.calls.failures import failure_of, is_blind, overflows, refuses_history
+from services.agent.core.calls.offers import Offer, offer, shown, without_form
+from services.agent.core.calls.positions import Positions
+from services.agent.core.calls.replies import as_written, reply_parts, sound, tokens_of
+from services.agent.core.events import Abandoned, Delta
+from services.agent.core.facts import CallModel, ContextOverflowed, Fact, Failure, ModelFailed, ModelReplied, StopReason
+from services.agent.core.messages import Message
+from services.agent.core.policy import POLICIES
+from services.agent.core.ports import CallSite, Memory, MemoryView, ModelRequest, Models, PeerLost, Reply, ToolInfo
+from services.agent.core.ports_journal import Counted, Owned, Prompt
+from services.agent.core.prompt.cuts import fitted
+from services.agent.core.prompt.system_prompt import compile_prompt, overriding_prompt, with_recalled, with_skills
+from services.agent.core.turn import Turn, step_id
+from services.agent.core.window.budget import LEAST_ROOM, calibrated, overflow_in_system
+from services.agent.core.window.context import brings_pictures, fits, newest, sendable, shortenings
+from services.agent.core.window.shrinking import with_clamped_returns, with_short_returns
+from services.agent.core.window.sizes import estimate, estimate_text
 from services.common.errors import LociError, Unavailable
 from services.common.ids import uuid7
 

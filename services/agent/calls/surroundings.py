@@ -4,8 +4,9 @@ import asyncio
 import logging
 
 from services.agent.calls.model_calls import Surroundings
-from services.agent.ports import Memory, MemoryView, Owned, Tools
-from services.agent.prompt import asked
+from services.agent.core.ports import Memory, MemoryView, Tools
+from services.agent.core.ports_journal import Owned
+from services.agent.core.prompt.system_prompt import asked
 from services.common.errors import LociError
 
 _log = logging.getLogger(__name__)

@@ -10,13 +10,14 @@ from uuid import UUID
 
 from services.agent.calls import dispatch
 from services.agent.calls.model_calls import Measured, Surroundings
-from services.agent.calls.replies import as_written
-from services.agent.calls.tool_plans import Plan, plan, unplanned
-from services.agent.context import UNANSWERED, seen_whole
-from services.agent.facts import RunTools, ToolsReturned
-from services.agent.messages import Call, Message, Return, storable_part
-from services.agent.ports import CallSite, Owned, ToolInfo
-from services.agent.turn import Turn, step_id
+from services.agent.core.calls.replies import as_written
+from services.agent.core.calls.tool_plans import Plan, plan, unplanned
+from services.agent.core.facts import RunTools, ToolsReturned
+from services.agent.core.messages import Call, Message, Return, storable_part
+from services.agent.core.ports import CallSite, ToolInfo
+from services.agent.core.ports_journal import Owned
+from services.agent.core.turn import Turn, step_id
+from services.agent.core.window.context import UNANSWERED, seen_whole
 from services.common.errors import LociError
 from services.common.ids import uuid7
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from loci.agent.v1 import message_pb2
 from services.agent.convert.inputs import messages_from_proto
-from services.agent.messages import Message, Text
+from services.agent.core.messages import Message, Text
 from services.common.errors import InvalidArgument
 from services.common.ids import uuid7
 

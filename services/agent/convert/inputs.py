@@ -7,10 +7,10 @@ from typing import Literal
 from uuid import UUID
 
 from loci.agent.v1 import message_pb2
-from services.agent.messages import Decision, Image, Message, Part, Return, Role, Text, storable_part
-from services.agent.storable import storable
+from services.agent.core.messages import Decision, Image, Message, Part, Return, Role, Text, storable_part
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, uuid7
+from services.common.storable import storable
 
 LONGEST_TEXT = 4_000_000
 # Messages of one request.

@@ -3,10 +3,10 @@
 from typing import Any
 
 from loci.agent.v1 import agent_service_pb2
-from services.agent.admin.lists import checked_size
 from services.agent.convert.fields import optional_id
-from services.agent.storable import storable
+from services.agent.core.page_tokens import checked_size
 from services.common.paging import Page, TagPage
+from services.common.storable import storable
 
 _TAGS_PER_PAGE = 50
 

@@ -8,8 +8,8 @@ from typing import assert_never
 from uuid import UUID
 
 from loci.agent.v1 import message_pb2
-from services.agent.events import Compacting, Delta, Shown
-from services.agent.messages import (
+from services.agent.core.events import Compacting, Delta, Shown
+from services.agent.core.messages import (
     Call,
     Decision,
     Image,
@@ -23,7 +23,7 @@ from services.agent.messages import (
     pieces,
     system_message_id,
 )
-from services.agent.summaries.summary import unpack
+from services.agent.core.summaries.summary import unpack
 from services.common.ids import to_public, uuid7
 from services.common.timestamps import timestamp
 

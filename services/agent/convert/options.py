@@ -3,10 +3,10 @@
 from typing import Any
 
 from loci.agent.v1 import message_service_pb2 as wire
-from services.agent.facts import ClientSkill, ClientTool, Options
-from services.agent.storable import parsed, storable
-from services.agent.summaries.compaction_settings import settings_from_json
+from services.agent.core.facts import ClientSkill, ClientTool, Options
+from services.agent.core.summaries.compaction_settings import settings_from_json
 from services.common.errors import InvalidArgument
+from services.common.storable import parsed, storable
 
 DEFAULT_MAX_STEPS = 50
 MOST_STEPS = 1_000

@@ -10,12 +10,12 @@ from uuid import UUID
 import orjson
 
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2, run_pb2
-from services.agent.adapters.journal import OnBusy, TurnRequest
 from services.agent.convert.inputs import messages_from_proto
 from services.agent.convert.messages import delta_to_proto, event_to_message, shown_to_proto
 from services.agent.convert.options import compaction_from_proto, options_from_proto
-from services.agent.events import Abandoned, Compacting, Delta, Ended, Event, RunView, Shown
-from services.agent.facts import Failure, Options, Usage
+from services.agent.core.events import Abandoned, Compacting, Delta, Ended, Event, RunView, Shown
+from services.agent.core.facts import Failure, Options, Usage
+from services.agent.core.ports_journal import OnBusy, TurnRequest
 from services.common.context import CallContext
 from services.common.errors import DeadlineExceeded, InvalidArgument
 from services.common.ids import from_public, to_public, uuid7

@@ -11,11 +11,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 from uuid import UUID
 
-from services.agent.adapters.leases import NotMine, PostgresLeases, Unusable
+from services.agent.core.facts import Failure, StopReason
+from services.agent.core.ports_journal import Leases, NotMine, Unusable
+from services.agent.core.ports_streams import Notice, Notifier
+from services.agent.core.turn import CANCELLED
 from services.agent.driving.worker import MOST_FAULTS, Worker
-from services.agent.facts import Failure, StopReason
-from services.agent.streams.ports_streams import Notice, Notifier
-from services.agent.turn import CANCELLED
 
 BEAT_SECONDS = 0.5
 # A beat that takes longer is given up: the connection is broken, and the lease lasts 2.5 s.
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 class Tenure:
     """Owns runs for a worker. `start` before the first request, `stop` after the last."""
 
-    def __init__(self, leases: PostgresLeases, worker: Worker, notifier: Notifier, *, capacity: int = CAPACITY) -> None:
+    def __init__(self, leases: Leases, worker: Worker, notifier: Notifier, *, capacity: int = CAPACITY) -> None:
         self._leases = leases
         self._worker = worker
         self._notifier = notifier

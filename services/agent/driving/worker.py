@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from services.agent import loop
-from services.agent.adapters.faults import passes
-from services.agent.adapters.journal import Accepted, PostgresJournal, TurnRequest
 from services.agent.calls.model_calls import Surroundings, discard
 from services.agent.calls.surroundings import surroundings
+from services.agent.core.events import Ended
+from services.agent.core.facts import Failure
+from services.agent.core.ports import MemoryView
+from services.agent.core.ports_journal import Accepted, Fenced, Journal, Owned, TurnRequest
+from services.agent.core.ports_streams import Notice
+from services.agent.core.turn import CANCELLED, OVERDUE
+from services.agent.driving.faults import passes
 from services.agent.effects import Ports, RunEffects
-from services.agent.events import Ended
-from services.agent.facts import Failure
-from services.agent.ports import Fenced, MemoryView, Owned
 from services.agent.streams.broadcast import Subscription
-from services.agent.streams.ports_streams import Notice
 from services.agent.streams.stage import Stage
-from services.agent.turn import CANCELLED, OVERDUE
 from services.common.context import CallContext, Signer, use_context
 from services.common.telemetry import span
 
@@ -53,7 +53,7 @@ class _Dropped:
 class Worker:
     """Drives runs in this process, each in a task that outlives the request it came with."""
 
-    def __init__(self, journal: PostgresJournal, ports: Ports, stage: Stage, signer: Signer) -> None:
+    def __init__(self, journal: Journal, ports: Ports, stage: Stage, signer: Signer) -> None:
         self._journal = journal
         self._ports = ports
         self._stage = stage

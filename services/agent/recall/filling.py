@@ -15,9 +15,9 @@ from contextlib import suppress
 from itertools import groupby
 from uuid import UUID
 
-from services.agent.messages import Message
-from services.agent.recall.ports import Done, Embedder, LogKey, Taken, VectorStore
-from services.agent.recall.texts import to_embed, unit_vector
+from services.agent.core.messages import Message
+from services.agent.core.ports_recall import Done, Embedder, LogKey, Taken, VectorStore
+from services.agent.core.recall.texts import to_embed, unit_vector
 from services.common.context import CallContext, Signer, use_context
 from services.common.errors import InvalidArgument, LociError
 

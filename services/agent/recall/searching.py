@@ -5,8 +5,8 @@ import logging
 from collections.abc import Sequence
 from uuid import UUID
 
-from services.agent.recall.ports import Embedder, EmbeddingModel, Rankings
-from services.agent.recall.query import (
+from services.agent.core.ports_recall import Embedder, EmbeddingModel, Rankings
+from services.agent.core.recall.query import (
     Found,
     Fused,
     MessageQuery,
@@ -18,7 +18,7 @@ from services.agent.recall.query import (
     depth,
     fuse,
 )
-from services.agent.recall.texts import unit_vector
+from services.agent.core.recall.texts import unit_vector
 from services.common.errors import Internal, LociError
 
 # A query is short; whoever searches waits for its vector.

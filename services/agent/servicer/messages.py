@@ -11,17 +11,16 @@ import grpc
 
 from loci.agent.v1 import message_service_pb2 as wire
 from loci.agent.v1 import message_service_pb2_grpc
-from services.agent.adapters.admin.callbacks import check_callback
-from services.agent.adapters.journal import TurnRequest
-from services.agent.admin.ports_admin import CompiledPrompts, History, ModelCatalogue
-from services.agent.admin.ports_messages import StoredMessages
 from services.agent.convert.turns import attached, compaction_request, event_to_proto, turn_request
+from services.agent.core.events import Delta
+from services.agent.core.ports_journal import TurnRequest
 from services.agent.driving.worker import Worker
-from services.agent.events import Delta
 from services.agent.recall.searching import Search
-from services.agent.servicer.messages_list import MessageLists
-from services.agent.servicer.messages_search import MessageSearches
-from services.agent.servicer.messages_stored import MessagesStored
+from services.agent.resources.agents.ports import ModelCatalogue
+from services.agent.resources.callbacks.address import check_callback
+from services.agent.resources.messages.ports import CompiledPrompts, History, StoredMessages
+from services.agent.resources.messages.servicer import MessageLists, MessagesStored
+from services.agent.servicer.search import MessageSearches
 from services.agent.streams.reading import Reader
 from services.common.context import current
 from services.common.errors import Aborted

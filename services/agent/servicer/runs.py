@@ -1,89 +1,118 @@
-"""What RunService reads from the database: runs, their messages, steps, tokens and times; and how runs are erased."""
+"""RunService: what is read from the database, and what concerns live runs."""
 
-from datetime import UTC, datetime
-from itertools import islice
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
+from uuid import UUID
+
+import grpc
 
 from loci.agent.v1 import run_service_pb2 as wire
-from loci.agent.v1 import run_service_pb2_grpc
-from services.agent.admin.ports_admin import ToolCatalogue
-from services.agent.admin.ports_runs import Runs
-from services.agent.admin.spans import spans_of
-from services.agent.convert.lists import page
-from services.agent.convert.messages import messages_to_proto
-from services.agent.convert.runs import (
-    called_names,
-    run_list,
-    run_metrics_to_proto,
-    run_usage_to_proto,
-    span_to_proto,
-    stored_run_to_proto,
-)
-from services.agent.convert.steps import step_to_proto
-from services.agent.servicer.refusals import refusals
+from services.agent.convert.turns import attached, event_to_proto, otid_key, run_to_proto
+from services.agent.core.events import Delta
+from services.agent.core.facts import RunStatus
+from services.agent.core.ports_streams import Attaching
+from services.agent.driving.worker import Worker
+from services.agent.resources.agents.ports import ToolCatalogue
+from services.agent.resources.runs.ports import RunList, Runs
+from services.agent.resources.runs.servicer import RunReads
+from services.agent.streams.reading import Reader
 from services.common.context import current
-from services.common.errors import InvalidArgument
+from services.common.errors import FailedPrecondition, NotFound
 from services.common.ids import from_public
+from services.common.paging import Page
 
-_PER_PAGE = 100
-_SPANS, _MOST_SPANS = 1_000, 5_000
+# Active runs of one agent that one call cancels at most.
+MOST_CANCELLED = 1_000
 
 
-class RunReads(run_service_pb2_grpc.RunServiceServicer):
-    """The part of loci.agent.v1.RunService that needs no live run."""
+class RunServicer(RunReads):
+    """loci.agent.v1.RunService."""
 
-    def __init__(self, runs: Runs, tools: ToolCatalogue) -> None:
-        self._runs = runs
-        self._tools = tools
+    def __init__(self, runs: Runs, tools: ToolCatalogue, worker: Worker, reader: Reader, attaching: Attaching) -> None:
+        super().__init__(runs, tools)
+        self._worker = worker
+        self._reader = reader
+        self._attaching = attaching
 
-    async def GetRun(self, request: wire.GetRunRequest, context: Any) -> wire.GetRunResponse:
-        """One run."""
-        run = await self._runs.get(current().organization_id, from_public("run", request.run_id))
-        return wire.GetRunResponse(run=stored_run_to_proto(run))
+    async def StreamRun(
+        self, request: wire.StreamRunRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> AsyncIterator[wire.StreamRunResponse]:
+        """The events of a run from a position on."""
+        organization_id = current().organization_id
+        run_id = await self._meant(organization_id, request)
+        if request.stream_tokens:
+            await self._reader.check_kept(organization_id, run_id, request.after_sequence)
+        follow = self._reader.follow(
+            organization_id, run_id, after=request.after_sequence, wants_context=request.with_context
+        )
+        view = await self._attaching.view(organization_id, run_id)
+        yield wire.StreamRunResponse(event=attached(run_id, started=False, view=view))
+        async with aclosing(follow) as events:
+            async for event in events:
+                if request.stream_tokens or not isinstance(event, Delta):
+                    yield wire.StreamRunResponse(event=event_to_proto(event, run_id))
 
-    async def ListRuns(self, request: wire.ListRunsRequest, context: Any) -> wire.ListRunsResponse:
-        """One page."""
-        with refusals():
-            found = await self._runs.list(current().organization_id, run_list(request))
-        return wire.ListRunsResponse(runs=map(stored_run_to_proto, found.items), next_page_token=found.next_token)
+    async def _meant(self, organization_id: UUID, request: wire.StreamRunRequest) -> UUID:
+        """The run that a request means: by its id, else by an otid, else the one that is active."""
+        if request.run_id:
+            run = await self._runs.get(organization_id, from_public("run", request.run_id))
+            if request.agent_id and not (run.background and run.conversation_id == _conversation(request)):
+                sentence = f"{request.run_id} is not a background run of this conversation, so its stream is not stored"
+                raise FailedPrecondition(sentence, reason="RUN_NOT_BACKGROUND")
+            return run.id
+        conversation_id = _conversation(request)
+        if request.otid:
+            found = await self._attaching.by_key(organization_id, otid_key(conversation_id, request.otid))
+            if found is None:
+                sentence = f"no background run of this conversation began with a message of otid {request.otid!r}"
+                raise NotFound(sentence, reason="RUN_NOT_FOUND")
+            return found
+        active = await self._attaching.active(organization_id, conversation_id)
+        if active is None:
+            raise FailedPrecondition("No active background runs in this conversation.", reason="NO_ACTIVE_RUN")
+        return active
 
-    async def ListRunMessages(self, request: wire.ListRunMessagesRequest, context: Any) -> wire.ListRunMessagesResponse:
-        """A page of its messages."""
-        run_id = from_public("run", request.run_id)
-        with refusals():
-            wanted = page(request, "message", _PER_PAGE)
-            found = await self._runs.messages(current().organization_id, run_id, wanted)
-        shown = [piece for message in found.items for piece in messages_to_proto(message)]
-        return wire.ListRunMessagesResponse(messages=shown, next_page_token=found.next_token)
+    async def CancelRuns(
+        self, request: wire.CancelRunsRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> wire.CancelRunsResponse:
+        """Asks runs to stop."""
+        organization_id = current().organization_id
+        agent_id = from_public("agent", request.agent_id)
+        if request.run_ids:
+            asked = [from_public("run", run_id) for run_id in request.run_ids]
+            found = [await self._runs.get(organization_id, run_id) for run_id in asked]
+            for run in found:
+                # Who may reach this agent alone must not stop another's.
+                if run.agent_id != agent_id:
+                    sentence = f"Run run-{run.id} is not one of agent-{agent_id}"
+                    raise NotFound(sentence, reason="RUN_NOT_FOUND")
+            runs = [(run.id, run.conversation_id) for run in found]
+        else:
+            conversation_id = from_public("conv", request.conversation_id) if request.conversation_id else None
+            runs = await self._active(organization_id, agent_id, conversation_id)
+            # Their runs have ended, but what they want to do can still be called off.
+            runs += await self._worker.waiting_runs(organization_id, agent_id, conversation_id)
+            if not runs:
+                raise FailedPrecondition("No active runs to cancel.", reason="NOTHING_TO_CANCEL")
+        await self._worker.cancel(organization_id, runs)
+        now = [await self._runs.get(organization_id, run_id) for run_id in dict(runs)]
+        # What waits in a fork was asked for by a run of its source, which stays as it is.
+        return wire.CancelRunsResponse(runs=[run_to_proto(run) for run in now if (run.id, run.conversation_id) in runs])
 
-    async def ListRunSteps(self, request: wire.ListRunStepsRequest, context: Any) -> wire.ListRunStepsResponse:
-        """A page of its steps."""
-        run_id = from_public("run", request.run_id)
-        with refusals():
-            found = await self._runs.steps(current().organization_id, run_id, page(request, "step", _PER_PAGE))
-        return wire.ListRunStepsResponse(steps=map(step_to_proto, found.items), next_page_token=found.next_token)
+    async def _active(
+        self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None
+    ) -> list[tuple[UUID, UUID]]:
+        wanted = RunList(
+            page=Page(MOST_CANCELLED),
+            agent_ids=(agent_id,),
+            statuses=(RunStatus.CREATED, RunStatus.RUNNING),
+            conversation_id=conversation_id,
+        )
+        return [(run.id, run.conversation_id) for run in (await self._runs.list(organization_id, wanted)).items]
 
-    async def GetRunUsage(self, request: wire.GetRunUsageRequest, context: Any) -> wire.GetRunUsageResponse:
-        """Tokens so far."""
-        used = await self._runs.usage(current().organization_id, from_public("run", request.run_id))
-        return wire.GetRunUsageResponse(usage=run_usage_to_proto(used))
 
-    async def GetRunMetrics(self, request: wire.GetRunMetricsRequest, context: Any) -> wire.GetRunMetricsResponse:
-        """Times so far."""
-        whole = await self._runs.whole(current().organization_id, from_public("run", request.run_id))
-        tools = await self._tools.find(names=called_names(whole))
-        return wire.GetRunMetricsResponse(metrics=run_metrics_to_proto(whole, {tool.name: tool.id for tool in tools}))
-
-    async def GetRunTrace(self, request: wire.GetRunTraceRequest, context: Any) -> wire.GetRunTraceResponse:
-        """The run as spans."""
-        limit = request.limit or _SPANS
-        if not 1 <= limit <= _MOST_SPANS:
-            raise InvalidArgument(f"limit must be from 1 to {_MOST_SPANS}, not {limit}", reason="PAGE_SIZE_INVALID")
-        whole = await self._runs.whole(current().organization_id, from_public("run", request.run_id))
-        spans = islice(spans_of(whole, datetime.now(UTC)), limit)
-        return wire.GetRunTraceResponse(spans=map(span_to_proto, spans))
-
-    async def DeleteRun(self, request: wire.DeleteRunRequest, context: Any) -> wire.DeleteRunResponse:
-        """Erases an ended run."""
-        await self._runs.delete(current().organization_id, from_public("run", request.run_id))
-        return wire.DeleteRunResponse()
+def _conversation(request: wire.StreamRunRequest) -> UUID:
+    """The conversation that a request names; the default one has the agent's id."""
+    agent_id = from_public("agent", request.agent_id)
+    return from_public("conv", request.conversation_id) if request.conversation_id else agent_id

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
-from services.agent.events import Abandoned, Delta, Event
-from services.agent.streams.stored_stream import Frame, Item, Tail
+from services.agent.core.events import Abandoned, Delta, Event
+from services.agent.core.stored_stream import Frame, Item, Tail
 from services.common.errors import Unavailable
 
 # Events that a reader may lie behind.

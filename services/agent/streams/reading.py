@@ -9,11 +9,11 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from services.agent.adapters.journal import PostgresJournal
-from services.agent.events import Abandoned, Delta, Ended, Event, Shown
+from services.agent.core.events import Abandoned, Delta, Ended, Event, Shown
+from services.agent.core.ports_journal import Journal
+from services.agent.core.ports_streams import FrameStore, Notifier, RunPlace
+from services.agent.core.stored_stream import Item, Said, last_position, position
 from services.agent.streams.broadcast import Hub, Subscription
-from services.agent.streams.ports_streams import FrameStore, Notifier, RunPlace
-from services.agent.streams.stored_stream import Item, Said, last_position, position
 from services.common.errors import FailedPrecondition
 
 # How often a reader looks at a run that another replica drives, or nobody, when it hears nothing: sooner while that
@@ -87,9 +87,7 @@ class Place:
 class Reader:
     """Reads runs of one tenant. `keep` is how long streams are stored."""
 
-    def __init__(
-        self, journal: PostgresJournal, hub: Hub, frames: FrameStore, notifier: Notifier, *, keep: timedelta
-    ) -> None:
+    def __init__(self, journal: Journal, hub: Hub, frames: FrameStore, notifier: Notifier, *, keep: timedelta) -> None:
         self._journal = journal
         self._hub = hub
         self._frames = frames

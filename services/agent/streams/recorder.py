@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from services.agent.events import Event, Passing
-from services.agent.ports import Owned
-from services.agent.streams.ports_streams import Flush, FrameStore
-from services.agent.streams.stored_stream import Frame, Tail
+from services.agent.core.events import Event, Passing
+from services.agent.core.ports_journal import Owned
+from services.agent.core.ports_streams import Flush, FrameStore
+from services.agent.core.stored_stream import Frame, Tail
 
 FLUSH_SECONDS = 0.05
 # After a failure.

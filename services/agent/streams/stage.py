@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from services.agent.events import Ended, Event, Shown
-from services.agent.ports import Owned
+from services.agent.core.events import Ended, Event, Shown
+from services.agent.core.ports_journal import Owned
+from services.agent.core.ports_streams import Notifier
 from services.agent.streams.broadcast import Hub
-from services.agent.streams.ports_streams import Notifier
 from services.agent.streams.recorder import Recorder
 
 

@@ -1,1 +1,1 @@
-"""Postgres and the llm gateway, as `ports.py` wants them."""
+"""The llm gateway, and the child that parses files."""

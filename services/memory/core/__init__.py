@@ -1,1 +1,1 @@
-"""Blocks: what may be stored, how edits change them, their versions."""
+"""What decides: it neither waits nor does I/O."""

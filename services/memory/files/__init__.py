@@ -1,1 +1,1 @@
-"""Folders of files: parsed, cut into passages, viewed and searched."""
+"""Files: taken in, parsed, cut into passages."""

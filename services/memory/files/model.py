@@ -1,12 +1,17 @@
-"""Folders and files, as plain values. Nothing here knows SQL or protobuf."""
+"""Files and their text, as plain values."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
-from typing import TypedDict
 from uuid import UUID
 
-from services.memory.model import JsonObject
+from services.memory.archives.model import EmbeddingModel
+
+# Kinds of jobs. Subject of FILE_JOB: `subject_of`; of the others a bare UUID.
+FILE_JOB = "file"
+FOLDER_JOB = "folder"
+UPLOAD_JOB = "upload"
 
 
 class FileStatus(IntEnum):
@@ -26,44 +31,6 @@ class OnDuplicate(IntEnum):
     SKIP = 2
     ERROR = 3
     REPLACE = 4
-
-
-class FolderChanges(TypedDict, total=False):
-    """New values of those fields of a folder that a client may change."""
-
-    name: str
-    description: str | None
-    instructions: str | None
-    metadata: JsonObject
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderDraft:
-    """A folder to create, with its id minted. `embedding`: handle, or empty for text search only."""
-
-    id: UUID
-    name: str
-    description: str | None = None
-    instructions: str | None = None
-    metadata: JsonObject = field(default_factory=dict)
-    embedding: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Folder:
-    """A folder as stored; see loci.memory.v1.Folder. Its passages are those of the archive with the same id."""
-
-    id: UUID
-    name: str
-    description: str | None
-    instructions: str | None
-    metadata: JsonObject
-    embedding: str
-    file_count: int
-    created_by_id: UUID
-    last_updated_by_id: UUID
-    created_at: datetime
-    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +67,7 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPage:
-    """Some whole lines of a file's text, joined by newlines, without one at the end; see files/pages.py.
+    """Some whole lines of a file's text, joined by newlines, without one at the end; see core/file_text/pages.py.
 
     Pages are numbered from 0, lines from 1. continued: a line too long to be kept as one ends here in its middle, and
     the next page goes on with it, as a line of its own. cuts: where its pieces begin and end; first_place: the place in
@@ -124,3 +91,72 @@ class Chunk:
     first_line: int
     last_line: int
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParseSummary:
+    """What follows the pages of a file that was parsed."""
+
+    pages: int
+    lines: int
+    characters: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadRequest:
+    """What is uploaded; see loci.memory.v1.UploadHeader. `file_id` is minted."""
+
+    file_id: UUID
+    folder_id: UUID
+    name: str
+    media_type: str
+    on_duplicate: OnDuplicate
+    is_retry: bool = False
+    is_text: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """Bytes that came whole. upload_id: where the parts are; is_retry: see loci.memory.v1.UploadHeader."""
+
+    id: UUID
+    upload_id: UUID
+    folder_id: UUID
+    name: str
+    media_type: str
+    size: int
+    sha256: bytes
+    is_retry: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A file as its job finds it. upload_id: None once it was parsed; tries: how often that was begun.
+
+    embedding: of the folder, "" for none; model: whose vectors it has, None before the first.
+    """
+
+    file: File
+    upload_id: UUID | None
+    tries: int
+    embedding: str
+    model: EmbeddingModel | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Pieces to make searchable, the first of them at the place where the file's progress stands.
+
+    words: of each, see `words.to_index`; vectors: unit, None for a piece without; model: of all of them.
+    """
+
+    chunks: Sequence[Chunk]
+    words: Sequence[Sequence[str]]
+    vectors: Sequence[Sequence[float] | None]
+    model: EmbeddingModel | None
+
+
+def subject_of(folder_id: UUID, file_id: UUID) -> str:
+    """The subject of a file's job: its passages are found by both, also when the file is gone."""
+    return f"{folder_id}/{file_id}"

@@ -13,7 +13,7 @@ from letta_client import resources
 from letta_client.resources import agents, archives, blocks, conversations, folders, models, passages, runs, steps
 
 from gateway.bootstrap import build
-from gateway.edge import canonical_path
+from gateway.server.middleware import canonical_path
 from gateway.settings import Settings
 from services.common.context import Signer
 from services.common.keys import load_private_key, new_private_key

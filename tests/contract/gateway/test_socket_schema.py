@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gateway.bodies import sockets
-from gateway.sockets.socket_schema import schema
+from gateway.sockets import frames as sockets
+from gateway.sockets.schema import schema
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 RUN_ID = "run-00000000-0000-4000-8000-00000000000a"

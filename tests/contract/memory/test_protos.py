@@ -10,15 +10,15 @@ from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import archive_service_pb2, block_pb2, passage_pb2, passage_service_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
 from services.common.paging import MOST
-from services.memory.archival import archives, passages
-from services.memory.convert.blocks import block_changes
-from services.memory.core import blocks
-from services.memory.model import DEFAULT_LIMIT, Operation
-from services.memory.servicer.agents import AgentMemoryServicer
-from services.memory.servicer.archives import ArchiveServicer
-from services.memory.servicer.blocks import BlockServicer
-from services.memory.servicer.passages import PassageServicer
-from services.memory.tools.run import TOOL_NAMES
+from services.memory.agent_tools.service import TOOL_NAMES
+from services.memory.agents.servicer import AgentMemoryServicer
+from services.memory.archives import model as archives
+from services.memory.archives.servicer import ArchiveServicer
+from services.memory.blocks.convert import block_changes
+from services.memory.blocks.model import DEFAULT_LIMIT, LARGEST_LIMIT, LONGEST_LABEL, Operation
+from services.memory.blocks.servicer import BlockServicer
+from services.memory.passages import model as passages
+from services.memory.passages.servicer import PassageServicer
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.core.model import ToolType
 
@@ -55,8 +55,8 @@ def test_every_field_of_a_draft_can_be_updated() -> None:
 def test_the_figures_of_the_comments_are_those_of_the_code() -> None:
     text = " ".join(path.read_text(encoding="utf-8") for path in sorted(PROTOS.glob("*.proto")))
     for sentence in (
-        f"1 to {blocks.LONGEST_LABEL} characters",
-        f"1 to {blocks.LARGEST_LIMIT:,}. Default {DEFAULT_LIMIT:,}",
+        f"1 to {LONGEST_LABEL} characters",
+        f"1 to {LARGEST_LIMIT:,}. Default {DEFAULT_LIMIT:,}",
         f"Archive.name; 1 to {archives.LONGEST_NAME:,} characters",
         f"1 to {passages.LONGEST_TEXT:,} characters",
         f"1 to {passages.LONGEST_QUERY:,} characters",

@@ -48,10 +48,10 @@ from loci.tool.v1.execution_service_pb2_grpc import (
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceServicer, add_ToolServiceServicer_to_server
 from services.agent.adapters.peers import grpc_peers
 from services.agent.adapters.stores import open_agent_pool, postgres_stores
-from services.agent.admin.agents import Defaults
 from services.agent.bootstrap import Built, build
+from services.agent.core.ports_streams import Nobody
+from services.agent.resources.agents.model.settings import Defaults
 from services.agent.settings import CallbackSettings, ExternalSettings
-from services.agent.streams.ports_streams import Nobody
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, current, use_context
 from services.common.counter import StatementCounter

@@ -74,7 +74,7 @@ class Company:
         """A new identity."""
         draft = {"identifier_key": key, "name": key.title(), "identity_type": "user"} | fields
         outer = {"identity_id": draft.pop("identity_id")} if "identity_id" in draft else {}
-        request = identity_wire.CreateIdentityRequest(identity=identity_wire.IdentityDraft(**draft), **outer)
+        request = identity_wire.CreateIdentityRequest(identity=identity_pb2.Identity(**draft), **outer)
         made: identity_pb2.Identity = (
             await self.world.call(self.identities.CreateIdentity, request, organization_id)
         ).identity
@@ -92,7 +92,7 @@ class Company:
         """As it is then."""
         request = identity_wire.UpdateIdentityRequest(
             identity_id=identity_id,
-            identity=identity_wire.IdentityDraft(**fields),
+            identity=identity_pb2.Identity(**fields),
             update_mask=FieldMask(paths=paths),
         )
         changed: identity_pb2.Identity = (await self.world.call(self.identities.UpdateIdentity, request)).identity
@@ -101,7 +101,7 @@ class Company:
     async def group(self, organization_id: UUID = ORGANIZATION, **fields: Any) -> group_pb2.Group:
         """A new group."""
         outer = {"group_id": fields.pop("group_id")} if "group_id" in fields else {}
-        draft = group_wire.GroupDraft(**{"description": "Those who go."} | fields)
+        draft = group_pb2.Group(**{"description": "Those who go."} | fields)
         request = group_wire.CreateGroupRequest(group=draft, **outer)
         made: group_pb2.Group = (await self.world.call(self.groups.CreateGroup, request, organization_id)).group
         return made
@@ -115,7 +115,7 @@ class Company:
     async def update_group(self, group_id: str, paths: list[str], **fields: Any) -> group_pb2.Group:
         """As it is then."""
         request = group_wire.UpdateGroupRequest(
-            group_id=group_id, group=group_wire.GroupDraft(**fields), update_mask=FieldMask(paths=paths)
+            group_id=group_id, group=group_pb2.Group(**fields), update_mask=FieldMask(paths=paths)
         )
         changed: group_pb2.Group = (await self.world.call(self.groups.UpdateGroup, request)).group
         return changed

@@ -24,7 +24,7 @@ from services.common.channel import make_channel
 from services.common.context import Verifier
 from services.common.engine import make_engine
 from services.common.ids import to_public, uuid7
-from services.memory.adapters.archival.embedder import GatewayEmbedder
+from services.memory.adapters.embedder import GatewayEmbedder
 from services.memory.bootstrap import build, open_memory_pool, postgres_stores
 from tests.integration.agent.admin_world import AdminWorld, ScriptedPeers, admin_world
 

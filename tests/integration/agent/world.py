@@ -11,19 +11,20 @@ from uuid import UUID
 import asyncpg
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from services.agent.adapters.journal import OnBusy, PostgresJournal, TurnRequest
+from services.agent.adapters.journal import PostgresJournal
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.recall.rankings import PostgresRankings
 from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.adapters.streams.notices import PostgresNotices
+from services.agent.core.events import Ended, Event, Shown
+from services.agent.core.facts import Options, Usage
+from services.agent.core.messages import Call, Decision, Message, Part, Return, Text
+from services.agent.core.ports import CallSite, Executed, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
+from services.agent.core.ports_journal import OnBusy, TurnRequest
 from services.agent.driving.tenure import CAPACITY, Tenure
 from services.agent.driving.worker import Worker
 from services.agent.effects import Ports
-from services.agent.events import Ended, Event, Shown
-from services.agent.facts import Options, Usage
-from services.agent.messages import Call, Decision, Message, Part, Return, Text
-from services.agent.ports import CallSite, Executed, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
 from services.agent.recall.searching import Search
 from services.agent.streams.broadcast import Hub
 from services.agent.streams.reading import Reader

@@ -13,7 +13,7 @@ import pytest
 from letta_client import AsyncLetta
 
 from gateway.bootstrap import build
-from gateway.http_server import HttpServer
+from gateway.server.http_server import HttpServer
 from gateway.settings import Settings
 from loci.agent.v1 import agent_service_pb2
 from loci.llm.v1 import model_service_pb2

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 from websockets.asyncio.client import connect
 
-from gateway import http_protocol
-from gateway.http_protocol import MOST_BYTES
+from gateway.server import http_protocol
+from gateway.server.http_protocol import MOST_BYTES
 from tests.integration.gateway.conftest import Edge
 from tests.integration.gateway.samples import AGENT_ID
 

@@ -12,8 +12,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 
-from gateway.bodies.sockets import Frames
-from gateway.sockets.sockets import MOST_RUNS
+from gateway.sockets.agent_socket import MOST_RUNS
+from gateway.sockets.frames import Frames
 from loci.agent.v1 import (
     agent_pb2,
     conversation_pb2,

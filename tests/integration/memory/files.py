@@ -7,7 +7,7 @@ from uuid import UUID
 
 from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
-from services.memory.files.uploads import PART_BYTES
+from services.memory.files.service import PART_BYTES
 from tests.integration.memory.harness import EMBEDDING, Memory
 
 

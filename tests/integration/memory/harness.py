@@ -35,10 +35,10 @@ from services.common.engine import make_engine
 from services.common.errors import InvalidArgument, LociError, NotFound, Unavailable, from_rpc
 from services.common.ids import uuid7
 from services.common.server import make_server
-from services.memory.adapters.archival.embedder import GatewayEmbedder
-from services.memory.adapters.archival.vector_indexes import VectorIndexing
+from services.memory.adapters.embedder import GatewayEmbedder
 from services.memory.bootstrap import Stores, build, make_worker, open_memory_pool, postgres_stores
-from services.memory.jobs.queue import Worker
+from services.memory.jobs.worker import Worker
+from services.memory.search.store.vector_indexes import VectorIndexing
 
 if TYPE_CHECKING:
     from loci.memory.v1.agent_memory_service_pb2_grpc import AgentMemoryServiceAsyncStub

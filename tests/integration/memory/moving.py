@@ -11,10 +11,9 @@ from uuid import UUID
 
 from loci.memory.v1 import archive_service_pb2 as pb
 from services.common.vectors import encode
-from services.memory.archival.embedding_ports import Made
-from services.memory.archival.embedding_rules import EmbeddingChange, Reached
-from services.memory.archival.passages import unit_vector
-from services.memory.jobs.queue import Worker
+from services.memory.core.vectors import unit_vector
+from services.memory.embedding_changes.model import EmbeddingChange, Position, TextVector
+from services.memory.jobs.worker import Worker
 from tests.integration.memory.harness import EMBEDDING, Memory, concept_vector, sized
 
 WIDE, NARROW = "test/wide", "test/narrow"
@@ -118,23 +117,23 @@ async def stopped_after(moving: Moving, *, writes: int) -> AsyncIterator[None]:
     write = store.write
 
     async def counted(
-        organization_id: UUID, change: EmbeddingChange, made: Sequence[Made], reached: Reached | None
+        organization_id: UUID, change: EmbeddingChange, vectors: Sequence[TextVector], position: Position | None
     ) -> bool:
         nonlocal left
         if left == 0:
             raise asyncio.CancelledError
         left -= 1
-        return await write(organization_id, change, made, reached)
+        return await write(organization_id, change, vectors, position)
 
-    held = store.held
+    lock = store.lock
 
     def killed(organization_id: UUID, change: EmbeddingChange) -> Any:
         raise asyncio.CancelledError
 
-    store.write, store.held = counted, killed  # type: ignore[method-assign]
+    store.write, store.lock = counted, killed  # type: ignore[method-assign]
     with suppress(asyncio.CancelledError):
         yield
-    store.write, store.held = write, held  # type: ignore[method-assign]
+    store.write, store.lock = write, lock  # type: ignore[method-assign]
 
 
 async def taken_over(moving: Moving) -> Worker:

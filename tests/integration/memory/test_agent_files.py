@@ -16,7 +16,7 @@ from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as pb
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound
-from services.memory.files.pages import pages_of
+from services.memory.core.file_text.pages import pages_of
 from tests.integration.memory.harness import EMBEDDING, Memory, fails
 
 FILE = """

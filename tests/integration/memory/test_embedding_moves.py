@@ -17,11 +17,11 @@ from loci.memory.v1.passage_pb2 import SEARCH_MODE_VECTOR
 from services.common import vector_indexes
 from services.common.context import use_context
 from services.common.errors import Unavailable, from_rpc
-from services.memory.archival.embedding_calls import EmbeddingCalls
-from services.memory.archival.embedding_move import EmbeddingMove
-from services.memory.archival.embedding_ports import Held, Made
-from services.memory.archival.embedding_rules import EmbeddingChange
-from services.memory.jobs.queue import Job
+from services.memory.core.ports.embedding_changes import LockedChange
+from services.memory.embedding_changes.job import EmbeddingChangeJob
+from services.memory.embedding_changes.model import EmbeddingChange, TextVector
+from services.memory.jobs.model import Job
+from services.memory.passages.embedding import TextEmbedder
 from tests.integration.memory.harness import EMBEDDING, Memory, fails, unavailable
 from tests.integration.memory.moving import (
     COMPLETED,
@@ -54,9 +54,11 @@ async def test_a_worker_that_dies_is_taken_over_where_it_was(memory: Memory, mov
 async def test_what_comes_at_the_last_moment(moving: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
     """A text changes after it was embedded, passages come whenever all seems to be done, and a second worker helps."""
     memory, store, rounds = moving.memory, moving.memory.stores.changes, 0
-    write, held = store.write, store.held
+    write, lock = store.write, store.lock
 
-    async def late_write(organization_id: UUID, change: EmbeddingChange, made: Sequence[Made], *rest: Any) -> bool:
+    async def late_write(
+        organization_id: UUID, change: EmbeddingChange, made: Sequence[TextVector], *rest: Any
+    ) -> bool:
         if not rounds and made:
             draft = passage_pb.PassageDraft(text="A hound, not a cat.")
             request = passage_pb.UpdatePassageRequest(
@@ -68,12 +70,12 @@ async def test_what_comes_at_the_last_moment(moving: Moving, monkeypatch: pytest
         return await write(organization_id, change, made, *rest)
 
     @asynccontextmanager
-    async def late_held(organization_id: UUID, change: EmbeddingChange) -> AsyncIterator[Held | None]:
+    async def late_held(organization_id: UUID, change: EmbeddingChange) -> AsyncIterator[LockedChange | None]:
         nonlocal rounds
         rounds += 1
         with use_context(memory.caller):
             await memory.store(moving.agent_id, f"A late cat {rounds}.")
-        async with held(organization_id, change) as holding:
+        async with lock(organization_id, change) as holding:
             yield holding
 
     monkeypatch.setattr(store, "write", late_write)
@@ -87,7 +89,7 @@ async def test_what_comes_at_the_last_moment(moving: Moving, monkeypatch: pytest
     monkeypatch.undo()
     await moving.change(NARROW)
     job = Job(id=uuid4(), organization_id=moving.key[0], kind="embedding_change", subject=str(moving.key[1]))
-    move = EmbeddingMove(store, EmbeddingCalls(memory.embedder, memory.stores.passages))
+    move = EmbeddingChangeJob(store, TextEmbedder(memory.embedder, memory.stores.passages))
     assert set(await asyncio.gather(move(job), move(job), move(job))) == {None}
     assert (await moving.embedding(), await moving.wrong(NARROW)) == (NARROW, [])
 

@@ -13,13 +13,14 @@ from uuid import UUID, uuid4
 import orjson
 
 from services.common.engine import make_engine
+from services.memory.agent_tools.edit_queues import EditQueues
+from services.memory.agent_tools.model import ToolCall
+from services.memory.agent_tools.service import ToolService
+from services.memory.blocks.conflicts import EditRetries
+from services.memory.blocks.model import BlockById, BlockChanges, BlockDraft, Operation
+from services.memory.blocks.service import update_block
 from services.memory.bootstrap import open_memory_pool, postgres_stores
-from services.memory.core import blocks
-from services.memory.core.edits import Conflicts, update_block
-from services.memory.core.lines import Lines
-from services.memory.model import BlockChanges, BlockDraft, Operation, ToolCall
-from services.memory.ports import BlockById
-from services.memory.tools.run import Tools
+from services.memory.core.editing import edits
 
 WRITERS, EDITS, BLOCKS = 50, 1_000, 10
 ORGANIZATION, USER = uuid4(), uuid4()
@@ -74,13 +75,13 @@ def replayed(value: str, call: ToolCall) -> tuple[str, Operation]:
     given = orjson.loads(call.arguments_json)
     match call.tool_name:
         case "core_memory_append":
-            edit = blocks.append(value, given["content"])
+            edit = edits.append(value, given["content"])
         case "memory_insert":
-            edit = blocks.insert(value, given["new_string"], given["insert_line"])
+            edit = edits.insert(value, given["new_string"], given["insert_line"])
         case "memory_replace":
-            edit = blocks.replace_one(value, given["old_string"], given["new_string"])
+            edit = edits.replace_one(value, given["old_string"], given["new_string"])
         case _:
-            edit = blocks.replace_every(value, given["old_content"], given["new_content"])
+            edit = edits.replace_every(value, given["old_content"], given["new_content"])
     return edit.value, edit.operation
 
 
@@ -88,10 +89,10 @@ async def test_no_edit_of_fifty_thousand_is_lost(memory_url: str) -> None:
     """Some calls are sent twice, and a user changes the descriptions meanwhile."""
     engine = make_engine(memory_url)
     async with await open_memory_pool(memory_url) as pool:
-        stores, conflicts = postgres_stores(pool, engine), Conflicts()
+        stores, conflicts = postgres_stores(pool, engine), EditRetries()
         nothing: Any = None  # archives and files: no call of these tools asks for them
-        lines = Lines(stores.blocks, stores.calls)
-        tools = Tools(lines, stores.agents, stores.copies, stores.calls, nothing, conflicts, nothing)
+        lines = EditQueues(stores.blocks, stores.calls)
+        tools = ToolService(lines, stores.agents, stores.copies, stores.calls, nothing, nothing, conflicts, nothing)
         made = {f"shared{number}": uuid4() for number in range(BLOCKS)}
         drafts = [BlockDraft(id=block_id, label=label, value="start") for label, block_id in made.items()]
         await stores.agents.create(ORGANIZATION, USER, uuid4(), drafts, [])

@@ -16,8 +16,8 @@ from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound
 from services.common.ids import from_public, uuid7
-from services.memory.convert.folders import incoming
-from services.memory.files.uploads import PART_BYTES, Uploads
+from services.memory.files.service import PART_BYTES, UploadService
+from services.memory.files.servicer import upload_request
 from tests.integration.memory.files import new_folder, upload
 from tests.integration.memory.harness import EMBEDDING, Memory, fails
 
@@ -173,13 +173,13 @@ async def test_what_is_not_taken_in_leaves_nothing(memory: Memory) -> None:
     async with asyncio.timeout(5):
         while await rows(memory, "file_uploads"):
             await asyncio.sleep(0.01)
-    kept = Uploads(memory.stores.uploads, memory.stores.files, most_bytes=PART_BYTES)
+    kept = UploadService(memory.stores.uploads, memory.stores.files, most_bytes=PART_BYTES)
 
     async def too_much() -> AsyncIterator[bytes]:
         for _ in range(3):
             yield bytes(PART_BYTES // 2)
 
-    big = incoming(folder_pb.UploadHeader(folder_id=folder_id, name="big.txt"))
+    big = upload_request(folder_pb.UploadHeader(folder_id=folder_id, name="big.txt"))
     with pytest.raises(InvalidArgument, match="larger than 1 MB") as error:
         await kept.take(memory.caller.organization_id, memory.caller.user_id, big, too_much())
     assert error.value.metadata == {"limit": str(PART_BYTES)}

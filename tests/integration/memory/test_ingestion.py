@@ -12,17 +12,19 @@ from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from services.common.errors import Aborted, InvalidArgument, LociError, NotFound, ResourceExhausted
-from services.memory.adapters.files.parser import ChildParser
-from services.memory.archival.embedding_calls import EmbeddingCalls
-from services.memory.archival.search import archive_lexeme, tenant_lexeme
-from services.memory.files import ingestion, uploads
-from services.memory.files.kinds import Kind
-from services.memory.files.model import TextPage
+from services.memory.adapters.parser import ChildParser
+from services.memory.core.errors import Unparsable
+from services.memory.core.file_text.kinds import FileKind
+from services.memory.core.ports.files import IngestionStore, Parser
+from services.memory.core.ranking.search import archive_lexeme, tenant_lexeme
+from services.memory.files import job as ingestion
+from services.memory.files import service as uploads
+from services.memory.files import servicer as folders
+from services.memory.files.model import FILE_JOB, FOLDER_JOB, ParseSummary, TextPage
 from services.memory.files.parsing import child
 from services.memory.files.parsing.unreadable import Unreadable
-from services.memory.files.ports import FILE_JOB, FOLDER_JOB, IngestionStore, Parsed, Parser, Unparsable
-from services.memory.jobs.queue import Worker
-from services.memory.servicer import folders
+from services.memory.jobs.worker import Worker
+from services.memory.passages.embedding import TextEmbedder
 from tests import documents
 from tests.integration.memory.files import new_folder, read, upload, uuid_of
 from tests.integration.memory.harness import SIGNER, Memory, fails, unavailable
@@ -41,7 +43,7 @@ async def run(memory: Memory, worker: Worker | None = None) -> None:
 
 def files_worker(memory: Memory, parser: Parser, store: IngestionStore | None = None) -> Worker:
     """One that knows files alone."""
-    stores, models = memory.stores, EmbeddingCalls(memory.embedder, memory.stores.passages)
+    stores, models = memory.stores, TextEmbedder(memory.embedder, memory.stores.passages)
     handler = ingestion.Ingestion(store or stores.ingestion, stores.uploads, stores.folders, parser, models)
     handlers = {FILE_JOB: handler.go_on, FOLDER_JOB: handler.remove_folder}
     return Worker(stores.jobs, handlers, SIGNER, uuid4())
@@ -200,12 +202,12 @@ async def test_a_parser_that_takes_too_long_or_too_much_is_ended(memory: Memory)
 class InProcess:
     """The parser without its process, for tests that parse very often."""
 
-    async def parse(self, kind: Kind, data: AsyncIterator[bytes]) -> AsyncGenerator[TextPage | Parsed]:
+    async def parse(self, kind: FileKind, data: AsyncIterator[bytes]) -> AsyncGenerator[TextPage | ParseSummary]:
         """As the child would."""
         whole = b"".join([part async for part in data])
         try:
-            for line in child.answer(kind.format, kind.cutting, whole):
-                yield TextPage(**line) if "page" in line else Parsed(**line)
+            for line in child.answer(kind.format, kind.split_mode, whole):
+                yield TextPage(**line) if "page" in line else ParseSummary(**line)
         except Unreadable as error:
             raise Unparsable(str(error)) from None
 

@@ -9,9 +9,10 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from services.memory.adapters.jobs import PostgresJobs
 from services.memory.bootstrap import open_memory_pool
-from services.memory.jobs.queue import Handler, Job, Later, Worker, pause_after
+from services.memory.jobs.model import Handler, Job, Reschedule, pause_after
+from services.memory.jobs.store import PostgresJobs
+from services.memory.jobs.worker import Worker
 from tests.integration.memory.harness import SIGNER
 
 
@@ -86,15 +87,15 @@ async def test_a_job_of_a_dead_worker_is_taken_over_and_the_dead_one_may_not_fin
 
 
 async def test_a_worker_that_is_stopped_gives_its_job_back(pool: asyncpg.Pool) -> None:
-    begun = asyncio.Event()
+    begin = asyncio.Event()
 
     async def handler(job: Job) -> None:
-        begun.set()
+        begin.set()
         await asyncio.sleep(60)
 
     await PostgresJobs(pool).add(uuid4(), "test", "one")
     running = asyncio.create_task(worker(pool, handler).run_forever())
-    await begun.wait()
+    await begin.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -106,7 +107,7 @@ async def test_a_worker_that_is_stopped_gives_its_job_back(pool: asyncpg.Pool) -
 async def test_two_workers_share_the_queue(pool: asyncpg.Pool) -> None:
     ran: list[str] = []
 
-    async def handler(job: Job) -> Later | None:
+    async def handler(job: Job) -> Reschedule | None:
         ran.append(job.subject)
         await asyncio.sleep(0.001)
         return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import uuid4
 
-from services.memory.adapters.calls import PostgresCalls
-from services.memory.retention import forget_old_calls
+from services.memory.agent_tools.retention import forget_old_calls
+from services.memory.agent_tools.store import PostgresCalls
 from tests.integration.memory.harness import Memory
 
 OLD = """

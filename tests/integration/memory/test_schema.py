@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+from pathlib import Path
 from typing import Any
 
 from alembic.autogenerate import compare_metadata
@@ -11,10 +13,11 @@ from sqlalchemy import Connection, text
 
 from services.common.engine import make_engine
 from services.common.migrate import migrate
-from services.memory.adapters import schema, schema_archives, schema_files
-from services.memory.adapters.columns import metadata
+from services.memory.sql.columns import metadata
 from tests.conftest import DatabaseUrl
 from tests.integration.catalogue import assert_keys_begin_with_tenant
+
+SERVICE = Path(__file__).resolve().parents[3] / "services" / "memory"
 
 
 async def test_every_key_begins_with_the_tenant(memory_url: str) -> None:
@@ -24,7 +27,11 @@ async def test_every_key_begins_with_the_tenant(memory_url: str) -> None:
 async def test_the_tables_of_sqlalchemy_are_those_of_the_migrations(memory_url: str) -> None:
     engine = make_engine(memory_url, size=1)
 
-    assert {module.metadata for module in (schema, schema_archives, schema_files)} == {metadata}
+    rooms = [
+        importlib.import_module(f"services.memory.{file.parent.name}.tables") for file in SERVICE.glob("*/tables.py")
+    ]
+    assert len(rooms) == 10
+    assert {module.metadata for module in rooms} == {metadata}
 
     def differences(connection: Connection) -> list[Any]:
         options = {

@@ -384,9 +384,9 @@ async def test_a_gateway_that_is_away_does_not_keep_a_search_waiting(
         memory_service(memory_url, tmp_path, llm_channel=nobody, models=memory.models) as alone,
     ):
         with memory.of(memory.caller.organization_id):
-            begun = time.monotonic()
+            begin = time.monotonic()
             told = await alone.apply(agent, "archival_memory_search", query="kitten")
-            assert time.monotonic() - begun < 5
+            assert time.monotonic() - begin < 5
     assert json.loads(told.tool_return)["count"] == 1
     assert "words alone" in told.tool_return
 

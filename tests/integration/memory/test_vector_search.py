@@ -17,14 +17,14 @@ import pytest
 from services.common import vector_indexes, vectors
 from services.common.database import open_pool
 from services.common.vector_indexes import read_state, tend
-from services.memory.adapters.archival.passages import PostgresPassages
-from services.memory.adapters.archival.rankings import PostgresRankings
-from services.memory.adapters.archival.vector_indexes import INDEX_JOB, VectorIndexing, index_of
-from services.memory.archival.passages import PassageFilter
-from services.memory.archival.search import Part
-from services.memory.archival.vector_choice import Way
-from services.memory.jobs.queue import Job, Later
-from services.memory.model import EmbeddingModel
+from services.memory.archives.model import EmbeddingModel
+from services.memory.core.ranking.search import Part
+from services.memory.core.ranking.vector_choice import VectorPlan
+from services.memory.jobs.model import Job, Reschedule
+from services.memory.passages.model import PassageFilter
+from services.memory.passages.store.passages import PostgresPassages
+from services.memory.search.store.rankings import PostgresRankings
+from services.memory.search.store.vector_indexes import INDEX_JOB, VectorIndexing, index_of
 from tests.integration.memory.harness import Memory
 from tests.integration.memory.vector_rows import DIMENSIONS, FIRST_DAY, Tenant, clustered, tenant, wire
 from tests.postgres import Postgres
@@ -51,10 +51,16 @@ class World:
         """The last one, with its values."""
         return next((statement, values) for statement, values in reversed(self.asked) if "<=>" in statement)
 
-    def way(self) -> Way:
+    def way(self) -> VectorPlan:
         """Of the last search."""
         statement, _ = self.search()
-        return Way.INDEX if "late AS" in statement else Way.FETCH if "chosen AS" in statement else Way.READ
+        return (
+            VectorPlan.INDEX
+            if "late AS" in statement
+            else VectorPlan.FETCH
+            if "chosen AS" in statement
+            else VectorPlan.READ
+        )
 
 
 @pytest.fixture(scope="module")
@@ -93,25 +99,25 @@ async def pool(world: World) -> AsyncIterator[asyncpg.Pool]:
 @pytest.mark.parametrize(
     ("name", "wanted", "chosen", "way"),
     [
-        ("0.01 %", PassageFilter(), lambda n: n >= 0, Way.READ),
-        ("1 %", PassageFilter(), lambda n: n >= 0, Way.READ),
-        ("1 %", PassageFilter(tags=("common",)), lambda n: n % 3 == 0, Way.READ),
-        ("99 %", PassageFilter(), lambda n: n >= 0, Way.INDEX),
-        ("99 %", PassageFilter(tags=("rare",)), lambda n: n % 200 == 0, Way.FETCH),
-        ("99 %", PassageFilter(tags=("rare", "common"), match_all_tags=True), lambda n: n % 600 == 0, Way.FETCH),
-        ("99 %", PassageFilter(tags=("common",)), lambda n: n % 3 == 0, Way.INDEX),
-        ("99 %", PassageFilter(start=FIRST_DAY + timedelta(days=980)), lambda n: n % 1_000 >= 980, Way.FETCH),
-        ("99 %", PassageFilter(end=FIRST_DAY + timedelta(days=499)), lambda n: n % 1_000 < 500, Way.INDEX),
+        ("0.01 %", PassageFilter(), lambda n: n >= 0, VectorPlan.READ),
+        ("1 %", PassageFilter(), lambda n: n >= 0, VectorPlan.READ),
+        ("1 %", PassageFilter(tags=("common",)), lambda n: n % 3 == 0, VectorPlan.READ),
+        ("99 %", PassageFilter(), lambda n: n >= 0, VectorPlan.INDEX),
+        ("99 %", PassageFilter(tags=("rare",)), lambda n: n % 200 == 0, VectorPlan.FETCH),
+        ("99 %", PassageFilter(tags=("rare", "common"), match_all_tags=True), lambda n: n % 600 == 0, VectorPlan.FETCH),
+        ("99 %", PassageFilter(tags=("common",)), lambda n: n % 3 == 0, VectorPlan.INDEX),
+        ("99 %", PassageFilter(start=FIRST_DAY + timedelta(days=980)), lambda n: n % 1_000 >= 980, VectorPlan.FETCH),
+        ("99 %", PassageFilter(end=FIRST_DAY + timedelta(days=499)), lambda n: n % 1_000 < 500, VectorPlan.INDEX),
         (
             "99 %",
             PassageFilter(tags=("common",), start=FIRST_DAY + timedelta(days=800)),
             lambda n: (n % 3 == 0) & (n % 1_000 >= 800),
-            Way.INDEX,
+            VectorPlan.INDEX,
         ),
     ],
 )
 async def test_ten_nearest(
-    world: World, pool: asyncpg.Pool, name: str, wanted: PassageFilter, chosen: Callable[[Any], Any], way: Way
+    world: World, pool: asyncpg.Pool, name: str, wanted: PassageFilter, chosen: Callable[[Any], Any], way: VectorPlan
 ) -> None:
     """Recall@10 against an exact computation, by the way that is meant; and the plan of that statement."""
     tenant, found = world.tenants[name], 0
@@ -129,10 +135,10 @@ async def test_ten_nearest(
     assert world.way() is way
     assert found >= RECALL * possible, f"{found} of {possible}"
     plan = await _plan(pool, world.search())
-    assert (index_of(world.model.id, DIMENSIONS).name in plan) == (way is Way.INDEX), plan
-    assert way is Way.INDEX or "passage_vectors_pkey" in plan or name == "99 %", plan
-    assert way is Way.READ or "Seq Scan" not in plan, plan
-    assert way is not Way.FETCH or "Hash Join" not in plan, plan
+    assert (index_of(world.model.id, DIMENSIONS).name in plan) == (way is VectorPlan.INDEX), plan
+    assert way is VectorPlan.INDEX or "passage_vectors_pkey" in plan or name == "99 %", plan
+    assert way is VectorPlan.READ or "Seq Scan" not in plan, plan
+    assert way is not VectorPlan.FETCH or "Hash Join" not in plan, plan
 
 
 async def _plan(pool: asyncpg.Pool, asked: tuple[str, tuple[Any, ...]]) -> str:
@@ -147,8 +153,10 @@ async def _plan(pool: asyncpg.Pool, asked: tuple[str, tuple[Any, ...]]) -> str:
     return "\n".join(row[0] for row in rows)
 
 
-@pytest.mark.parametrize(("tags", "way"), [((), Way.INDEX), (("rare",), Way.FETCH)])
-async def test_all_archives_of_a_tenant(world: World, pool: asyncpg.Pool, tags: tuple[str, ...], way: Way) -> None:
+@pytest.mark.parametrize(("tags", "way"), [((), VectorPlan.INDEX), (("rare",), VectorPlan.FETCH)])
+async def test_all_archives_of_a_tenant(
+    world: World, pool: asyncpg.Pool, tags: tuple[str, ...], way: VectorPlan
+) -> None:
     """Where no archive is named."""
     tenant = world.tenants["99 %"]
     part = Part(None, len(tenant.vectors))
@@ -160,7 +168,7 @@ async def test_all_archives_of_a_tenant(world: World, pool: asyncpg.Pool, tags: 
     await asyncio.sleep(0.01)
     assert world.way() is way
     plan = await _plan(pool, world.search())
-    assert (index_of(world.model.id, DIMENSIONS).name in plan) == (way is Way.INDEX), plan
+    assert (index_of(world.model.id, DIMENSIONS).name in plan) == (way is VectorPlan.INDEX), plan
 
 
 async def test_what_waits_is_found_and_taken_in_and_what_is_gone_is_not(world: World, pool: asyncpg.Pool) -> None:
@@ -192,7 +200,7 @@ async def test_what_waits_is_found_and_taken_in_and_what_is_gone_is_not(world: W
     assert (await read_state(pool, index)).waiting == 0
     assert await found() == before
     await asyncio.sleep(0.01)
-    assert world.way() is Way.INDEX
+    assert world.way() is VectorPlan.INDEX
 
 
 async def test_the_index_is_asked_for_and_built_again_when_it_is_broken(
@@ -227,7 +235,7 @@ async def test_the_index_is_asked_for_and_built_again_when_it_is_broken(
     await superuser.fetchval(lock, f"memory.{index.name}")
     job = Job(id=uuid4(), organization_id=few.organization_id, kind=INDEX_JOB, subject=str(model.id))
     indexing = VectorIndexing(memory.pool, memory.url, memory_mib=64)
-    assert isinstance(await indexing.handle(job), Later), "another replica builds it"
+    assert isinstance(await indexing.handle(job), Reschedule), "another replica builds it"
     await superuser.execute("SELECT pg_advisory_unlock_all()")
 
     await superuser.execute("GRANT USAGE ON SCHEMA memory TO loci_agent")

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from services.common.ranking import BM25_B, BM25_K1
-from services.memory.adapters.archival.ranking_words import WordSearch
-from services.memory.adapters.archival.word_samples import frequencies
-from services.memory.adapters.archival.word_statements import SETTINGS
-from services.memory.archival.passages import PassageFilter
-from services.memory.archival.search import Part, Scope
+from services.memory.core.ranking.search import Part, Scope
+from services.memory.passages.model import PassageFilter
+from services.memory.search.store.by_words import WordSearch
+from services.memory.search.store.word_samples import frequencies
+from services.memory.search.store.word_statements import SETTINGS
 from tests.integration.memory.harness import Memory
 from tests.integration.memory.word_rows import FIRST_MINUTE, STOP, Tenant, named, stored
 

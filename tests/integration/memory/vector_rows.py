@@ -12,8 +12,8 @@ import asyncpg
 import numpy as np
 import numpy.typing as npt
 
-from services.memory.archival.search import Part
-from services.memory.model import EmbeddingModel
+from services.memory.archives.model import EmbeddingModel
+from services.memory.core.ranking.search import Part
 
 Matrix = npt.NDArray[np.float32]
 

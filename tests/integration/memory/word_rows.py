@@ -12,7 +12,7 @@ import asyncpg
 import numpy as np
 import numpy.typing as npt
 
-from services.memory.archival.search import Part, Scope, archive_lexeme, tenant_lexeme
+from services.memory.core.ranking.search import Part, Scope, archive_lexeme, tenant_lexeme
 
 VOCABULARY = 50_000
 # So many of the commonest are like stop words: no query has them.

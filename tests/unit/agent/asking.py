@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from services.agent.approvals import Answer
-from services.agent.facts import ClientTool
-from services.agent.messages import Decision
-from services.agent.tool_rules import RequiresApproval
+from services.agent.core.approvals import Answer
+from services.agent.core.facts import ClientTool
+from services.agent.core.messages import Decision
+from services.agent.core.rules.tool_rules import RequiresApproval
 from tests.unit.agent.playing import Player, call, settings
 
 GATED = (RequiresApproval("a"), RequiresApproval("b"))

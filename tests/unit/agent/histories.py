@@ -8,8 +8,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from services.agent.compaction import CompactionStats, Trigger
-from services.agent.messages import (
+from services.agent.core.messages import (
     Call,
     Decision,
     Image,
@@ -22,8 +21,9 @@ from services.agent.messages import (
     Text,
     calls_of,
 )
-from services.agent.summaries.summary import packed
-from services.agent.window.sizes import estimate, weight
+from services.agent.core.summaries.summary import packed
+from services.agent.core.window.compaction import CompactionStats, Trigger
+from services.agent.core.window.sizes import estimate, weight
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SIZES = (2, 60, 700, 6_000, 40_000)

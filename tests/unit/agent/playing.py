@@ -8,11 +8,10 @@ from uuid import UUID
 
 import orjson
 
-from services.agent.calls.offers import Offer, offer
-from services.agent.calls.replies import reply_parts
-from services.agent.calls.tool_plans import plan
-from services.agent.compaction import CompactionStats, cuts
-from services.agent.facts import (
+from services.agent.core.calls.offers import Offer, offer
+from services.agent.core.calls.replies import reply_parts
+from services.agent.core.calls.tool_plans import plan
+from services.agent.core.facts import (
     Action,
     CallModel,
     Compact,
@@ -30,10 +29,11 @@ from services.agent.facts import (
     ToolsReturned,
     Usage,
 )
-from services.agent.messages import Call, Message, Part, Reasoning, Return, Role, Text
-from services.agent.ports import ToolInfo
-from services.agent.tool_rules import ToolRule
-from services.agent.turn import Turn, begun, decide, evolve, reminder, step_id
+from services.agent.core.messages import Call, Message, Part, Reasoning, Return, Role, Text
+from services.agent.core.ports import ToolInfo
+from services.agent.core.rules.tool_rules import ToolRule
+from services.agent.core.turn import Turn, begun, decide, evolve, reminder, step_id
+from services.agent.core.window.compaction import CompactionStats, cuts
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WINDOW = 32_000

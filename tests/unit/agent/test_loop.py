@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.events import Delta, Event, Passing
-from services.agent.facts import (
+from services.agent.core.events import Delta, Event, Passing
+from services.agent.core.facts import (
     Action,
     CallModel,
     Fact,
@@ -24,11 +24,11 @@ from services.agent.facts import (
     ToolsReturned,
     Usage,
 )
+from services.agent.core.messages import Return, Text
+from services.agent.core.ports_journal import Fenced
+from services.agent.core.rules.tool_rules import RequiredBeforeExit
+from services.agent.core.turn import CANCELLED, OVERDUE, Turn, begun
 from services.agent.loop import run, until
-from services.agent.messages import Return, Text
-from services.agent.ports import Fenced
-from services.agent.tool_rules import RequiredBeforeExit
-from services.agent.turn import CANCELLED, OVERDUE, Turn, begun
 from tests.unit.agent.playing import call, message, run_id, settings
 
 HELLO = Delta(1, UUID(int=1), UUID(int=2), "o", Text("hel"))

@@ -8,9 +8,9 @@ import pytest
 
 from gateway.agent_files import drafts
 from gateway.agent_files.drafts import Options
-from gateway.agent_files.reading import read
-from gateway.agent_files.said import Writing, stored_messages
-from gateway.agent_files.shapes import AgentFile
+from gateway.agent_files.messages import Writing, stored_messages
+from gateway.agent_files.reader import read
+from gateway.agent_files.schema import AgentFile
 from loci.agent.v1 import message_pb2
 from loci.agent.v1.transfer_service_pb2 import StoredMessage
 from services.common.errors import InvalidArgument

@@ -1,6 +1,6 @@
 """Keys of calls over REST: what is repeated attaches, what is asked anew is a call of its own."""
 
-from gateway.call_keys import CallKeys
+from gateway.resources.executions.call_keys import CallKeys
 from loci.agent.v1.message_service_pb2 import Retry
 
 PATH = "/v1/tools/run"

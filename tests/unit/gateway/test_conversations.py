@@ -5,9 +5,14 @@ from typing import Any
 
 import pytest
 
-from gateway.bodies.conversations import CreateConversation, SendToConversation, UpdateConversation, create_request
-from gateway.bodies.conversations import update_request as request_of
-from gateway.shown.conversations import Place, conversation
+from gateway.resources.conversations.requests import (
+    CreateConversation,
+    SendToConversation,
+    UpdateConversation,
+    create_request,
+)
+from gateway.resources.conversations.requests import update_request as request_of
+from gateway.resources.conversations.responses import Place, conversation
 from loci.agent.v1 import conversation_pb2
 
 AGENT_ID = "agent-00000000-0000-4000-8000-00000000000a"

@@ -13,14 +13,19 @@ from letta_client.types.agents import Run
 from pydantic import BaseModel
 
 from gateway import VERSION
-from gateway.bodies.messages import AttachRun
-from gateway.shown import convert
-from gateway.shown.agent_state import Models, agent_state, embedding_config, model_settings
+from gateway.resources.agents.responses import Models, agent_state, embedding_config, model_settings
+from gateway.resources.archives.responses import archive_to_rest, passage_to_rest
+from gateway.resources.blocks.responses import block_to_rest
+from gateway.resources.messages.requests import AttachRun
+from gateway.resources.runs.responses import run_to_rest, run_usage_to_rest, step_to_rest
+from gateway.resources.tools.responses import tool_to_rest
+from gateway.rest import convert
 from gateway.turns.views import View
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_service_pb2, run_pb2
 from loci.llm.v1 import model_pb2
 from loci.memory.v1 import block_pb2, passage_pb2
 from loci.tool.v1 import execution_service_pb2, tool_pb2
+from services.common.fields import enum_names, enum_numbers
 
 NOON = Timestamp(seconds=1_764_590_400, nanos=123_456_789)
 NOTHING = Models({}, {})
@@ -69,20 +74,20 @@ def test_a_value_that_is_younger_than_this_gateway_is_its_number() -> None:
 
 
 def test_enum_names_and_numbers() -> None:
-    names = convert.enum_names(tool_pb2.ToolType.DESCRIPTOR)
+    names = enum_names(tool_pb2.ToolType.DESCRIPTOR)
     assert (names[0], names[tool_pb2.TOOL_TYPE_LETTA_CORE]) == (None, "letta_core")
-    assert convert.enum_numbers(tool_pb2.ToolType.DESCRIPTOR)["custom"] == tool_pb2.TOOL_TYPE_CUSTOM
+    assert enum_numbers(tool_pb2.ToolType.DESCRIPTOR)["custom"] == tool_pb2.TOOL_TYPE_CUSTOM
 
 
 @pytest.mark.parametrize(
     ("rest", "typed", "beside"),
     [
-        (convert.block(block_pb2.Block()), BlockResponse, set()),
-        (convert.tool(tool_pb2.Tool()), Tool, set()),
-        (convert.run(run_pb2.Run()), Run, set()),
-        (convert.step(run_pb2.Step()), Step, set()),
-        (convert.passage(passage_pb2.Passage(), None, "org-1"), Passage, {"organization_id"}),
-        (convert.archive(passage_pb2.Archive(), None, "org-1"), Archive, {"organization_id"}),
+        (block_to_rest(block_pb2.Block()), BlockResponse, set()),
+        (tool_to_rest(tool_pb2.Tool()), Tool, set()),
+        (run_to_rest(run_pb2.Run()), Run, set()),
+        (step_to_rest(run_pb2.Step()), Step, set()),
+        (passage_to_rest(passage_pb2.Passage(), None, "org-1"), Passage, {"organization_id"}),
+        (archive_to_rest(passage_pb2.Archive(), None, "org-1"), Archive, {"organization_id"}),
         (agent_state(agent_pb2.Agent(), NOTHING), AgentState, {"recall_passages"}),
         (agent_state(agent_pb2.Agent(model="a/b"), NOTHING)["llm_config"], LlmConfig, set()),
         (embedding_config("a/b", NOTHING), EmbeddingConfig, set()),
@@ -95,7 +100,7 @@ def test_objects_have_the_fields_of_the_sdks_types(
 
 
 def test_a_steps_tokens() -> None:
-    step = convert.step(
+    step = step_to_rest(
         run_pb2.Step(model_handle="openai/gpt/x", prompt_tokens=5, completion_tokens=2, cached_input_tokens=3)
     )
     assert (step["model"], step["provider_name"], step["total_tokens"]) == ("gpt/x", "openai", 7)
@@ -104,22 +109,22 @@ def test_a_steps_tokens() -> None:
 
 
 def test_a_failed_steps_error() -> None:
-    step = convert.step(run_pb2.Step(error_type="LLM_TIMEOUT", error_message="too slow"))
+    step = step_to_rest(run_pb2.Step(error_type="LLM_TIMEOUT", error_message="too slow"))
     assert (step["error_type"], step["error_data"]) == ("LLM_TIMEOUT", {"message": "too slow"})
-    detailed = convert.step(run_pb2.Step(error_message="too slow", error_detail="504"))
+    detailed = step_to_rest(run_pb2.Step(error_message="too slow", error_detail="504"))
     assert detailed["error_data"] == {"message": "too slow", "detail": "504"}
-    assert convert.step(run_pb2.Step())["error_data"] is None
+    assert step_to_rest(run_pb2.Step())["error_data"] is None
 
 
 def test_what_became_of_a_callback() -> None:
-    run = convert.run(run_pb2.Run(callback_url="https://x/y", callback_status_code=200, metadata_json='{"a":1}'))
+    run = run_to_rest(run_pb2.Run(callback_url="https://x/y", callback_status_code=200, metadata_json='{"a":1}'))
     assert (run["callback_url"], run["callback_status_code"], run["callback_error"]) == ("https://x/y", 200, None)
-    assert (run["metadata"], convert.run(run_pb2.Run())["callback_url"]) == ({"a": 1}, None)
+    assert (run["metadata"], run_to_rest(run_pb2.Run())["callback_url"]) == ({"a": 1}, None)
 
 
 def test_usage_of_a_run() -> None:
     usage = message_service_pb2.TurnUsage(completion_tokens=1, prompt_tokens=2, total_tokens=3, reasoning_tokens=0)
-    assert convert.run_usage(usage) == {
+    assert run_usage_to_rest(usage) == {
         "completion_tokens": 1,
         "prompt_tokens": 2,
         "total_tokens": 3,
@@ -154,7 +159,7 @@ CONFIG = {
     ],
 )
 def test_what_a_runs_request_wanted(kept: str, shown: dict[str, Any] | None) -> None:
-    assert convert.run(run_pb2.Run(view_json=kept))["request_config"] == shown
+    assert run_to_rest(run_pb2.Run(view_json=kept))["request_config"] == shown
     View.joined(kept, AttachRun())
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.shown.convert import Rest
+from gateway.rest.convert import Rest
 from gateway.turns.deltas import Deltas
 from loci.agent.v1 import message_pb2
 from tests.unit.gateway.pieces import calls, text, thought, waiting

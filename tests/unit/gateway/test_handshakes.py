@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from starlette.types import Message, Receive, Scope, Send
 
 from gateway.access.auth import DEFAULT_ORGANIZATION, Authenticator
-from gateway.access.open_door import OpenDoor
-from gateway.edge import Edge
+from gateway.access.origin_check import OpenDoor
+from gateway.server.middleware import Edge
 from services.common.context import Signer, current
 
 DENIAL: Mapping[str, Any] = {"websocket.http.response": {}}

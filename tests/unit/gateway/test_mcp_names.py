@@ -4,9 +4,15 @@ from typing import Any
 
 import pytest
 
-from gateway.bodies.mcp_servers import CreateMcpServer, McpConfig, NamedMcpServer, create_request, update_request
-from gateway.errors import InvalidRequest
-from gateway.mcp_agents import tool_names
+from gateway.errors.table import InvalidRequest
+from gateway.mcp_api.agents import tool_names
+from gateway.resources.mcp_servers.requests import (
+    CreateMcpServer,
+    McpConfig,
+    NamedMcpServer,
+    create_request,
+    update_request,
+)
 from loci.tool.v1 import mcp_pb2
 
 

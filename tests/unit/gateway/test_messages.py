@@ -21,7 +21,14 @@ from letta_client.types.agents import (
 )
 from pydantic import BaseModel
 
-from gateway.shown.messages import SAID, answer_types, asked_as_one, message, stop_reason, usage_statistics
+from gateway.resources.messages.responses import (
+    SAID,
+    answer_types,
+    asked_as_one,
+    message,
+    stop_reason,
+    usage_statistics,
+)
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 
 NOON = Timestamp(seconds=1_764_590_400, nanos=999_000_000)

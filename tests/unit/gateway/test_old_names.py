@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from gateway.bodies import old_names
-from gateway.bodies.agents import CreateAgent, UpdateAgent
-from gateway.bodies.conversations import SendToConversation
-from gateway.bodies.messages import MessageCreate, SendInBackground, SendMessages
+from gateway.resources.agents.requests import CreateAgent, UpdateAgent
+from gateway.resources.conversations.requests import SendToConversation
+from gateway.resources.messages.requests import MessageCreate, SendInBackground, SendMessages
+from gateway.rest import old_names
 
 HELLO = {"input": "hi"}
 

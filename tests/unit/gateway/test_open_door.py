@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.access.auth import Authenticator
-from gateway.access.open_door import OpenDoor
+from gateway.access.origin_check import OpenDoor
 from services.common.errors import PermissionDenied
 
 OUR_PAGE = {b"host": b"127.0.0.1:8283", b"origin": b"http://127.0.0.1:8283"}

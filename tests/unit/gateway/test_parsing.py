@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.access.auth import Authenticator
-from gateway.bodies import agents, blocks, tools
-from gateway.body import MAX_DEPTH, parse
-from gateway.edge import canonical_path
-from gateway.errors import InvalidRequest
-from gateway.params import one_page, page_size, split, unsupported
+from gateway.errors.table import InvalidRequest
+from gateway.resources.agents import requests as agents
+from gateway.resources.blocks import requests as blocks
+from gateway.resources.tools import requests as tools
+from gateway.rest.json_body import MAX_DEPTH, parse
+from gateway.rest.params import one_page, page_size, split, unsupported
+from gateway.server.middleware import canonical_path
 from gateway.settings import Settings, settings_from
 from gateway.turns.idempotency import request_hash, retry_keys
 from loci.agent.v1 import agent_pb2, message_pb2

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from gateway.access.auth import AUDIENCE, Authenticator
 from gateway.access.run_tokens import check_approvals, check_members
-from gateway.bodies.messages import SendMessages
+from gateway.resources.messages.requests import SendMessages
 from services.common.context import RUN_TOKEN_PREFIX, CallContext, Signer, Verifier, use_context
 from services.common.errors import LociError, PermissionDenied, Unauthenticated
 

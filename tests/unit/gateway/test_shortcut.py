@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from gateway.body import JsonRoute
-from gateway.params import AgentId
-from gateway.services import Loci
-from gateway.shortcut import Shortcut
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import AgentId
+from gateway.rest.services import Loci
+from gateway.server.dispatcher import Shortcut
 from services.common.errors import NotFound
 
 AGENT_ID = "agent-00000000-0000-4000-8000-000000000001"

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from gateway.shown.convert import Rest
-from gateway.shown.messages import message
+from gateway.resources.messages.responses import message
+from gateway.rest.convert import Rest
 from gateway.turns.deltas import Deltas
-from gateway.turns.spoken import Spoken
+from gateway.turns.speech import Spoken
 from loci.agent.v1 import message_pb2
 from tests.unit.gateway.pieces import calls, returns, text
 

@@ -7,10 +7,10 @@ import re
 import orjson
 import pytest
 
-from gateway.shown.convert import Rest
-from gateway.shown.messages import OF_COMPACTION, answer_types
+from gateway.resources.messages.responses import OF_COMPACTION, answer_types
+from gateway.rest.convert import Rest
 from gateway.turns.deltas import Deltas
-from gateway.turns.spoken import Spoken
+from gateway.turns.speech import Spoken
 from gateway.turns.sse import DONE, Frames, error_frame, frame
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 from services.common.errors import Unavailable

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway.agent_files.reading import of_document
-from gateway.agent_files.shapes import AgentFile
+from gateway.agent_files.reader import of_document
+from gateway.agent_files.schema import AgentFile
 from gateway.agent_files.templates import MOST_INSERTED, Filling, filled_in
 from services.common.errors import InvalidArgument
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.memory import wire
 from services.llm_gateway.calling.coalesce import joined
 from services.llm_gateway.chat import (
     Delta,

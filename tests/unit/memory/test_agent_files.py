@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.memory.files.finding import KnownFile, bare, named, spellings
-from services.memory.files.grep import MOST_MATCHES, Grep, compiled, told_of
+from services.memory.core.errors import Refused
+from services.memory.core.file_text.grep import MOST_MATCHES, Grep, compile_pattern, render_result
+from services.memory.core.file_text.lookup import KnownFile, bare, named, spellings
+from services.memory.core.file_text.pages import pages_of
+from services.memory.core.file_text.views import OpenFile, View, Window, files_to_close, view_of
 from services.memory.files.model import TextPage
-from services.memory.files.pages import pages_of
-from services.memory.files.views import Opened, View, Window, evicted, view_of
-from services.memory.model import Refused
 
 # What is in view ----------------------------------------------------------------------------------------------
 
@@ -62,8 +62,8 @@ def test_a_view_is_never_longer_than_its_limit(text: str, first: int, limit: int
 # Which files give way -----------------------------------------------------------------------------------------
 
 
-def opened(*names: str) -> list[Opened]:
-    return [Opened(UUID(int=ord(name)), name, float(turn)) for turn, name in enumerate(names)]
+def opened(*names: str) -> list[OpenFile]:
+    return [OpenFile(UUID(int=ord(name)), name, float(turn)) for turn, name in enumerate(names)]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def opened(*names: str) -> list[Opened]:
 )
 def test_those_opened_longest_ago_are_closed(now: str, wanted: str, most: int, closed: str) -> None:
     ids = [UUID(int=ord(name)) for name in wanted]
-    assert "".join(one.path for one in evicted(opened(*now), ids, most)) == closed
+    assert "".join(one.path for one in files_to_close(opened(*now), ids, most)) == closed
 
 
 # Names --------------------------------------------------------------------------------------------------------
@@ -144,12 +144,12 @@ def pages(text: str, lines: int) -> Iterator[TextPage]:
 
 
 def grep(pattern: str, *texts: str, lines: int = 1_000, **options: Any) -> tuple[Grep, str]:
-    search = Grep(compiled(pattern, "pattern"), **options)
+    search = Grep(compile_pattern(pattern, "pattern"), **options)
     whole = search.search(
         [(f"docs/{place}", page) for place, text in enumerate(texts) for page in pages(text, lines)],
         time.monotonic() + 10,
     )
-    return search, told_of(search, looked=len(texts), files=len(texts), whole=whole)
+    return search, render_result(search, looked=len(texts), files=len(texts), whole=whole)
 
 
 @pytest.mark.parametrize("lines", [1, 2, 3, 1_000])
@@ -198,12 +198,12 @@ def test_long_lines_are_shown_around_the_match_and_long_answers_end() -> None:
 
 @pytest.mark.parametrize("pattern", ["^b$", "b", "[^a]", r"[b-z]", r"b\b", "x*b", "(b)|(c)", "b.*"])
 def test_a_pattern_matches_within_a_line(pattern: str) -> None:
-    assert grep(pattern, "a\nb\na")[0].found == 1
+    assert grep(pattern, "a\nb\na")[0].match_count == 1
 
 
 def test_a_pattern_that_matches_nothing_does_so_once_a_line() -> None:
-    assert grep("x*", "a\n\nb")[0].found == 3
-    assert grep(r"a\nb", "a\nb")[0].found == 0
+    assert grep("x*", "a\n\nb")[0].match_count == 3
+    assert grep(r"a\nb", "a\nb")[0].match_count == 0
 
 
 @pytest.mark.parametrize(
@@ -220,20 +220,20 @@ def test_a_pattern_that_matches_nothing_does_so_once_a_line() -> None:
 )
 def test_what_is_no_pattern_is_told(pattern: str, said: str) -> None:
     with pytest.raises(Refused) as refused:
-        compiled(pattern, "pattern")
+        compile_pattern(pattern, "pattern")
     assert said in refused.value.message
 
 
 @pytest.mark.parametrize("pattern", ["(x+x+)+y", "(x*)*y", "(x|xx)+$y", "(.*)(.*)(.*)(.*)y"])
 def test_no_pattern_takes_long(pattern: str) -> None:
     began = time.monotonic()
-    assert grep(pattern, "x" * 16_000, "x" * 16_000)[0].found == 0
+    assert grep(pattern, "x" * 16_000, "x" * 16_000)[0].match_count == 0
     assert time.monotonic() - began < 2
 
 
 def test_a_search_ends_in_time_and_says_so() -> None:
-    search = Grep(compiled("x", "pattern"))
+    search = Grep(compile_pattern("x", "pattern"))
     assert not search.search([("docs/0", page) for page in pages("x", 1)], time.monotonic() - 1)
-    assert "The time was up after 3 of 9 files" in told_of(search, looked=3, files=9, whole=False)
-    far = told_of(Grep(compiled("a", "pattern"), skip=40), looked=3, files=9, whole=False)
+    assert "The time was up after 3 of 9 files" in render_result(search, looked=3, files=9, whole=False)
+    far = render_result(Grep(compile_pattern("a", "pattern"), skip=40), looked=3, files=9, whole=False)
     assert far.startswith("[Matches after the first 40 were not reached.]")

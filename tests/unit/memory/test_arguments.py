@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from services.memory.model import Refused
-from services.memory.tools.arguments import Arguments
+from services.memory.core.errors import Refused
+from services.memory.core.tools.arguments import Arguments
 
 BERLIN = timezone(timedelta(hours=1))
 

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.core import blocks, diffs, patches
-from services.memory.core.blocks import Edit
-from services.memory.model import Block, BlockDraft, Operation, Refused
+from services.memory.blocks.model import Block, BlockDraft, Operation, apply_changes, validate_draft
+from services.memory.core.editing import diffs, edits, patches
+from services.memory.core.editing.edits import Edit
+from services.memory.core.errors import Refused
 
 BLOCK = Block(
     id=UUID(int=1),
@@ -42,17 +43,17 @@ BLOCK = Block(
     [("", "a", "a"), ("a", "b", "a\nb"), ("a\n", "b", "a\n\nb"), ("a", "b\nc", "a\nb\nc"), ("a", "\0b", "a\nb")],
 )
 def test_append_begins_a_new_line(value: str, content: str, result: str) -> None:
-    edit = blocks.append(value, content)
+    edit = edits.append(value, content)
     assert edit.value == result
     assert edit.operation is Operation.APPEND
 
 
 def test_rewriting_puts_a_text_in_the_place_of_another() -> None:
-    edit = blocks.rewrite("a\nb", "c\0\nd\ne")
+    edit = edits.rewrite("a\nb", "c\0\nd\ne")
     assert edit == Edit("c\nd\ne", 0, 3, Operation.REWRITE)
     with pytest.raises(Refused, match="line number"):
-        blocks.rewrite("a", "1→ a")
-    assert blocks.rewrite("a", "1→ a", trusted=True).value == "1→ a"
+        edits.rewrite("a", "1→ a")
+    assert edits.rewrite("a", "1→ a", trusted=True).value == "1→ a"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_rewriting_puts_a_text_in_the_place_of_another() -> None:
     ],
 )
 def test_insert_goes_after_the_line(value: str, line: int, result: str) -> None:
-    edit = blocks.insert(value, "new", line)
+    edit = edits.insert(value, "new", line)
     assert edit.value == result
     assert edit.value.split("\n")[edit.first : edit.last] == ["new"]
 
@@ -76,7 +77,7 @@ def test_insert_goes_after_the_line(value: str, line: int, result: str) -> None:
 @pytest.mark.parametrize(("value", "line"), [("", 1), ("a", 2), ("a\nb", -2), ("a\nb", 3)])
 def test_insert_names_the_lines_there_are(value: str, line: int) -> None:
     with pytest.raises(Refused, match=f"insert_line is {line}, but the block has"):
-        blocks.insert(value, "new", line)
+        edits.insert(value, "new", line)
 
 
 @pytest.mark.parametrize(
@@ -100,14 +101,14 @@ def test_insert_names_the_lines_there_are(value: str, line: int) -> None:
 def test_replace_one_matches_exactly_once(value: str, old: str, new: str, result: str | None) -> None:
     if result is None:
         with pytest.raises(Refused):
-            blocks.replace_one(value, old, new)
+            edits.replace_one(value, old, new)
     else:
-        assert blocks.replace_one(value, old, new).value == result
+        assert edits.replace_one(value, old, new).value == result
 
 
 def test_replace_one_says_where_it_matched() -> None:
     with pytest.raises(Refused, match=r"occurs 3 times \(on lines 1, 1, 3\)"):
-        blocks.replace_one("b b\na\nb", "b", "c")
+        edits.replace_one("b b\na\nb", "b", "c")
 
 
 @pytest.mark.parametrize(
@@ -124,15 +125,15 @@ def test_replace_one_says_where_it_matched() -> None:
 def test_replace_every_needs_a_match(value: str, old: str, new: str, result: str | None) -> None:
     if result is None:
         with pytest.raises(Refused):
-            blocks.replace_every(value, old, new)
+            edits.replace_every(value, old, new)
     else:
-        assert blocks.replace_every(value, old, new).value == result
+        assert edits.replace_every(value, old, new).value == result
 
 
 @given(st.text("ab\n", max_size=12), st.text("ab\n", min_size=1, max_size=3), st.text("abc\n", max_size=3))
 def test_replace_every_is_what_python_does(value: str, old: str, new: str) -> None:
     if old in value:
-        assert blocks.replace_every(value, old, new).value == value.replace(old, new)
+        assert edits.replace_every(value, old, new).value == value.replace(old, new)
 
 
 @given(st.text("ab\n\t", max_size=20), st.text("ab\nc", max_size=5), st.integers(-1, 5))
@@ -140,17 +141,17 @@ def test_an_insertion_keeps_every_line(value: str, text: str, line: int) -> None
     lines = value.split("\n") if value else []
     if line <= len(lines):
         at = len(lines) if line == -1 else line
-        edit = blocks.insert(value, text, line)
+        edit = edits.insert(value, text, line)
         assert edit.value.split("\n") == [*lines[:at], *text.split("\n"), *lines[at:]]
         assert edit.value.split("\n")[edit.first : edit.last] == text.split("\n")
 
 
 def test_an_edited_block_stays_within_its_limit() -> None:
-    after, edit = blocks.edited(BLOCK, partial(blocks.append, content="x" * 12))
+    after, edit = edits.edited(BLOCK, partial(edits.append, content="x" * 12))
     assert len(after.value) == 20
     assert edit.value == after.value
     with pytest.raises(Refused, match=r"would be 21 characters long, and its limit is 20\. Shorten it by at least 1"):
-        blocks.edited(BLOCK, partial(blocks.append, content="x" * 13))
+        edits.edited(BLOCK, partial(edits.append, content="x" * 13))
 
 
 def test_a_read_only_block_is_not_even_looked_at() -> None:
@@ -158,38 +159,38 @@ def test_a_read_only_block_is_not_even_looked_at() -> None:
         raise AssertionError
 
     with pytest.raises(Refused, match='"human" is read-only'):
-        blocks.edited(replace(BLOCK, read_only=True), operation)
+        edits.edited(replace(BLOCK, read_only=True), operation)
 
 
 def test_an_unknown_label_is_answered_with_those_there_are() -> None:
-    assert blocks.unknown_label("x", ["a", "b"]).message == ('There is no memory block "x". The blocks are: a, b.')
-    assert "has no memory blocks" in blocks.unknown_label("x", []).message
+    assert edits.unknown_label("x", ["a", "b"]).message == ('There is no memory block "x". The blocks are: a, b.')
+    assert "has no memory blocks" in edits.unknown_label("x", []).message
 
 
 def test_a_report_shows_a_short_block_whole_and_a_long_one_around_the_change() -> None:
-    after, edit = blocks.edited(BLOCK, partial(blocks.append, content="three"))
-    assert blocks.report(after, edit).endswith("(13 of 20 characters). It now reads:\none\ntwo\nthree")
+    after, edit = edits.edited(BLOCK, partial(edits.append, content="three"))
+    assert edits.report(after, edit).endswith("(13 of 20 characters). It now reads:\none\ntwo\nthree")
     long = replace(BLOCK, value="\n".join(f"line {number}" for number in range(1_000)), limit=100_000)
-    after, edit = blocks.edited(long, partial(blocks.insert, text="new", line=500))
-    told = blocks.report(after, edit)
+    after, edit = edits.edited(long, partial(edits.insert, text="new", line=500))
+    told = edits.report(after, edit)
     assert "Lines 497 to 505 of 1001 now read:\nline 496" in told
     assert told.endswith("line 499\nnew\nline 500\nline 501\nline 502\nline 503")
-    after, edit = blocks.edited(long, partial(blocks.append, content="y" * 50_000))
-    assert len(blocks.report(after, edit)) < 2_200
+    after, edit = edits.edited(long, partial(edits.append, content="y" * 50_000))
+    assert len(edits.report(after, edit)) < 2_200
 
 
 @pytest.mark.parametrize(
     ("check", "reason"),
     [
-        (lambda: blocks.checked_draft(BlockDraft(id=None, label="")), "BLOCK_INVALID"),
-        (lambda: blocks.checked_draft(BlockDraft(id=None, label="\0")), "BLOCK_INVALID"),
-        (lambda: blocks.checked_draft(BlockDraft(id=None, label="x" * 101)), "BLOCK_INVALID"),
-        (lambda: blocks.checked_draft(BlockDraft(id=None, label="x", limit=0)), "BLOCK_INVALID"),
-        (lambda: blocks.checked_draft(BlockDraft(id=None, label="x", tags=("y" * 501,))), "BLOCK_INVALID"),
-        (lambda: blocks.checked_draft(BlockDraft(id=None, label="x", value="yy", limit=1)), "BLOCK_OVER_LIMIT"),
-        (lambda: blocks.patched(BLOCK, {"value": "x" * 21}), "BLOCK_OVER_LIMIT"),
-        (lambda: blocks.patched(BLOCK, {"limit": 6}), "BLOCK_OVER_LIMIT"),
-        (lambda: blocks.patched(BLOCK, {"label": ""}), "BLOCK_INVALID"),
+        (lambda: validate_draft(BlockDraft(id=None, label="")), "BLOCK_INVALID"),
+        (lambda: validate_draft(BlockDraft(id=None, label="\0")), "BLOCK_INVALID"),
+        (lambda: validate_draft(BlockDraft(id=None, label="x" * 101)), "BLOCK_INVALID"),
+        (lambda: validate_draft(BlockDraft(id=None, label="x", limit=0)), "BLOCK_INVALID"),
+        (lambda: validate_draft(BlockDraft(id=None, label="x", tags=("y" * 501,))), "BLOCK_INVALID"),
+        (lambda: validate_draft(BlockDraft(id=None, label="x", value="yy", limit=1)), "BLOCK_OVER_LIMIT"),
+        (lambda: apply_changes(BLOCK, {"value": "x" * 21}), "BLOCK_OVER_LIMIT"),
+        (lambda: apply_changes(BLOCK, {"limit": 6}), "BLOCK_OVER_LIMIT"),
+        (lambda: apply_changes(BLOCK, {"label": ""}), "BLOCK_INVALID"),
     ],
 )
 def test_what_breaks_a_rule_is_refused_with_its_reason(check: Callable[[], object], reason: str) -> None:
@@ -199,20 +200,20 @@ def test_what_breaks_a_rule_is_refused_with_its_reason(check: Callable[[], objec
 
 
 def test_a_patch_changes_what_it_names() -> None:
-    changed = blocks.patched(BLOCK, {"value": "\0v", "metadata": {"a\0": ["b\0", {"c": 1}]}, "tags": ("y", "x", "y")})
+    changed = apply_changes(BLOCK, {"value": "\0v", "metadata": {"a\0": ["b\0", {"c": 1}]}, "tags": ("y", "x", "y")})
     assert changed == replace(BLOCK, value="v", metadata={"a": ["b", {"c": 1}]}, tags=("x", "y"))
-    assert blocks.patched(BLOCK, {}) == BLOCK
+    assert apply_changes(BLOCK, {}) == BLOCK
 
 
 @pytest.mark.parametrize(
     ("work", "complaint"),
     [
-        (lambda: blocks.rewrite("", " \n" * 300_000), None),
+        (lambda: edits.rewrite("", " \n" * 300_000), None),
         (lambda: patches.parts("*** Add Block:" + " " * 300_000), None),
-        (lambda: blocks.replace_one("a" * 100_000, "a" * 50_000, "b"), "more than 20 times"),
+        (lambda: edits.replace_one("a" * 100_000, "a" * 50_000, "b"), "more than 20 times"),
         (lambda: diffs.patch("a\n" * 50_000, " a\n" * 20_000 + "-b\n+c"), "do not stand"),
         (lambda: diffs.patch("\n".join(map(str, range(500))), "\n".join(f"@@\n-{n}\n+x" for n in range(500))), None),
-        (lambda: blocks.replace_every("a" * 100_000, "a", "b" * 100_000), "10000000000 characters long"),
+        (lambda: edits.replace_every("a" * 100_000, "a", "b" * 100_000), "10000000000 characters long"),
     ],
 )
 def test_what_could_keep_the_service_busy_for_minutes_is_soon_done(

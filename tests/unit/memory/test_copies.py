@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from services.memory.core.copies import copy_of, id_of_copy, to_copy
-from services.memory.model import Block
+from services.memory.blocks.model import Block
+from services.memory.core.editing.copies import copy_of, id_of_copy, to_copy
 from tests.unit.memory.test_blocks import BLOCK
 
 

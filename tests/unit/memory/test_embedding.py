@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from services.common.errors import FailedPrecondition, Unavailable
-from services.memory.archival.embedding import MOST_BYTES, MOST_TEXTS, batches, embed_all
+from services.memory.passages.embedding import MOST_BYTES, MOST_TEXTS, batches, embed_all
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from services.memory.files.model import FolderChanges, FolderDraft
-from services.memory.files.names import checked_changes, checked_file_name, checked_folder, free_name
-from services.memory.model import Refused
+from services.memory.core.errors import Refused
+from services.memory.core.file_text.names import free_name, validate_file_name
+from services.memory.folders.model import FolderChanges, FolderDraft, validate_changes, validate_folder
 
 
 @pytest.mark.parametrize(
@@ -26,13 +26,13 @@ from services.memory.model import Refused
     ],
 )
 def test_a_file_has_a_name_of_one_line_without_folders(given: str, kept: str) -> None:
-    assert checked_file_name(given) == kept
+    assert validate_file_name(given) == kept
 
 
 @pytest.mark.parametrize("name", ["", "/", "..", "a/.", "\0", "n" * 256])
 def test_what_is_no_name_of_a_file(name: str) -> None:
     with pytest.raises(Refused) as error:
-        checked_file_name(name)
+        validate_file_name(name)
     assert error.value.reason == "FILE_INVALID"
 
 
@@ -55,13 +55,13 @@ def test_a_name_that_is_taken_gets_a_number(name: str, taken: list[str], free: s
 
 def test_a_folder_is_checked() -> None:
     draft = FolderDraft(id=UUID(int=1), name=" law\n", description="a\0b", metadata={"k": "\0"}, embedding="x/y")
-    checked = checked_folder(draft)
+    checked = validate_folder(draft)
     assert (checked.name, checked.description, checked.metadata) == ("law", "ab", {"k": ""})
-    assert checked_changes(FolderChanges(name="a ", description=None)) == {"name": "a", "description": None}
+    assert validate_changes(FolderChanges(name="a ", description=None)) == {"name": "a", "description": None}
     for name in ("", "a/b", "n" * 256):
         with pytest.raises(Refused):
-            checked_changes(FolderChanges(name=name))
+            validate_changes(FolderChanges(name=name))
     with pytest.raises(Refused, match="metadata has at most 100000 bytes"):
-        checked_changes(FolderChanges(metadata={"k": "m" * 100_000}))
+        validate_changes(FolderChanges(metadata={"k": "m" * 100_000}))
     with pytest.raises(Refused):
-        checked_changes(FolderChanges(instructions="i" * 100_001))
+        validate_changes(FolderChanges(instructions="i" * 100_001))

@@ -6,22 +6,22 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.memory.archival.passages import (
+from services.memory.core.errors import Refused
+from services.memory.core.vectors import to_embed, unit_vector
+from services.memory.passages.model import (
+    PassageDraft,
     PassageFilter,
     PassageQuery,
-    checked_drafts,
-    checked_query,
     id_of_call,
-    to_embed,
-    unit_vector,
+    validate_drafts,
+    validate_query,
 )
-from services.memory.model import PassageDraft, Refused
 
 DRAFT = PassageDraft(id=UUID(int=1), text="x")
 
 
 def test_drafts_are_cleaned() -> None:
-    [draft] = checked_drafts([replace(DRAFT, text="a\0b", tags=("y", "x\0", "y"), metadata={"k\0": "v\0"})])
+    [draft] = validate_drafts([replace(DRAFT, text="a\0b", tags=("y", "x\0", "y"), metadata={"k\0": "v\0"})])
     assert (draft.text, draft.tags, draft.metadata) == ("ab", ("x", "y"), {"k": "v"})
 
 
@@ -39,12 +39,12 @@ def test_drafts_are_cleaned() -> None:
 )
 def test_drafts_that_may_not_be_stored(drafts: list[PassageDraft]) -> None:
     with pytest.raises(Refused):
-        checked_drafts(drafts)
+        validate_drafts(drafts)
 
 
 def test_queries_are_cleaned_and_bounded() -> None:
     query = PassageQuery(text=" \0q ", filter=PassageFilter(tags=("b", "a", "b")))
-    assert checked_query(query) == PassageQuery(text="q", filter=PassageFilter(tags=("a", "b")))
+    assert validate_query(query) == PassageQuery(text="q", filter=PassageFilter(tags=("a", "b")))
     for wrong in (
         replace(query, text=" "),
         replace(query, text="x" * 10_001),
@@ -52,7 +52,7 @@ def test_queries_are_cleaned_and_bounded() -> None:
         replace(query, top_k=1_001),
     ):
         with pytest.raises(Refused):
-            checked_query(wrong)
+            validate_query(wrong)
 
 
 @pytest.mark.parametrize(("text", "length"), [("x" * 30_000, 20_000), ("é" * 30_000, 10_000), ("漢" * 9, 9)])

@@ -6,9 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from services.memory.core import patches
-from services.memory.core.patches import Part, Plan
-from services.memory.model import AgentMemory, Refused
+from services.memory.agents.model import AgentMemory
+from services.memory.core.editing import patches
+from services.memory.core.editing.patches import Part, Plan
+from services.memory.core.errors import Refused
 from tests.unit.memory.test_blocks import BLOCK
 
 HUMAN = replace(BLOCK, id=UUID(int=1), label="human", value="one\ntwo", limit=100)
@@ -50,7 +51,7 @@ def test_all_kinds_at_once() -> None:
     assert [(draft.label, draft.value) for draft in plan.created] == [("notes", "a\n\nb")]
     assert plan.detached == [NOTES.id]
     assert plan.changed_block_ids == (HUMAN.id, OWN.id, UUID(int=100))
-    told = "\n".join(plan.told)
+    told = "\n".join(plan.messages)
     assert 'labelled "person"' in told
     assert '"notes" was removed' in told
     assert '"notes" was created (4 of 100000' in told

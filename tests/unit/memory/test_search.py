@@ -6,21 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.archival.search import (
-    Ranked,
-    archive_lexeme,
-    depth,
-    fuse,
-    scope_lexemes,
-    tsquery,
-)
+from services.memory.core.ranking.search import RankedPassage, archive_lexeme, depth, fuse, scope_lexemes, tsquery
 
 ARCHIVE = UUID(int=1)
 
 
-def ranking(*numbers: int) -> list[Ranked]:
+def ranking(*numbers: int) -> list[RankedPassage]:
     """Passages by number, best first."""
-    return [Ranked(ARCHIVE, UUID(int=number), 1 / (1 + place)) for place, number in enumerate(numbers)]
+    return [RankedPassage(ARCHIVE, UUID(int=number), 1 / (1 + place)) for place, number in enumerate(numbers)]
 
 
 def test_what_both_lists_have_comes_first() -> None:
@@ -37,7 +30,7 @@ def test_every_model_has_a_list_of_its_own() -> None:
 
 
 def test_equal_numbers_in_different_archives_are_different_passages() -> None:
-    other = [Ranked(UUID(int=2), UUID(int=1), 0.5)]
+    other = [RankedPassage(UUID(int=2), UUID(int=1), 0.5)]
     assert len(fuse([ranking(1)], other, 10)) == 2
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.core import undo
-from services.memory.model import BlockVersion, Operation, Restored
+from services.memory.blocks.model import BlockVersion, Operation, Restoration
+from services.memory.core.editing import undo
 from tests.unit.memory.test_blocks import BLOCK
 
 FIRST = BlockVersion(
@@ -41,7 +41,7 @@ class History:
     def value(self) -> str:
         return self.rows[-1].value
 
-    def add(self, operation: Operation, value: str, restored: Restored | None = None) -> None:
+    def add(self, operation: Operation, value: str, restored: Restoration | None = None) -> None:
         number = len(self.rows) + 1
         row = replace(FIRST, version=number, operation=operation, value=value)
         if restored is not None:
@@ -60,7 +60,7 @@ class History:
         if before is None:
             return False
         then = self.changed(before)
-        self.add(Operation.UNDO, then.value, undo.undone(now, then))
+        self.add(Operation.UNDO, then.value, undo.undo_restoration(now, then))
         return True
 
     def redo(self) -> bool:
@@ -68,7 +68,7 @@ class History:
         if now.redo_version is None:
             return False
         then = self.changed(now.redo_version)
-        self.add(Operation.REDO, then.value, undo.redone(then))
+        self.add(Operation.REDO, then.value, undo.redo_restoration(then))
         return True
 
 
@@ -116,7 +116,7 @@ def played(steps: str) -> History:
             case "e":
                 history.add(Operation.APPEND, f"v{len(history.rows) + 1}")
             case "r":
-                history.add(Operation.RESTORE, "v1", Restored(version=1))
+                history.add(Operation.RESTORE, "v1", Restoration(version=1))
             case "d":
                 history.add(Operation.SET, history.value)
             case "u":
@@ -138,7 +138,7 @@ def test_any_series_is_that_of_an_editor(steps: str) -> None:
                 value = "v1" if step == "r" else f"v{len(history.rows) + 1}"
                 if value == history.value:
                     continue
-                restored = Restored(version=1) if step == "r" else None
+                restored = Restoration(version=1) if step == "r" else None
                 history.add(Operation.RESTORE if step == "r" else Operation.SET, value, restored)
                 done.append(value)
                 taken_back.clear()
@@ -161,5 +161,5 @@ def test_any_series_is_that_of_an_editor(steps: str) -> None:
 
 @pytest.mark.parametrize(("limit", "expected"), [(5, 5), (3, 3), (2, 9)])
 def test_a_value_brings_its_limit_where_it_must(limit: int, expected: int) -> None:
-    after = undo.brought_back(replace(BLOCK, value="", limit=limit), "abc", 9)
+    after = undo.bring_back(replace(BLOCK, value="", limit=limit), "abc", 9)
     assert (after.value, after.limit) == ("abc", expected)

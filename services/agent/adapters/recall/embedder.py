@@ -9,7 +9,7 @@ from services.common.errors import Internal, from_rpc
 
 
 class GrpcEmbedder:
-    """`recall.ports.Embedder` over loci.llm.v1.ModelService. The call's context goes along by the channel."""
+    """`core.ports_recall.Embedder` over loci.llm.v1.ModelService. The call's context goes along by the channel."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._models = model_service_pb2_grpc.ModelServiceStub(channel)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import asyncpg
 
 from services.agent.adapters.recall.conditions import Values, ask, counted, not_repeated, range_values, within
-from services.agent.adapters.rows import message_from_row
-from services.agent.recall.query import Found, Fused, MessageFilter, Scope
+from services.agent.core.recall.query import Found, Fused, MessageFilter, Scope
+from services.agent.postgres.rows import message_from_row
 
 _COLUMNS = """m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.seq, m.created_at,
     m.agent_id, m.conversation_id"""

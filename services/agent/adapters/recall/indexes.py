@@ -7,7 +7,7 @@ import time
 
 import asyncpg
 
-from services.agent.recall.ports import EmbeddingModel
+from services.agent.core.ports_recall import EmbeddingModel
 from services.common.vector_indexes import IndexState, VectorIndex, read_state, tend
 
 _KNOWN_SECONDS = 5.0

@@ -1,4 +1,4 @@
-"""`recall.ports.VectorStore` on Postgres: logs that lack vectors, and vectors."""
+"""`core.ports_recall.VectorStore` on Postgres: logs that lack vectors, and vectors."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -6,9 +6,9 @@ from uuid import UUID
 
 import asyncpg
 
-from services.agent.adapters.rows import message_from_row
-from services.agent.messages import Message
-from services.agent.recall.ports import Done, EmbeddingModel, LogKey, Page, Taken
+from services.agent.core.messages import Message
+from services.agent.core.ports_recall import Done, EmbeddingModel, LogKey, Page, Taken
+from services.agent.postgres.rows import message_from_row
 from services.common.vectors import encode
 
 # Longer than the slowest batch.
@@ -121,7 +121,7 @@ _NEW_MODEL = "INSERT INTO agent.embedding_models (handle, dimensions) VALUES ($1
 
 
 class PostgresVectors:
-    """`recall.ports.VectorStore`."""
+    """`core.ports_recall.VectorStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -178,12 +178,12 @@ class PostgresVectors:
                 await connection.execute(_STORE, organization_id, list(mine), list(mine.values()), model.id)
 
     async def revised(self, organization_id: UUID, message_id: UUID) -> tuple[Message, str] | None:
-        """See `recall.revised.RevisedStore`."""
+        """See `resources.messages.embedding.RevisedStore`."""
         row = await self._pool.fetchrow(_REVISED, organization_id, message_id)
         return None if row is None else (message_from_row(row), row["embedding"])
 
     async def keep(self, organization_id: UUID, handle: str, message_id: UUID, vector: Sequence[float]) -> None:
-        """See `recall.revised.RevisedStore`."""
+        """See `resources.messages.embedding.RevisedStore`."""
         model = await self._model(handle, len(vector))
         await self._pool.execute(_STORE, organization_id, [message_id], [encode(vector)], model.id)
 

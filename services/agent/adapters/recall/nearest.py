@@ -1,4 +1,4 @@
-"""Messages ranked by their vectors: all that count are read, or their model's index; see recall/vector_choice.py."""
+"""Messages ranked by their vectors: all that count are read, or an index; see core/recall/vector_choice.py."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,9 @@ import asyncpg
 
 from services.agent.adapters.recall.conditions import Values, ask, counted, range_values, within
 from services.agent.adapters.recall.indexes import VectorIndexes
-from services.agent.recall.ports import EmbeddingModel
-from services.agent.recall.query import MessageFilter, Ranked, Scope
-from services.agent.recall.vector_choice import by_index, candidates, most_read
+from services.agent.core.ports_recall import EmbeddingModel
+from services.agent.core.recall.query import MessageFilter, Ranked, Scope
+from services.agent.core.recall.vector_choice import by_index, candidates, most_read
 from services.common.vectors import encode
 
 # Those of the agent's own model first.

@@ -1,4 +1,4 @@
-"""`recall.ports.Rankings` on Postgres."""
+"""`core.ports_recall.Rankings` on Postgres."""
 
 import asyncpg
 

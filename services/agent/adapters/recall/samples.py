@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import asyncpg
 
 from services.agent.adapters.recall.conditions import Values, ask, range_values
-from services.agent.recall.query import Scope
+from services.agent.core.recall.query import Scope
 from services.common.ranking import any_of
 
 _SAMPLED = 300

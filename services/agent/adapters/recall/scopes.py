@@ -4,7 +4,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.agent.recall.query import Range, Scope
+from services.agent.core.recall.query import Range, Scope
 from services.common.errors import NotFound
 from services.common.ids import to_public
 

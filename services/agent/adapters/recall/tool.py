@@ -7,15 +7,15 @@ from typing import Any
 
 import orjson
 
-from services.agent.messages import Call, Message, Return, Role, text_of
-from services.agent.ports import CallSite
-from services.agent.recall.query import MessageFilter, MessageQuery
+from services.agent.core.messages import Call, Message, Return, Role, text_of
+from services.agent.core.ports import CallSite
+from services.agent.core.recall.query import MessageFilter, MessageQuery
+from services.agent.core.window.excerpts import excerpt
+from services.agent.core.zones import zone
 from services.agent.recall.searching import Search
-from services.agent.storable import storable
-from services.agent.window.excerpts import excerpt
-from services.agent.zones import zone
 from services.common.database import DRIVER_ERRORS
 from services.common.errors import NotFound
+from services.common.storable import storable
 
 DEFAULT_LIMIT = 5
 MOST = 50

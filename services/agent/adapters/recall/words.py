@@ -16,8 +16,8 @@ from services.agent.adapters.recall.conditions import (
     within,
 )
 from services.agent.adapters.recall.samples import sample
-from services.agent.recall.query import MessageFilter, Ranked, Scope
-from services.agent.recall.texts import to_look_for
+from services.agent.core.recall.query import MessageFilter, Ranked, Scope
+from services.agent.core.recall.texts import to_look_for
 from services.common.candidates import Candidates, candidates, weight, widened
 from services.common.ranking import BM25_B, BM25_K1, any_of, frequency_thresholds, quoted
 

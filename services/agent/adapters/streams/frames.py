@@ -9,9 +9,8 @@ from uuid import UUID
 import asyncpg
 import orjson
 
-from services.agent.adapters.rows import SHOWN_KINDS
-from services.agent.streams.ports_streams import Flush, Look, RunPlace
-from services.agent.streams.stored_stream import (
+from services.agent.core.ports_streams import Flush, Look, RunPlace
+from services.agent.core.stored_stream import (
     SCHEMA_VERSION,
     Frame,
     frames_from_json,
@@ -19,6 +18,7 @@ from services.agent.streams.stored_stream import (
     last_position,
     position,
 )
+from services.agent.postgres.rows import SHOWN_KINDS
 from services.common.errors import NotFound
 
 HOUR = timedelta(hours=1)
@@ -69,7 +69,7 @@ WHERE i.inhparent = 'agent.run_frames'::regclass
 
 
 class PostgresFrames:
-    """`ports_streams.FrameStore`."""
+    """`core.ports_streams.FrameStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

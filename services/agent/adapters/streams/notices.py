@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, get_args
 from uuid import UUID
 
-from services.agent.streams.ports_streams import Nobody, Notice
+from services.agent.core.ports_streams import Nobody, Notice
 from services.common.database import DRIVER_ERRORS, connect, connect_options
 from services.common.database_settings import DatabaseSettings
 
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class PostgresNotices:
-    """`ports_streams.Notifier`. `run` holds a connection until cancelled; url: a direct one, not through PgBouncer."""
+    """`core.ports_streams.Notifier`. `run` holds a connection until cancelled; url: not that of PgBouncer."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -1,7 +1,7 @@
 """The limited child in which a file is parsed: it holds nothing, may use little, and a crash ends it alone.
 
-Stdin: a line of JSON (`format`, `cutting`), then the file's bytes. Stdout, lines of JSON: one per page, the fields of
-`model.TextPage`; then one, those of `ports.Parsed`, or one with `error`, a sentence.
+Stdin: a line of JSON (`format`, `split_mode`), then the bytes of the file. Stdout, lines of JSON: one per page, with
+the fields of `TextPage`; then one with those of `ParseSummary`, or with `error`, a sentence.
 """
 
 import contextlib
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from services.common.self_limits import limit_self
-from services.memory.files.kinds import Cutting, Format
-from services.memory.files.pages import LONGEST_TEXT, pages_of, storable
-from services.memory.files.parsing.cutting import cuts
+from services.memory.core.file_text.kinds import FileFormat, SplitMode
+from services.memory.core.file_text.pages import LONGEST_TEXT, pages_of, storable
+from services.memory.files.parsing.splitting import cuts
 from services.memory.files.parsing.unreadable import Unreadable
 
 CPU_SECONDS = 60
@@ -31,7 +31,7 @@ def _limit() -> None:
     limit_self(memory_bytes=MEMORY_BYTES, cpu_seconds=CPU_SECONDS, open_files=64)
 
 
-def text_of(kind: Format, data: bytes) -> str:
+def text_of(kind: FileFormat, data: bytes) -> str:
     """The whole text of a file. Raises Unreadable, and whatever a library makes of a file that is broken."""
     parts, size = [], 0
     # Each library is large; a child needs one.
@@ -43,12 +43,12 @@ def text_of(kind: Format, data: bytes) -> str:
     return storable("".join(parts))
 
 
-def answer(kind: Format, cutting: Cutting, data: bytes) -> Iterator[dict[str, Any]]:
+def answer(kind: FileFormat, split_mode: SplitMode, data: bytes) -> Iterator[dict[str, Any]]:
     """The lines of the answer."""
     text = text_of(kind, data)
     pages, line, place = 0, 0, 0
     for page in pages_of(text):
-        pieces = cuts(page.text, cutting)
+        pieces = cuts(page.text, split_mode)
         yield {
             "page": page.page,
             "first_line": page.first_line,
@@ -65,10 +65,10 @@ def answer(kind: Format, cutting: Cutting, data: bytes) -> Iterator[dict[str, An
 def main() -> None:
     """Read, answer."""
     _limit()
-    asked = json.loads(sys.stdin.buffer.readline())
-    kind, cutting = Format(asked["format"]), Cutting(asked["cutting"])
+    header = json.loads(sys.stdin.buffer.readline())
+    kind, split_mode = FileFormat(header["format"]), SplitMode(header["split_mode"])
     try:
-        for line in answer(kind, cutting, sys.stdin.buffer.read()):
+        for line in answer(kind, split_mode, sys.stdin.buffer.read()):
             sys.stdout.write(json.dumps(line) + "\n")
     except Unreadable as error:
         _fail(str(error))

@@ -5,13 +5,13 @@ from typing import Any
 
 import mammoth
 
-from services.memory.files.parsing import zipped
 from services.memory.files.parsing.html import markdown
+from services.memory.files.parsing.office_zip import checked
 
 
 def read(data: bytes) -> Iterator[str]:
     """The document without its pictures. Raises Unreadable."""
-    stream = zipped.checked(data, "word/document.xml", "DOCX")
+    stream = checked(data, "word/document.xml", "DOCX")
     converted = mammoth.convert_to_html(stream, convert_image=mammoth.images.img_element(_no_picture))
     yield markdown(converted.value)
 

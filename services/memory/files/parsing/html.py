@@ -6,7 +6,7 @@ from typing import Any
 from bs4 import BeautifulSoup
 from markdownify import MarkdownConverter
 
-from services.memory.files.parsing.text import decoded
+from services.memory.files.parsing.text import decode
 from services.memory.files.parsing.unreadable import Unreadable
 
 _NOT_SHOWN = ("script", "style", "noscript", "template", "svg", "iframe", "head", "title")
@@ -19,7 +19,7 @@ def read(data: bytes) -> Iterator[str]:
     except UnicodeDecodeError:
         # A page may name its encoding; where it names none, it is guessed as that of any text.
         named = BeautifulSoup(data[:4_096], "html.parser").original_encoding
-        text = data.decode(named, errors="replace") if named else decoded(data)
+        text = data.decode(named, errors="replace") if named else decode(data)
     yield markdown(text)
 
 
@@ -33,5 +33,5 @@ def markdown(html: str) -> str:
         converted: Any = MarkdownConverter(heading_style="ATX", bullets="-", strip=["img"]).convert_soup(soup)
     except RecursionError:
         raise Unreadable("it is nested too deeply to be read") from None
-    shown = "\n".join(line.rstrip() for line in str(converted).splitlines()).strip()
-    return f"# {' '.join(title.split())}\n\n{shown}" if title else shown
+    text = "\n".join(line.rstrip() for line in str(converted).splitlines()).strip()
+    return f"# {' '.join(title.split())}\n\n{text}" if title else text

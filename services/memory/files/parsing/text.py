@@ -22,14 +22,14 @@ _MOST_CONTROLS = 0.02
 
 def read(data: bytes) -> Iterator[str]:
     """The text, decoded. Raises Unreadable."""
-    text = decoded(data)
+    text = decode(data)
     sample = text[:_SAMPLE]
     if sum(map(_CONTROLS.__contains__, sample)) > max(_FEW_CONTROLS, _MOST_CONTROLS * len(sample)):
         raise Unreadable("it is not text: it is full of control characters")
     yield text
 
 
-def decoded(data: bytes) -> str:
+def decode(data: bytes) -> str:
     """By its mark, as UTF-8, as UTF-16 without a mark, else as it looks. Raises Unreadable."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
@@ -40,7 +40,7 @@ def decoded(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        return data.decode(_guessed(data), errors="replace")
+        return data.decode(_guess(data), errors="replace")
 
 
 def _wide(sample: bytes) -> str | None:
@@ -55,11 +55,11 @@ def _wide(sample: bytes) -> str | None:
     return None
 
 
-def _guessed(data: bytes) -> str:
+def _guess(data: bytes) -> str:
     # What is broken may come late: the bytes that are not ASCII are what tells.
     first = next(index for index, byte in enumerate(data) if byte > 127) if not data.isascii() else 0
     start = max(0, first - _SAMPLE // 2)
-    found = charset_normalizer.from_bytes(data[start : start + _SAMPLE]).best()
-    if found is None:
+    guess = charset_normalizer.from_bytes(data[start : start + _SAMPLE]).best()
+    if guess is None:
         raise Unreadable("its bytes are no text in any encoding that is known; save it as UTF-8")
-    return found.encoding
+    return guess.encoding

@@ -5,12 +5,12 @@ from typing import Any
 
 import openpyxl
 
-from services.memory.files.parsing import zipped
+from services.memory.files.parsing.office_zip import checked
 
 
 def read(data: bytes) -> Iterator[str]:
     """The values, not the formulas. Rows and cells that are empty at the end are left out. Raises Unreadable."""
-    stream = zipped.checked(data, "xl/workbook.xml", "XLSX")
+    stream = checked(data, "xl/workbook.xml", "XLSX")
     workbook = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
     for sheet in workbook.worksheets:
         yield f"## {sheet.title}\n\n"

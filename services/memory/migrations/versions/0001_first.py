@@ -1,6 +1,6 @@
 """Blocks with their history, archives of passages with tags and vectors, and the results of tool calls.
 
-Every key begins with organization_id. `services/memory/adapters/schema*.py` say the same to SQLAlchemy; a
+Every key begins with organization_id. `services/memory/*/tables.py` say the same to SQLAlchemy; a
 test compares the two.
 """
 
@@ -141,7 +141,7 @@ CREATE TABLE memory.passages (
     text text NOT NULL,
     tags text[] NOT NULL DEFAULT '{}',
     metadata jsonb NOT NULL DEFAULT '{}',
-    -- Stems with positions, and the archive's own lexeme (services/memory/archival/search.py).
+    -- Stems with positions, and the archive's own lexeme (services/memory/core/ranking/search.py).
     words tsvector NOT NULL,
     word_count integer NOT NULL,
     created_by_id uuid NOT NULL,

@@ -1,0 +1,77 @@
+"""What a caller's credential opens: routes by its role, and agents where it is limited to some."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from gateway.access.roles import ADMIN, MAY, Right, Target, right_of, target_of
+from gateway.peers import Peers
+from gateway.resources.conversations.responses import ConversationAgents
+from loci.agent.v1 import run_service_pb2, step_service_pb2
+from services.common.errors import PermissionDenied
+
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a credential goes."""
+
+    role: str
+    # What it may do with each agent; None: whatever its role may, with all.
+    agents: Mapping[str, frozenset[Right]] | None = None
+    # The page whose requests it is for; empty: anybody's.
+    hostname: str = ""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Decides about requests. What it has to look up, it looks up as the caller."""
+
+    peers: Peers
+    conversations: ConversationAgents
+
+    async def check(self, reach: Reach, method: str, path: str, query: bytes, origin: str) -> None:
+        """Raises PermissionDenied (ROLE_NOT_PERMITTED, ORIGIN_NOT_ALLOWED), and NotFound for what is looked up."""
+        if reach.role == ADMIN:
+            return
+        if reach.hostname and origin and _origin(origin) != _origin(reach.hostname):
+            sentence = f"this token is for pages of {reach.hostname}, not of {origin[:200]}"
+            raise PermissionDenied(sentence, reason="ORIGIN_NOT_ALLOWED")
+        right = right_of(method, path)
+        if right is None or right not in MAY.get(reach.role, frozenset()):
+            raise _refused(f"the role {reach.role} may not {method} {path[:200]}")
+        if reach.agents is None or right is Right.OPEN:
+            return
+        named = await self._agents(target_of(method, path, query))
+        if not named:
+            raise _refused(f"this key or token is limited to some agents: {path[:200]} must name one of them")
+        for agent_id in named:
+            if right not in reach.agents.get(agent_id, frozenset()):
+                raise _refused(f"this key or token may not {right.name.lower()} of {agent_id[:50]}")
+
+    async def _agents(self, target: Target | None) -> frozenset[str]:
+        match target:
+            case None:
+                return frozenset()
+            case Target(kind="conversation", id=name):
+                return frozenset({(await self.conversations.place(name)).agent_id})
+            case Target(kind="run", id=name):
+                request = run_service_pb2.GetRunRequest(run_id=name)
+                return frozenset({(await self.peers.call(self.peers.runs.GetRun, request)).run.agent_id})
+            case Target(kind="step", id=name):
+                wanted = step_service_pb2.GetStepRequest(step_id=name)
+                return frozenset({(await self.peers.call(self.peers.steps.GetStep, wanted)).step.agent_id})
+        return target.agents
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    try:
+        parts = urlsplit(url.lower())
+        return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return "", "", None
+
+
+def _refused(sentence: str) -> PermissionDenied:
+    return PermissionDenied(sentence, reason="ROLE_NOT_PERMITTED")

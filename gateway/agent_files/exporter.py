@@ -1,0 +1,189 @@
+"""Reads what an agent is made of, and puts it into the current form of an agent file."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import grpc
+
+from gateway.agent_files import writer as writing
+from gateway.agent_files.messages import Writing
+from gateway.resources.agents import responses as agent_state
+from gateway.resources.agents.responses import Models
+from gateway.rest.convert import from_json
+from gateway.rest.services import Services
+from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2, message_service_pb2
+from loci.agent.v1 import transfer_service_pb2 as wire
+from loci.memory.v1 import folder_pb2, folder_service_pb2
+from loci.tool.v1 import environment_service_pb2, mcp_pb2, mcp_service_pb2, tool_pb2
+from services.common.errors import from_rpc
+from services.common.fields import enum_names
+
+Json = dict[str, Any]
+_SECONDS = 600.0
+_FILES_PER_PAGE = 20
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an export shall hold. `conversation_id`: whose messages, instead of the default conversation's."""
+
+    conversation_id: str | None = None
+    scrub_messages: bool = False
+    skills: Sequence[Json] = ()
+
+
+@dataclass
+class _Whole:
+    """An agent and its parts, as the services gave them."""
+
+    agent: agent_pb2.Agent
+    messages: list[wire.StoredMessage] = field(default_factory=list)
+    secrets: list[str] = field(default_factory=list)
+    opened: list[folder_pb2.AgentFile] = field(default_factory=list)
+
+
+async def export(loci: Services, agent_id: str, wanted: Wanted) -> Json:
+    """The document. Raises LociError."""
+    first = await _agent(loci, agent_id)
+    agents = [await _whole(loci, first, wanted)]
+    group = first.managed_group if first.HasField("managed_group") else None
+    of_member = Wanted(scrub_messages=wanted.scrub_messages)
+    for member_id in () if group is None else group.agent_ids:
+        if member_id != agent_id:
+            agents.append(await _whole(loci, await _agent(loci, member_id), of_member))
+    models = await loci.catalogue.models()
+    folders = {folder.id: folder for each in agents for folder in each.agent.folders}
+    files = {folder_id: await _files(loci, folder_id) for folder_id in folders}
+    tools = {tool.id: tool for each in agents for tool in each.agent.tools}
+    servers = await _servers(loci, tools.values())
+    numbers = writing.Numbers()
+    return {
+        "agents": [_agent_json(each, numbers, models) for each in agents],
+        "groups": [] if group is None else [writing.group(group, numbers)],
+        "blocks": _each(agents, "blocks", lambda block: writing.block(block, numbers)),
+        "files": [writing.file(file, numbers) for found in files.values() for file in found],
+        "sources": [
+            writing.folder(folder, numbers, agent_state.embedding_config(folder.embedding, models))
+            for folder in folders.values()
+            if files[folder.id]
+        ],
+        "tools": [writing.tool(tool, numbers, servers) for tool in tools.values()],
+        "mcp_servers": [writing.server(server, numbers) for server in servers.values()],
+        "skills": list(wanted.skills),
+        "metadata": {"revision_id": writing.REVISION},
+        "created_at": datetime.now(UTC).isoformat(),
+    }
+
+
+def _each(agents: Iterable[_Whole], relation: str, made: Any) -> list[Json]:
+    """The entities of a relation, each once."""
+    found = {entity.id: entity for each in agents for entity in getattr(each.agent, relation)}
+    return [made(entity) for entity in found.values()]
+
+
+def _agent_json(each: _Whole, numbers: writing.Numbers, models: Models) -> Json:
+    agent = each.agent
+    settings = from_json(agent.model_settings_json) or {}
+    model = models.chat.get(agent.model)
+    # Without defaults: elsewhere there are others.
+    llm_config = agent_state.llm_config(agent, model, settings)
+    agent_type = str(enum_names(agent_pb2.AgentType.DESCRIPTOR)[agent.agent_type])
+    said = Writing(numbers.of(agent.id), agent_type, llm_config["model"], ZoneInfo(agent.timezone or "UTC"))
+    messages = [said.message(message, numbers.of(message.id)) for message in each.messages]
+    return writing.agent(
+        agent,
+        numbers,
+        agent_type=agent_type,
+        llm_config=llm_config,
+        embedding_config=agent_state.embedding_config(agent.embedding, models),
+        secrets=each.secrets,
+        messages=messages,
+        opened=[writing.opened(one, agent.id, numbers) for one in each.opened],
+    )
+
+
+# What the services have ---------------------------------------------------------------------------------------------
+
+
+async def _agent(loci: Services, agent_id: str) -> agent_pb2.Agent:
+    request = agent_service_pb2.GetAgentRequest(agent_id=agent_id)
+    return (await loci.peers.call(loci.peers.agents.GetAgent, request)).agent
+
+
+async def _whole(loci: Services, agent: agent_pb2.Agent, wanted: Wanted) -> _Whole:
+    messages, secrets, opened = await asyncio.gather(
+        _messages(loci, agent.id, wanted), _secrets(loci, agent.id), _opened(loci, agent)
+    )
+    return _Whole(agent, messages, secrets, opened)
+
+
+async def _messages(loci: Services, agent_id: str, wanted: Wanted) -> list[wire.StoredMessage]:
+    if wanted.scrub_messages:
+        return []
+    request = wire.StreamStoredMessagesRequest(agent_id=agent_id, conversation_id=wanted.conversation_id or "")
+    stream: Any = loci.peers.transfers.StreamStoredMessages(request, timeout=_SECONDS, wait_for_ready=True)
+    try:
+        said = [message async for frame in stream for message in frame.messages]
+    except grpc.RpcError as error:
+        raise from_rpc(error) from None
+    return [await _system_message(loci, request), *said]
+
+
+async def _system_message(loci: Services, of: wire.StreamStoredMessagesRequest) -> wire.StoredMessage:
+    """The compiled prompt: it is stored nowhere, and stands first in the form."""
+    request = message_service_pb2.ListMessagesRequest(
+        agent_id=of.agent_id, conversation_id=of.conversation_id, ascending=True, page_size=1
+    )
+    first = (await loci.peers.call(loci.peers.messages.ListMessages, request)).messages[0]
+    return wire.StoredMessage(
+        id=first.id,
+        role=message_pb2.MESSAGE_ROLE_SYSTEM,
+        parts=[wire.StoredPart(text=wire.StoredText(text=first.system_message.content))],
+        created_at=first.date,
+        in_context=True,
+    )
+
+
+async def _secrets(loci: Services, agent_id: str) -> list[str]:
+    """Their names: no value leaves."""
+    owners = [environment_service_pb2.Owner(agent_id=agent_id)]
+    request = environment_service_pb2.BatchGetEnvironmentsRequest(owners=owners)
+    response = await loci.peers.call(loci.peers.environments.BatchGetEnvironments, request)
+    return [variable.key for variable in response.variables]
+
+
+async def _opened(loci: Services, agent: agent_pb2.Agent) -> list[folder_pb2.AgentFile]:
+    found: list[folder_pb2.AgentFile] = []
+    request = folder_service_pb2.ListAgentFilesRequest(agent_id=agent.id, page_size=1_000)
+    while agent.folders:
+        page = await loci.peers.call(loci.peers.folders.ListAgentFiles, request)
+        found += page.files
+        request.page_token = page.next_page_token
+        if not page.next_page_token:
+            break
+    return found
+
+
+async def _files(loci: Services, folder_id: str) -> list[folder_pb2.File]:
+    found: list[folder_pb2.File] = []
+    request = folder_service_pb2.ListFilesRequest(folder_id=folder_id, page_size=_FILES_PER_PAGE, include_content=True)
+    while True:
+        page = await loci.peers.call(loci.peers.folders.ListFiles, request)
+        found += page.files
+        request.page_token = page.next_page_token
+        if not page.next_page_token:
+            return found
+
+
+async def _servers(loci: Services, tools: Iterable[tool_pb2.Tool]) -> dict[str, mcp_pb2.McpServer]:
+    """The servers that the tools come from, by id."""
+    wanted = {tool.mcp_server_id for tool in tools if tool.mcp_server_id}
+    if not wanted:
+        return {}
+    request = mcp_service_pb2.ListMcpServersRequest()
+    listed = await loci.peers.call(loci.peers.mcp_servers.ListMcpServers, request)
+    return {server.id: server for server in listed.servers if server.id in wanted}

@@ -1,0 +1,60 @@
+"""An agent file from its bytes, whatever its form. Pure.
+
+Three forms occur and are told apart by looking: a JSON text that holds the JSON, the current form (`agents`), and the
+legacy one (`core_memory`).
+"""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from gateway.agent_files.checks import check, wrong
+from gateway.agent_files.legacy import is_legacy, to_current
+from gateway.agent_files.schema import AgentFile
+from gateway.rest import json_body as body
+
+# As the reference says it.
+_CORRUPTED = "Corrupted agent file format."
+# A text in a text in a text: more is no accident.
+_MOST_WRAPPINGS = 5
+
+
+def read(data: bytes) -> AgentFile:
+    """The file, checked. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    return of_document(_unwrapped(data))
+
+
+def of_document(document: Any) -> AgentFile:
+    """The same of a file that is JSON already."""
+    if not isinstance(document, dict):
+        raise wrong(_CORRUPTED)
+    if is_legacy(document):
+        document = to_current(document)
+    if "agents" not in document:
+        raise wrong(f"{_CORRUPTED} It has neither `agents` nor, as older files, `core_memory`.")
+    try:
+        file = AgentFile.model_validate(document)
+    except ValidationError as error:
+        raise wrong(_told(error)) from None
+    check(file)
+    return file
+
+
+def _unwrapped(data: bytes) -> Any:
+    value: Any = data.removeprefix(b"\xef\xbb\xbf")
+    for _ in range(_MOST_WRAPPINGS):
+        try:
+            value = body.parse(value.encode() if isinstance(value, str) else value)
+        except body.InvalidJson as error:
+            raise wrong(f"{_CORRUPTED} It is refused: {error.msg}.") from None
+        except ValueError:
+            raise wrong(_CORRUPTED) from None
+        if not isinstance(value, str):
+            return value
+    raise wrong(_CORRUPTED)
+
+
+def _told(error: ValidationError) -> str:
+    first = error.errors(include_input=False, include_url=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{_CORRUPTED} {where[:200]}: {first['msg']}"

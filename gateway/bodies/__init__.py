@@ -1,1 +1,0 @@
-"""What clients send: typed by pydantic, then turned into requests of the services."""

@@ -1,0 +1,131 @@
+"""A turn as a stream of chat.completion.chunk, framed as OpenAI's clients expect it. Pure: events in, bytes out.
+
+The first chunk has the role, then come pieces of text, thoughts and calls, one chunk with the reason why it ended, the
+usage where it was asked for, and `data: [DONE]`. A failed turn ends with {"error"} and `data: [DONE]`.
+"""
+
+import time
+
+from gateway.openai_api import errors as openai_errors
+from gateway.openai_api.chat import Teller, finish, usage
+from gateway.rest.convert import Rest
+from gateway.turns.deltas import Deltas
+from gateway.turns.speech import Spoken
+from gateway.turns.sse import DONE, Frames, frame
+from loci.agent.v1 import message_service_pb2
+from services.common.errors import LociError
+
+_PING = b": ping\n\n"
+_CHANGED = "the provider failed in the middle and said something else when it was asked again; what came is void"
+
+
+class ChunkFrames(Frames):
+    """The chunks of one turn.
+
+    An attempt of the provider may be abandoned and made again, and nobody can take back what was told. So of the new
+    one is told what goes on from there; where it says something else, the stream ends with an error. Thoughts are told
+    again.
+    """
+
+    def __init__(self, agent_id: str, run_id: str, *, with_usage: bool) -> None:
+        super().__init__(deltas=Deltas(), spoken=Spoken(), run_id=run_id)
+        self._agent_id = agent_id
+        self._with_usage = with_usage
+        self._created = int(time.time())
+        self._teller = Teller()
+        # What was told and is not yet stored: text, and whether there were calls.
+        self._text, self._called = "", False
+        # What an abandoned attempt had told, as far as the new one has not told it again.
+        self._owed = ""
+        self._broken = False
+
+    def frames(self, event: message_service_pb2.TurnEvent) -> list[bytes]:
+        """What one event is told as; may be nothing."""
+        if self._broken:
+            return []
+        match event.WhichOneof("event"):
+            case "attached":
+                self.run_id = event.attached.run_id
+                return [self._chunk({"role": "assistant", "content": ""})]
+            case "delta":
+                return self._tell(self.pieces(event.delta))
+            case "message":
+                told = self._tell(self.whole(event.message))
+                self._teller.keep()
+                self._text, self._called = "", False
+                return told
+            case "attempt_abandoned":
+                return self._given_up(event.attempt_abandoned)
+            case "end":
+                return self._ended(event.end)
+            case _:
+                return []
+
+    def ping(self) -> bytes:
+        """A comment, which clients pass over."""
+        return _PING
+
+    def broken(self, failure: LociError | None) -> list[bytes]:
+        """The end of a stream whose source was lost for good, or (None) that met a bug."""
+        if failure is None:
+            return self._failed(openai_errors.content("An unknown error occurred", "server_error", None))
+        message = f"the stream broke off; the run goes on: POST /v1/runs/{self.run_id}/stream attaches to it"
+        return self._failed(openai_errors.content(message, "server_error", "stream_incomplete"))
+
+    def _tell(self, contents: list[Rest]) -> list[bytes]:
+        frames = []
+        for delta in (delta for content in contents for delta in self._teller.deltas(content)):
+            if "content" in delta:
+                delta["content"] = self._news(delta["content"])
+                if not delta["content"]:
+                    continue
+            self._called = self._called or "tool_calls" in delta
+            frames.append(self._chunk(delta))
+        return self._failed(self._changed()) if self._broken else frames
+
+    def _news(self, text: str) -> str:
+        """Of a text what was not told before."""
+        same = min(len(text), len(self._owed))
+        self._broken = text[:same] != self._owed[:same]
+        self._owed = self._owed[same:]
+        self._text += text
+        return text[same:]
+
+    def _given_up(self, abandoned: message_service_pb2.AttemptAbandoned) -> list[bytes]:
+        assert self._deltas is not None
+        self._deltas.abandon(abandoned.message_id, abandoned.step_id)
+        self._teller.forget()
+        self._owed, self._text = self._text + self._owed, ""
+        # Names and arguments of calls cannot be followed as texts can.
+        self._broken = self._called
+        return self._failed(self._changed()) if self._broken else []
+
+    def _ended(self, end: message_service_pb2.TurnEnd) -> list[bytes]:
+        if end.HasField("error"):
+            return self._failed(dict(openai_errors.failed_turn(end.error).body))
+        if self._owed:
+            return self._failed(self._changed())
+        last = [self._chunk({}, **finish(end))]
+        if self._with_usage:
+            last.append(frame(self._head() | {"choices": [], "usage": usage(end.usage)}))
+        return [*last, DONE]
+
+    def _failed(self, content: Rest) -> list[bytes]:
+        self._broken = True
+        return [frame(content), DONE]
+
+    def _changed(self) -> Rest:
+        return openai_errors.content(_CHANGED, "server_error", "attempt_abandoned")
+
+    def _chunk(self, delta: Rest, **finished: object) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": None, "logprobs": None} | finished
+        told = self._head() | {"choices": [choice]}
+        return frame(told | {"usage": None} if self._with_usage else told)
+
+    def _head(self) -> Rest:
+        return {
+            "id": self.run_id,
+            "object": "chat.completion.chunk",
+            "created": self._created,
+            "model": self._agent_id,
+        }

@@ -1,1 +1,0 @@
-"""The objects that routes answer with, by the service that keeps them."""

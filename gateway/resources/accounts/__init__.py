@@ -1,0 +1,1 @@
+"""Client-side access tokens, API keys, organizations and users."""

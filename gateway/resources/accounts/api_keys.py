@@ -1,0 +1,57 @@
+"""API keys of the caller's tenant, for admins; Loci's own."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from starlette.responses import Response
+
+from gateway.errors.table import EXAMPLE_UUID
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, array
+from gateway.resources.accounts.requests import CreateApiKey
+from gateway.resources.accounts.schemas import API_KEY, NEW_API_KEY
+from gateway.rest.convert import Rest, to_rest
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import MOST_PER_PAGE, checked_id
+from gateway.rest.responses import json_response
+from gateway.rest.services import Loci
+from loci.agent.v1 import access_service_pb2 as wire
+
+router = APIRouter(prefix="/api-keys", tags=["api keys"], route_class=JsonRoute)
+
+KeyId = Annotated[str, Path(examples=[f"key-{EXAMPLE_UUID}"]), checked_id("key")]
+
+
+@router.post("")
+@returns(NEW_API_KEY)
+async def create_key(body: CreateApiKey, loci: Loci) -> Response:
+    """Makes a key. `key` is what it says: told now, and never again."""
+    made = await loci.peers.call(loci.peers.access.CreateApiKey, body.request())
+    return json_response(_rest(made.key) | {"key": made.secret})
+
+
+@router.get("")
+@returns(array(API_KEY))
+async def list_keys(loci: Loci) -> Response:
+    """All keys, oldest first, without what they say."""
+    keys: list[Rest] = []
+    request = wire.ListApiKeysRequest(page_size=MOST_PER_PAGE)
+    while True:
+        found = await loci.peers.call(loci.peers.access.ListApiKeys, request)
+        keys += map(_rest, found.keys)
+        if not found.next_page_token:
+            return json_response(keys)
+        request.page_token = found.next_page_token
+
+
+@router.delete("/{key_id}")
+@returns(NULL)
+async def delete_key(key_id: KeyId, loci: Loci) -> Response:
+    """Ends a key. It is refused everywhere within ten seconds."""
+    await loci.peers.call(loci.peers.access.DeleteApiKey, wire.DeleteApiKeyRequest(key_id=key_id))
+    return json_response(None)
+
+
+def _rest(key: wire.ApiKey) -> Rest:
+    rest = to_rest(key)
+    return rest | {"role": rest["role"].replace("_", "-")}

@@ -1,0 +1,116 @@
+"""Organizations: tenants, for the operator; and users of one, for its admins. Under /v1 and /v1/admin."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from google.protobuf.field_mask_pb2 import FieldMask
+from starlette.responses import Response
+
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
+from gateway.resources.accounts import requests as bodies
+from gateway.resources.accounts.schemas import ORGANIZATION, USER
+from gateway.rest.convert import Rest, to_rest
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import Limit, checked_id, page_size
+from gateway.rest.responses import json_response
+from gateway.rest.services import Loci
+from loci.agent.v1 import access_service_pb2 as wire
+
+_organizations = APIRouter(prefix="/orgs", tags=["organizations"], route_class=JsonRoute)
+_users = APIRouter(prefix="/users", tags=["users"], route_class=JsonRoute)
+
+_PER_PAGE = 50
+_NAME = FieldMask(paths=["name"])
+OrganizationId = Annotated[str, Query(), checked_id("org")]
+UserId = Annotated[str, Query(), checked_id("user")]
+After = Annotated[str | None, Query(description="An id: the page begins after this object.")]
+
+
+@_organizations.get("")
+@returns(array(ORGANIZATION))
+async def list_organizations(loci: Loci, after: After = None, limit: Limit = None) -> Response:
+    """A page of organizations, the oldest first; who is not the operator sees their own."""
+    request = wire.ListOrganizationsRequest(page_size=page_size(limit, _PER_PAGE), after=after)
+    found = await loci.peers.call(loci.peers.access.ListOrganizations, request)
+    return json_response([_organization(one) for one in found.organizations])
+
+
+@_organizations.post("")
+@returns(ORGANIZATION)
+async def create_organization(body: bodies.CreateOrganization, loci: Loci) -> Response:
+    """Makes a tenant, with one user of the same UUID. For the operator."""
+    request = wire.CreateOrganizationRequest(name=body.name or "")
+    made = await loci.peers.call(loci.peers.access.CreateOrganization, request)
+    return json_response(_organization(made.organization))
+
+
+@_organizations.patch("")
+@returns(ORGANIZATION)
+async def update_organization(org_id: OrganizationId, body: bodies.UpdateOrganization, loci: Loci) -> Response:
+    """Renames it."""
+    request = wire.UpdateOrganizationRequest(
+        organization_id=org_id, organization=wire.Organization(name=body.name), update_mask=_NAME
+    )
+    changed = await loci.peers.call(loci.peers.access.UpdateOrganization, request)
+    return json_response(_organization(changed.organization))
+
+
+@_organizations.delete("")
+@returns(ORGANIZATION)
+async def delete_organization(org_id: OrganizationId, loci: Loci) -> Response:
+    """Ends its keys at once, then all it has. For the operator."""
+    request = wire.DeleteOrganizationRequest(organization_id=org_id)
+    gone = await loci.peers.call(loci.peers.access.DeleteOrganization, request)
+    return json_response(_organization(gone.organization))
+
+
+@_users.get("")
+@returns(array(USER))
+async def list_users(loci: Loci, after: After = None, limit: Limit = None) -> Response:
+    """A page of users, the oldest first; the operator sees those of all organizations."""
+    request = wire.ListUsersRequest(page_size=page_size(limit, _PER_PAGE), after=after)
+    found = await loci.peers.call(loci.peers.access.ListUsers, request)
+    return json_response([_user(one) for one in found.users])
+
+
+@_users.post("")
+@returns(USER)
+async def create_user(body: bodies.CreateUser, loci: Loci) -> Response:
+    """Makes a user."""
+    request = wire.CreateUserRequest(name=body.name, organization_id=body.organization_id or "")
+    made = await loci.peers.call(loci.peers.access.CreateUser, request)
+    return json_response(_user(made.user))
+
+
+@_users.put("")
+@returns(USER)
+async def update_user(body: bodies.UpdateUser, loci: Loci) -> Response:
+    """Renames it."""
+    request = wire.UpdateUserRequest(user_id=body.id, user=wire.User(name=body.name), update_mask=_NAME)
+    changed = await loci.peers.call(loci.peers.access.UpdateUser, request)
+    return json_response(_user(changed.user))
+
+
+@_users.delete("")
+@returns(USER)
+async def delete_user(user_id: UserId, loci: Loci) -> Response:
+    """Ends its keys; what it made stays."""
+    gone = await loci.peers.call(loci.peers.access.DeleteUser, wire.DeleteUserRequest(user_id=user_id))
+    return json_response(_user(gone.user) | {"is_deleted": True})
+
+
+def _organization(organization: wire.Organization) -> Rest:
+    return to_rest(organization) | {"privileged_tools": False}
+
+
+def _user(user: wire.User) -> Rest:
+    # When it was renamed is not kept.
+    rest = to_rest(user)
+    return rest | {"updated_at": rest["created_at"], "is_deleted": False}
+
+
+router = APIRouter()
+for _prefix in ("", "/admin"):
+    router.include_router(_organizations, prefix=_prefix)
+    router.include_router(_users, prefix=_prefix)

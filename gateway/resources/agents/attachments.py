@@ -1,0 +1,151 @@
+"""What is attached to an agent: its blocks and its tools."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from gateway.errors.table import InvalidRequest
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
+from gateway.resources.agents.requests import ToolApproval
+from gateway.resources.agents.routes import answer, fetch
+from gateway.resources.agents.schemas import AGENT
+from gateway.resources.blocks import requests as bodies
+from gateway.resources.blocks.responses import block_to_rest
+from gateway.resources.blocks.schemas import BLOCK
+from gateway.resources.tools.responses import tool_to_rest
+from gateway.resources.tools.schemas import TOOL
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import AgentId, BlockId, Cursor, Limit, Order, ToolId, one_page, page_size
+from gateway.rest.responses import json_response
+from gateway.rest.services import Loci
+from loci.agent.v1 import agent_service_pb2
+from loci.memory.v1 import block_service_pb2
+from loci.tool.v1 import tool_pb2
+
+router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"], route_class=JsonRoute)
+
+
+@router.get("/core-memory/blocks")
+@returns(array(BLOCK))
+async def list_blocks(
+    agent_id: AgentId,
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "asc",
+) -> Response:
+    """The agent's blocks, oldest first."""
+    request = block_service_pb2.ListBlocksRequest(
+        agent_id=agent_id,
+        page_size=page_size(limit, 100),
+        after=after,
+        before=before,
+        descending=order == "desc",
+        show_hidden=True,
+    )
+    # The memory service does not know which agents there are.
+    _, page = await asyncio.gather(fetch(loci, agent_id), loci.peers.call(loci.peers.blocks.ListBlocks, request))
+    return json_response([block_to_rest(block) for block in page.blocks])
+
+
+@router.get("/core-memory/blocks/{block_label}")
+@returns(BLOCK)
+async def retrieve_block(agent_id: AgentId, block_label: str, loci: Loci) -> Response:
+    """The block that the agent knows by this label."""
+    request = block_service_pb2.GetBlockRequest(key=_key(agent_id, block_label))
+    return json_response(block_to_rest((await loci.peers.call(loci.peers.blocks.GetBlock, request)).block))
+
+
+@router.patch("/core-memory/blocks/{block_label}")
+@returns(BLOCK)
+async def update_block(agent_id: AgentId, block_label: str, body: bodies.UpdateBlock, loci: Loci) -> Response:
+    """Changes what the body names of the block that the agent knows by this label."""
+    key = _key(agent_id, block_label)
+    request = bodies.update_request(key, body)
+    if request is None:
+        return await retrieve_block(agent_id, block_label, loci)
+    return json_response(block_to_rest((await loci.peers.call(loci.peers.blocks.UpdateBlock, request)).block))
+
+
+@router.patch("/core-memory/blocks/attach/{block_id}")
+@returns(AGENT)
+async def attach_block(agent_id: AgentId, block_id: BlockId, loci: Loci) -> Response:
+    """Attaches a block and returns the agent."""
+    await fetch(loci, agent_id)
+    request = block_service_pb2.AttachBlockRequest(agent_id=agent_id, block_id=block_id)
+    await loci.peers.call(loci.peers.blocks.AttachBlock, request)
+    return await answer(loci, await fetch(loci, agent_id))
+
+
+@router.patch("/core-memory/blocks/detach/{block_id}")
+@returns(AGENT)
+async def detach_block(agent_id: AgentId, block_id: BlockId, loci: Loci) -> Response:
+    """Detaches a block and returns the agent."""
+    await fetch(loci, agent_id)
+    request = block_service_pb2.DetachBlockRequest(agent_id=agent_id, block_id=block_id)
+    await loci.peers.call(loci.peers.blocks.DetachBlock, request)
+    return await answer(loci, await fetch(loci, agent_id))
+
+
+@router.get("/tools")
+@returns(array(TOOL))
+async def list_tools(
+    agent_id: AgentId,
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "desc",
+) -> Response:
+    """The agent's tools, newest first, ten of them."""
+    agent = await fetch(loci, agent_id)
+    tools = sorted(agent.tools, key=_age, reverse=order == "desc")
+    page = one_page(tools, key=lambda tool: tool.id, after=after, before=before, limit=page_size(limit, 10))
+    return json_response([tool_to_rest(tool) for tool in page])
+
+
+@router.patch("/tools/attach/{tool_id}")
+@returns(AGENT)
+async def attach_tool(agent_id: AgentId, tool_id: ToolId, loci: Loci) -> Response:
+    """Attaches a tool and returns the agent."""
+    request = agent_service_pb2.AttachToolRequest(agent_id=agent_id, tool_id=tool_id)
+    return await answer(loci, (await loci.peers.call(loci.peers.agents.AttachTool, request)).agent)
+
+
+@router.patch("/tools/detach/{tool_id}")
+@returns(AGENT)
+async def detach_tool(agent_id: AgentId, tool_id: ToolId, loci: Loci) -> Response:
+    """Detaches a tool and returns the agent."""
+    request = agent_service_pb2.DetachToolRequest(agent_id=agent_id, tool_id=tool_id)
+    return await answer(loci, (await loci.peers.call(loci.peers.agents.DetachTool, request)).agent)
+
+
+@router.patch("/tools/approval/{tool_name}")
+@returns(AGENT)
+async def update_approval(
+    agent_id: AgentId,
+    tool_name: str,
+    loci: Loci,
+    body: ToolApproval | None = None,
+    requires_approval: Annotated[bool | None, Query(deprecated=True)] = None,
+) -> Response:
+    """Whether calls of a tool wait for approval; returns the agent. The body counts before the parameter."""
+    required = requires_approval if body is None else body.requires_approval
+    if required is None:
+        raise InvalidRequest("`requires_approval` is missing", "body", "requires_approval")
+    request = agent_service_pb2.SetToolApprovalRequest(
+        agent_id=agent_id, tool_name=tool_name, requires_approval=required
+    )
+    return await answer(loci, (await loci.peers.call(loci.peers.agents.SetToolApproval, request)).agent)
+
+
+def _key(agent_id: str, label: str) -> block_service_pb2.BlockKey:
+    return block_service_pb2.BlockKey(agent_label=block_service_pb2.AgentLabel(agent_id=agent_id, label=label))
+
+
+def _age(tool: tool_pb2.Tool) -> tuple[int, str]:
+    return tool.created_at.ToNanoseconds(), tool.id

@@ -1,0 +1,147 @@
+"""Folders attached to an agent, and which of their files it has open; folders under /sources by their older name."""
+
+import asyncio
+from typing import Literal
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, TEXT, array
+from gateway.resources.agents.responses import folders_of
+from gateway.resources.agents.routes import answer, fetch
+from gateway.resources.agents.schemas import AGENT
+from gateway.resources.folders.schemas import AGENT_FILES, FOLDER
+from gateway.rest import convert
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import AgentId, Cursor, FileId, FolderId, Limit, Order, one_page, page_size
+from gateway.rest.responses import json_response
+from gateway.rest.services import Loci, Services
+from loci.agent.v1 import agent_service_pb2
+from loci.memory.v1 import folder_pb2, folder_service_pb2
+from services.common.file_limits import file_limits
+
+_folders = APIRouter(tags=["agents"], route_class=JsonRoute)
+_files = APIRouter(prefix="/agents/{agent_id}/files", tags=["agents"], route_class=JsonRoute)
+
+
+@_folders.get("")
+@returns(array(FOLDER))
+async def list_folders(
+    agent_id: AgentId,
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "desc",
+    order_by: Literal["created_at"] = "created_at",
+) -> Response:
+    """The folders of an agent, newest first."""
+    agent = await fetch(loci, agent_id)
+    folders = sorted(agent.folders, key=_age, reverse=order == "desc")
+    page = one_page(folders, key=lambda folder: folder.id, after=after, before=before, limit=page_size(limit, 100))
+    return json_response(folders_of(page, await loci.catalogue.models()))
+
+
+@_folders.patch("/attach/{folder_id}")
+@returns(AGENT)
+async def attach_folder(agent_id: AgentId, folder_id: FolderId, loci: Loci) -> Response:
+    """Attaches a folder and the tools for its files, opens some of these; returns the agent."""
+    request = agent_service_pb2.AttachFolderRequest(agent_id=agent_id, folder_id=folder_id)
+    return await answer(loci, (await loci.peers.call(loci.peers.agents.AttachFolder, request)).agent)
+
+
+@_folders.patch("/detach/{folder_id}")
+@returns(AGENT)
+async def detach_folder(agent_id: AgentId, folder_id: FolderId, loci: Loci) -> Response:
+    """Detaches a folder, with the last one the tools for files; returns the agent."""
+    request = agent_service_pb2.DetachFolderRequest(agent_id=agent_id, folder_id=folder_id)
+    return await answer(loci, (await loci.peers.call(loci.peers.agents.DetachFolder, request)).agent)
+
+
+@_files.get("")
+@returns(AGENT_FILES)
+async def list_files(
+    agent_id: AgentId,
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    cursor: Cursor = None,
+    limit: Limit = None,
+    order: Order = "desc",
+    order_by: Literal["created_at"] = "created_at",
+    is_open: bool | None = None,
+) -> Response:
+    """A page of the files of the agent's folders, newest first; of those that are open with what is in view."""
+    request = folder_service_pb2.ListAgentFilesRequest(
+        agent_id=agent_id,
+        page_size=page_size(limit, 100),
+        after=after or cursor,
+        before=before,
+        descending=order == "desc",
+        is_open=is_open,
+    )
+    # The memory service does not know which agents there are.
+    _, page = await asyncio.gather(fetch(loci, agent_id), loci.peers.call(loci.peers.folders.ListAgentFiles, request))
+    more = bool(page.next_page_token)
+    return json_response(
+        {
+            "files": [_file(file) for file in page.files],
+            "next_cursor": page.files[-1].file_id if more else None,
+            "has_more": more,
+        }
+    )
+
+
+@_files.patch("/close-all")
+@returns(array(TEXT))
+async def close_all_files(agent_id: AgentId, loci: Loci) -> Response:
+    """Closes every open file; returns their names."""
+    await fetch(loci, agent_id)
+    request = folder_service_pb2.CloseAllFilesRequest(agent_id=agent_id)
+    return json_response(list((await loci.peers.call(loci.peers.folders.CloseAllFiles, request)).closed_names))
+
+
+@_files.patch("/{file_id}/open")
+@returns(array(TEXT))
+async def open_file(agent_id: AgentId, file_id: FileId, loci: Loci) -> Response:
+    """Opens a file; returns the names of those that were closed for it."""
+    limits = await _limits(loci, agent_id)
+    request = folder_service_pb2.OpenFileRequest(agent_id=agent_id, file_id=file_id, limits=limits)
+    return json_response(list((await loci.peers.call(loci.peers.folders.OpenFile, request)).closed_names))
+
+
+@_files.patch("/{file_id}/close")
+@returns(NULL)
+async def close_file(agent_id: AgentId, file_id: FileId, loci: Loci) -> Response:
+    """Closes a file."""
+    await fetch(loci, agent_id)
+    request = folder_service_pb2.CloseFileRequest(agent_id=agent_id, file_id=file_id)
+    await loci.peers.call(loci.peers.folders.CloseFile, request)
+    return json_response(None)
+
+
+router = APIRouter()
+router.include_router(_folders, prefix="/agents/{agent_id}/folders")
+router.include_router(_folders, prefix="/agents/{agent_id}/sources", deprecated=True)
+router.include_router(_files)
+
+
+async def _limits(loci: Services, agent_id: str) -> folder_service_pb2.FileLimits:
+    agent = await fetch(loci, agent_id)
+    most, characters = file_limits(
+        agent.context_window_limit,
+        agent.max_files_open if agent.HasField("max_files_open") else None,
+        agent.per_file_view_window_char_limit,
+    )
+    return folder_service_pb2.FileLimits(max_files_open=most, per_file_view_chars=characters)
+
+
+def _file(file: folder_pb2.AgentFile) -> convert.Rest:
+    """The reference's FileAgent, as its lists show it: 11 fields."""
+    rest = convert.to_rest(file)
+    return rest | {"start_line": file.start_line or None, "end_line": file.end_line or None}
+
+
+def _age(folder: folder_pb2.Folder) -> tuple[int, str]:
+    return folder.created_at.ToNanoseconds(), folder.id

@@ -1,0 +1,276 @@
+"""Creating and changing agents."""
+
+from typing import Annotated, Any, Literal
+
+from google.protobuf.field_mask_pb2 import FieldMask
+from pydantic import AfterValidator, AliasChoices, Field
+
+from gateway.agent_files.templates import Filling
+from gateway.resources.blocks.requests import BlockBody, draft_of
+from gateway.resources.messages.content import parts
+from gateway.resources.messages.requests import MessageCreate
+from gateway.rest import old_names
+from gateway.rest.body import Body, Json, Positive, deprecated, dump, given, refuse
+from gateway.rest.old_names import Renamed
+from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2
+from services.common.fields import enum_numbers
+from services.common.ids import to_public, uuid7
+
+AgentTypeName = Literal[
+    "memgpt_agent",
+    "memgpt_v2_agent",
+    "letta_v1_agent",
+    "react_agent",
+    "workflow_agent",
+    "split_thread_agent",
+    "sleeptime_agent",
+    "voice_convo_agent",
+    "voice_sleeptime_agent",
+]
+
+
+def _handle(value: str) -> str:
+    provider, slash, model = value.partition("/")
+    if not (provider and slash and model):
+        raise ValueError("a model is named provider/model, for example openai/gpt-4o-mini")
+    return value
+
+
+Handle = Annotated[str, AfterValidator(_handle)]
+_ROLES = {
+    "user": message_pb2.MESSAGE_ROLE_USER,
+    "system": message_pb2.MESSAGE_ROLE_SYSTEM,
+    "assistant": message_pb2.MESSAGE_ROLE_ASSISTANT,
+}
+_NOT_YET_AT_CREATION: dict[str, str] = {
+    "include_multi_agent_tools": "the multi-agent tools are not available yet; leave it out or send false",
+    "include_default_source": "no folder is made with an agent; give folder_ids, or leave it out",
+    "template": "templates are made with templates.create, of an agent that is there",
+    "memory_variables": "they fill in a template; give from_template, or write the texts as they shall be",
+}
+# What an agent of a template may be given beside it.
+_BESIDE_TEMPLATE = frozenset(
+    (
+        "from_template", "memory_variables", "name", "tags", "secrets", "tool_exec_environment_variables",
+        "identity_ids", "model", "embedding", "project_id", "project", "initial_message_sequence",
+    )
+)  # fmt: skip
+
+# A draft's fields have the names that the body's have; these two are made otherwise.
+_DRAFT = {field.name for field in agent_service_pb2.AgentDraft.DESCRIPTOR.fields} - {
+    "agent_type",
+    "model_settings_json",
+}
+# Anthropic's least budget, and the reference's default.
+_LEAST_THINKING_TOKENS = 1_024
+
+
+class ModelConfig(Body):
+    """The deprecated llm_config and embedding_config, of which the handle counts, and little besides."""
+
+    handle: Handle | None = None
+    context_window: Positive | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+class AgentSettings(Renamed):
+    """What creation and change have in common."""
+
+    old_names = old_names.AGENT
+    name: str | None = None
+    description: str | None = None
+    system: str | None = None
+    model: Handle | None = None
+    embedding: Handle | None = None
+    model_settings: Json | None = None
+    context_window_limit: Positive | None = None
+    tags: list[str] | None = None
+    metadata: Json | None = None
+    timezone: str | None = None
+    hidden: bool | None = None
+    response_format: Json | None = None
+    project_id: str | None = None
+    tool_ids: list[str] | None = None
+    block_ids: list[str] | None = None
+    llm_config: ModelConfig | None = deprecated()
+    embedding_config: ModelConfig | None = deprecated()
+    max_tokens: Positive | None = deprecated()
+    max_reasoning_tokens: int | None = deprecated()
+    enable_reasoner: bool | None = deprecated()
+    reasoning: bool | None = deprecated()
+    parallel_tool_calls: bool | None = deprecated()
+    compaction_settings: Json | None = None
+    max_files_open: Annotated[int, Field(ge=0, le=1000)] | None = None
+    per_file_view_window_char_limit: Positive | None = None
+    recall_passages: Annotated[int, Field(ge=0, le=50)] | None = Field(
+        None, description="Loci's own: how many passages of its archives each turn is shown for its message."
+    )
+    tool_rules: list[Json] | None = None
+    folder_ids: list[str] | None = None
+    source_ids: list[str] | None = deprecated()
+    identity_ids: list[str] | None = None
+    message_buffer_autoclear: bool | None = None
+    enable_sleeptime: bool | None = None
+    secrets: dict[str, str] | None = Field(None, repr=False)
+    tool_exec_environment_variables: dict[str, str] | None = deprecated()
+    base_template_id: str | None = None
+    template_id: str | None = None
+
+
+class CreateAgent(AgentSettings):
+    """Body of agents.create."""
+
+    agent_type: AgentTypeName = "letta_v1_agent"
+    memory_blocks: list[BlockBody] | None = None
+    tools: list[str] | None = Field(None, description="Names of tools to attach.")
+    include_base_tools: bool | None = True
+    include_base_tool_rules: bool | None = None
+    include_multi_agent_tools: bool | None = False
+    include_default_source: bool | None = False
+    initial_message_sequence: list[MessageCreate] | None = None
+    embedding_chunk_size: int | None = deprecated()
+    from_template: str | None = deprecated()
+    template: bool | None = deprecated()
+    project: str | None = deprecated()
+    memory_variables: dict[str, str] | None = deprecated()
+
+
+class UpdateAgent(AgentSettings):
+    """Body of agents.update: only what is sent changes."""
+
+    message_ids: list[str] | None = None
+
+
+class ToolApproval(Body):
+    """Body of agents.tools.update_approval. The TypeScript client sends its own name of the field."""
+
+    requires_approval: bool = Field(validation_alias=AliasChoices("requires_approval", "body_requires_approval"))
+
+
+class ResetMessages(Body):
+    """Body of agents.messages.reset. Agents of every type begin without messages, so there are none to add."""
+
+    add_default_initial_messages: bool = False
+
+
+def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
+    """The request of CreateAgent, ids minted, so that it may be sent twice. Not for one of a template; see `filling`.
+
+    Raises InvalidRequest.
+    """
+    refuse(body, _NOT_YET_AT_CREATION)
+    draft = settings_draft(body, {})
+    if "agent_type" in body.model_fields_set:
+        draft.agent_type = enum_numbers(agent_pb2.AgentType.DESCRIPTOR)[body.agent_type]  # type: ignore[assignment]
+    if "role:subagent" in draft.tags:
+        draft.hidden = True
+    return agent_service_pb2.CreateAgentRequest(
+        agent_id=to_public("agent", uuid7()),
+        agent=draft,
+        blocks=[draft_of(block, minted=True) for block in body.memory_blocks or ()],
+        block_ids=body.block_ids,
+        folder_ids=folder_ids(body),
+        tool_names=body.tools,
+        include_base_tools=body.include_base_tools is not False,
+        include_base_tool_rules=body.include_base_tool_rules,
+        initial_messages=map(_first_message, body.initial_message_sequence or ()),
+    )
+
+
+def filling(body: CreateAgent) -> Filling:
+    """What the agent gets beside its template. Raises InvalidRequest for a setting that the template has."""
+    reason = "the template says it; change the agent that is made of it, or leave out from_template"
+    refuse(body, dict.fromkeys(sorted(body.model_fields_set - _BESIDE_TEMPLATE), reason))
+    return Filling(
+        name=body.name,
+        variables=body.memory_variables or {},
+        secrets=secrets(body) or {},
+        messages=[message.model_dump(mode="json") for message in body.initial_message_sequence or ()],
+        tags=tuple(body.tags or ()),
+        identity_ids=tuple(body.identity_ids or ()),
+        model=body.model,
+        embedding=body.embedding,
+        project_id=body.project_id,
+    )
+
+
+def update_request(agent_id: str, body: UpdateAgent, settings: Json) -> agent_service_pb2.UpdateAgentRequest | None:
+    """The request of UpdateAgent; None when nothing changes. `settings`: the agent's model settings. Raises
+    InvalidRequest.
+    """
+    refuse(body, {"message_ids": "the window cannot be set; send messages, or make a new agent"})
+    draft = settings_draft(body, settings)
+    paths = [field.name for field, _ in draft.ListFields()]
+    # A list that is sent empty clears what is there, and protobuf cannot tell it from one that is not sent.
+    paths += [name for name in ("tags", "tool_ids", "identity_ids") if getattr(body, name) == []]
+    if secrets(body) == {}:
+        paths.append("secrets")
+    if not paths:
+        return None
+    return agent_service_pb2.UpdateAgentRequest(agent_id=agent_id, agent=draft, update_mask=FieldMask(paths=paths))
+
+
+def secrets(body: AgentSettings) -> dict[str, str] | None:
+    """All secrets that there shall be, in the newer field or the older one; None where neither is sent."""
+    return body.tool_exec_environment_variables if body.secrets is None else body.secrets
+
+
+def folder_ids(body: AgentSettings) -> list[str] | None:
+    """The folders that shall be attached, in the newer field or the older one; None where neither is sent."""
+    return body.source_ids if body.folder_ids is None else body.folder_ids
+
+
+def needs_settings(body: UpdateAgent) -> bool:
+    """Whether the change adds to model settings that it does not send."""
+    return body.model_settings is None and bool(_deprecated_settings(body))
+
+
+def settings_draft(body: AgentSettings, settings: Json) -> agent_service_pb2.AgentDraft:
+    """The settings in `body`; what deprecated fields say of the model is laid over `settings`."""
+    sent = given(body)
+    fields: Json = {name: value for name, value in sent.items() if name in _DRAFT}
+    fields |= {f"{name}_json": dump(value) for name, value in sent.items() if f"{name}_json" in _DRAFT}
+    if variables := secrets(body):
+        fields["secrets"] = variables
+    llm, embedding = body.llm_config, body.embedding_config
+    if llm is not None and llm.handle and "model" not in fields:
+        fields["model"] = llm.handle
+        if llm.context_window:
+            fields.setdefault("context_window_limit", llm.context_window)
+    if embedding is not None and embedding.handle:
+        fields.setdefault("embedding", embedding.handle)
+    extra = _deprecated_settings(body)
+    if body.model_settings is not None or extra:
+        fields["model_settings_json"] = dump({**settings, **extra, **(body.model_settings or {})})
+    return agent_service_pb2.AgentDraft(agent_type=agent_pb2.AGENT_TYPE_UNSPECIFIED, **fields)
+
+
+def _first_message(message: MessageCreate) -> message_pb2.InputMessage:
+    return message_pb2.InputMessage(
+        role=_ROLES[message.role],
+        content=parts(message.content),
+        name=message.name,
+        otid=message.otid,
+        sender_id=message.sender_id,
+    )
+
+
+def _deprecated_settings(body: AgentSettings) -> Json:
+    """What the fields that model_settings replaced mean there."""
+    settings: Json = {}
+    llm = body.llm_config
+    if llm is not None and llm.handle:
+        settings |= _present(temperature=llm.temperature, max_output_tokens=llm.max_tokens)
+    settings |= _present(max_output_tokens=body.max_tokens, parallel_tool_calls=body.parallel_tool_calls)
+    handle = body.model or (llm.handle if llm else None) or ""
+    wants = body.enable_reasoner if body.enable_reasoner is not None else body.reasoning
+    # Other providers' models think or do not by themselves.
+    if wants is not None and handle.startswith("anthropic/"):
+        budget = body.max_reasoning_tokens or _LEAST_THINKING_TOKENS
+        settings["thinking"] = {"type": "enabled", "budget_tokens": budget} if wants else {"type": "disabled"}
+    return settings
+
+
+def _present(**fields: Any) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,246 @@
+"""AgentState: the fields of the reference and `recall_passages`, made from an Agent and what is known of its models."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from gateway.access.run_tokens import SECRET_MEMBERS, sees_secrets
+from gateway.resources.blocks.responses import block_to_rest
+from gateway.resources.folders.responses import folder_to_rest
+from gateway.resources.groups.responses import group
+from gateway.resources.messages.responses import message
+from gateway.resources.tools.responses import tool_to_rest
+from gateway.rest.convert import Rest, from_json, to_rest
+from loci.agent.v1 import agent_pb2, message_pb2
+from loci.llm.v1 import model_pb2
+from loci.memory.v1 import folder_pb2
+from loci.tool.v1 import tool_pb2
+from services.common.context import current
+from services.common.fields import enum_names
+from services.common.file_limits import file_limits
+from services.common.ids import to_public
+
+# Groups that a client asks for with `include`, and the fields each fills.
+RELATIONS = {
+    "agent.blocks": ("blocks", "memory"),
+    "agent.identities": ("identities", "identity_ids"),
+    "agent.managed_group": ("managed_group", "multi_agent_group"),
+    "agent.pending_approval": ("pending_approval",),
+    "agent.secrets": ("secrets", "tool_exec_environment_variables"),
+    "agent.sources": ("sources",),
+    "agent.tags": ("tags",),
+    "agent.tools": ("tools",),
+}
+_ATTACHED = ("blocks", "tools", "folders", "identities", "managed_group", "pending_approval")
+_MADE_BY_HAND = frozenset({"version", "context_window_limit", *_ATTACHED})
+_THINKING_IN_ARGUMENTS = (
+    agent_pb2.AGENT_TYPE_MEMGPT_AGENT,
+    agent_pb2.AGENT_TYPE_MEMGPT_V2_AGENT,
+    agent_pb2.AGENT_TYPE_SPLIT_THREAD_AGENT,
+    agent_pb2.AGENT_TYPE_REACT_AGENT,
+    agent_pb2.AGENT_TYPE_WORKFLOW_AGENT,
+)
+_LLM_CONFIG_NULLS = (
+    "model_wrapper",
+    "compatibility_type",
+    "tier",
+    "frequency_penalty",
+    "tool_call_parser",
+    "top_logprobs",
+)
+
+
+class Models:
+    """What is known of models, by handle. A handle that nobody knows is shown as well as its name allows."""
+
+    def __init__(self, chat: dict[str, model_pb2.Model], embedding: dict[str, model_pb2.EmbeddingModel]) -> None:
+        self.chat = chat
+        self.embedding = embedding
+
+
+def tools_once() -> Callable[[tool_pb2.Tool], Rest]:
+    """`convert.tool_to_rest` for a page of agents, which have most of their tools in common: each is made once."""
+    made: dict[tuple[str, int], Rest] = {}
+
+    def one(message: tool_pb2.Tool) -> Rest:
+        key = (message.id, message.version)
+        if key not in made:
+            made[key] = tool_to_rest(message)
+        return made[key]
+
+    return one
+
+
+def agent_state(
+    agent: agent_pb2.Agent,
+    models: Models,
+    include: frozenset[str] | None = None,
+    secrets: Sequence[Rest] = (),
+    as_tool: Callable[[tool_pb2.Tool], Rest] = tool_to_rest,
+) -> Rest:
+    """`agent` as REST; `include`: the relations to show (names of RELATIONS), None for all. Others are empty.
+
+    `secrets`: the agent's, masked. `as_tool`: see `tools_once`.
+    """
+    rest = to_rest(agent, leave=_MADE_BY_HAND)
+    files_open, file_chars = file_limits(
+        agent.context_window_limit, rest["max_files_open"], rest["per_file_view_window_char_limit"]
+    )
+    settings = model_settings(agent.model, rest["model_settings"] or {}, models.chat.get(agent.model))
+    response_format = rest["response_format"] or settings.get("response_format")
+    if response_format is not None:
+        settings["response_format"] = response_format
+    blocks = [block_to_rest(attached) for attached in agent.blocks]
+    managed = group(agent.managed_group) if agent.HasField("managed_group") else None
+    rest |= {name: list(secrets) for name in SECRET_MEMBERS}
+    rest |= {
+        "embedding": agent.embedding or None,
+        "metadata": rest["metadata"] or {},
+        "model_settings": settings,
+        "response_format": response_format,
+        "tool_rules": rest["tool_rules"] or [],
+        "llm_config": llm_config(agent, models.chat.get(agent.model), settings),
+        "embedding_config": embedding_config(agent.embedding, models),
+        "blocks": blocks,
+        "memory": _memory(blocks, rest["agent_type"]),
+        "tools": [as_tool(attached) for attached in agent.tools],
+        "sources": folders_of(agent.folders, models),
+        "pending_approval": _pending_approval(agent) if agent.HasField("pending_approval") else None,
+        "identities": [to_rest(each) for each in agent.identities],
+        "identity_ids": [each.id for each in agent.identities],
+        "managed_group": managed,
+        "multi_agent_group": managed,
+        "max_files_open": files_open,
+        "per_file_view_window_char_limit": file_chars,
+    }
+    if include is not None:
+        _leave_out(rest, include)
+    if not sees_secrets():
+        rest |= {name: [] for name in SECRET_MEMBERS}
+    return rest
+
+
+def folders_of(folders: Iterable[folder_pb2.Folder], models: Models) -> list[Rest]:
+    """Folders attached to an agent, as REST."""
+    return [
+        folder_to_rest(one, embedding_config(one.embedding, models), to_public("org", current().organization_id))
+        for one in folders
+    ]
+
+
+def model_settings(handle: str, given: Rest, model: model_pb2.Model | None) -> Rest:
+    """What the agent sets, `given`, over the defaults of its provider's shape."""
+    provider_type = given.get("provider_type") or _provider_type(handle, model)
+    defaults: Rest = {
+        "provider_type": provider_type,
+        "max_output_tokens": model.max_output_tokens if model and model.max_output_tokens else None,
+        "parallel_tool_calls": True,
+        "temperature": 1.0,
+    }
+    match provider_type:
+        case "openai":
+            defaults |= {
+                "strict": False,
+                "reasoning": {"reasoning_effort": "minimal"},
+                "response_format": None,
+            }
+        case "anthropic":
+            defaults |= {
+                "strict": False,
+                "thinking": {"type": "disabled"},
+                "effort": None,
+                "verbosity": None,
+                "response_format": None,
+            }
+    return defaults | given
+
+
+def llm_config(agent: agent_pb2.Agent, model: model_pb2.Model | None, settings: Rest) -> Rest:
+    """The deprecated description of the agent's model."""
+    provider, _, name = agent.model.partition("/")
+    thinking = settings.get("thinking") or {}
+    return {
+        **dict.fromkeys(_LLM_CONFIG_NULLS),
+        "handle": agent.model,
+        "model": model.name if model else name,
+        "display_name": (model.display_name if model else name) or None,
+        "model_endpoint_type": _provider_type(agent.model, model),
+        "model_endpoint": (model.endpoint or None) if model else None,
+        "provider_name": model.provider_name if model else provider,
+        "provider_category": provider_category(model) if model else "base",
+        "context_window": agent.context_window_limit,
+        "temperature": settings.get("temperature"),
+        "max_tokens": settings.get("max_output_tokens"),
+        "parallel_tool_calls": settings.get("parallel_tool_calls"),
+        "response_format": settings.get("response_format"),
+        "strict": settings.get("strict", False),
+        "enable_reasoner": bool(model and model.capabilities.reasoning) or thinking.get("type") == "enabled",
+        "reasoning_effort": (settings.get("reasoning") or {}).get("reasoning_effort"),
+        "max_reasoning_tokens": thinking.get("budget_tokens", 0),
+        "effort": settings.get("effort"),
+        "verbosity": settings.get("verbosity"),
+        "put_inner_thoughts_in_kwargs": agent.agent_type in _THINKING_IN_ARGUMENTS,
+        "return_logprobs": False,
+        "return_token_ids": False,
+    }
+
+
+def embedding_config(handle: str, models: Models) -> Rest | None:
+    """The deprecated description of an embedding model; None without one."""
+    if not handle:
+        return None
+    provider, _, name = handle.partition("/")
+    model = models.embedding.get(handle)
+    return {
+        "handle": handle,
+        "embedding_model": model.name if model else name,
+        "embedding_endpoint_type": model.provider_type if model else provider,
+        "embedding_endpoint": (model.endpoint or None) if model else None,
+        "embedding_dim": model.dimensions if model else 0,
+        "embedding_chunk_size": 300,
+        "batch_size": model.batch_size if model else 32,
+        **dict.fromkeys(("azure_endpoint", "azure_version", "azure_deployment")),
+    }
+
+
+def provider_category(model: model_pb2.Model | model_pb2.EmbeddingModel) -> str:
+    """Whose the provider of a model is: base or byok."""
+    return enum_names(model_pb2.ProviderCategory.DESCRIPTOR).get(model.provider_category) or "base"
+
+
+def _provider_type(handle: str, model: model_pb2.Model | None) -> str:
+    return model.provider_type if model else handle.partition("/")[0]
+
+
+def _pending_approval(agent: agent_pb2.Agent) -> Rest:
+    """The request that waits, as the list of messages shows it."""
+    pending = agent.pending_approval
+    calls = [message_pb2.ToolCall(**call) for call in from_json(pending.tool_calls_json) or ()]
+    return message(
+        message_pb2.Message(
+            id=pending.request_id,
+            date=pending.created_at,
+            otid=pending.otid,
+            step_id=pending.step_id,
+            run_id=pending.run_id,
+            approval_request_message=message_pb2.ApprovalRequestMessage(tool_calls=calls),
+        )
+    )
+
+
+def _memory(blocks: list[Rest], agent_type: Any) -> Rest:
+    return {
+        "blocks": blocks,
+        "file_blocks": [],
+        "agent_type": agent_type,
+        "git_enabled": False,
+        "prompt_template": "",
+    }
+
+
+def _leave_out(rest: Rest, include: frozenset[str]) -> None:
+    for relation, names in RELATIONS.items():
+        if relation not in include:
+            for name in names:
+                rest[name] = [] if isinstance(rest[name], list) else None
+    if "agent.blocks" not in include:
+        rest["memory"] = _memory([], rest["agent_type"])

@@ -1,0 +1,1 @@
+"""Archives, passages, and changes of their embedding model."""

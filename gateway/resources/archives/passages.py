@@ -1,0 +1,192 @@
+"""Archival memory of an agent, and the search in that of the tenant."""
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC
+from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, array
+from gateway.resources.agents.routes import fetch
+from gateway.resources.archives import requests as bodies
+from gateway.resources.archives.requests import MODES
+from gateway.resources.archives.responses import (
+    EMBEDDING_SECONDS,
+    passage_answer,
+    passage_answers,
+    passage_rests,
+    without_vectors,
+)
+from gateway.resources.archives.schemas import FOUND_PASSAGES, PASSAGE, PASSAGE_HIT
+from gateway.rest.convert import Rest
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import AgentId, Cursor, Limit, Moment, Names, PassageId, page_size
+from gateway.rest.responses import json_response
+from gateway.rest.services import Loci, Services
+from loci.memory.v1 import passage_pb2, passage_service_pb2
+from services.common.timestamps import timestamp
+
+router = APIRouter(route_class=JsonRoute)
+_OF_AGENT = "/agents/{agent_id}/archival-memory"
+
+
+@router.post(_OF_AGENT, tags=["agents"])
+@returns(array(PASSAGE))
+async def create_passage(agent_id: AgentId, body: bodies.CreatePassage, loci: Loci) -> Response:
+    """Stores one passage, as it is, and returns it in a list."""
+    agent = await fetch(loci, agent_id)
+    created = await loci.peers.call(
+        loci.peers.passages.CreatePassages,
+        passage_service_pb2.CreatePassagesRequest(
+            agent_id=agent_id, passages=[bodies.passage_draft(body)], embedding=agent.embedding
+        ),
+        timeout=EMBEDDING_SECONDS,
+    )
+    return await passage_answers(loci, created.passages)
+
+
+@router.get(_OF_AGENT, tags=["agents"])
+@returns(array(PASSAGE))
+async def list_passages(
+    agent_id: AgentId,
+    loci: Loci,
+    after: Cursor = None,
+    before: Cursor = None,
+    limit: Limit = None,
+    search: str | None = None,
+    ascending: bool | None = True,
+) -> Response:
+    """A page of the agent's passages, oldest first."""
+    request = passage_service_pb2.ListPassagesRequest(
+        agent_id=agent_id,
+        page_size=page_size(limit, 100),
+        after=after,
+        before=before,
+        descending=ascending is False,
+        search=search,
+    )
+    _, page = await asyncio.gather(fetch(loci, agent_id), loci.peers.call(loci.peers.passages.ListPassages, request))
+    return await passage_answers(loci, page.passages)
+
+
+@router.get(f"{_OF_AGENT}/search", tags=["agents"])
+@returns(FOUND_PASSAGES)
+async def search_passages(
+    agent_id: AgentId,
+    loci: Loci,
+    query: str,
+    tags: Names = None,
+    tag_match_mode: bodies.TagMode = "any",
+    top_k: Annotated[int | None, Query(ge=1)] = None,
+    start_datetime: Moment | None = None,
+    end_datetime: Moment | None = None,
+    search_mode: bodies.Mode | None = None,
+    mode: bodies.Mode | None = None,
+) -> Response:
+    """The passages that answer best to `query`, by meaning and by words, or as `search_mode` says."""
+    request = passage_service_pb2.SearchPassagesRequest(
+        agent_id=agent_id,
+        query=query,
+        tags=tags,
+        match_all_tags=tag_match_mode == "all",
+        top_k=0 if top_k is None else page_size(top_k, 0),
+        start_time=timestamp(start_datetime),
+        end_time=timestamp(end_datetime),
+        mode=MODES[search_mode or mode],
+    )
+    agent, found = await asyncio.gather(
+        fetch(loci, agent_id),
+        loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS),
+    )
+    results = [_result(hit.passage, agent.timezone) for hit in found.hits]
+    content = {"results": results, "count": len(results)}
+    return json_response(content, headers=without_vectors(found.without_vectors))
+
+
+@router.patch(f"{_OF_AGENT}/{{memory_id}}", tags=["agents"])
+@returns(PASSAGE)
+async def update_passage(agent_id: AgentId, memory_id: PassageId, body: bodies.UpdatePassage, loci: Loci) -> Response:
+    """Changes what the body names; a new text is embedded anew."""
+    request = bodies.passage_change(memory_id, body, agent_id=agent_id)
+    changed = await loci.peers.call(loci.peers.passages.UpdatePassage, request, timeout=EMBEDDING_SECONDS)
+    return await passage_answer(loci, changed.passage)
+
+
+@router.delete(f"{_OF_AGENT}/{{memory_id}}", tags=["agents"])
+@returns(NULL)
+async def delete_passage(agent_id: AgentId, memory_id: PassageId, loci: Loci) -> Response:
+    """Deletes one passage."""
+    request = passage_service_pb2.DeletePassageRequest(agent_id=agent_id, passage_id=memory_id)
+    await loci.peers.call(loci.peers.passages.DeletePassage, request)
+    return json_response(None)
+
+
+@router.post("/passages/search", tags=["passages"])
+@returns(array(PASSAGE_HIT))
+async def search_everywhere(body: bodies.SearchPassages, loci: Loci) -> Response:
+    """The passages of an agent, else of an archive, else of the tenant, each with its scores."""
+    if body.agent_id is not None:
+        await fetch(loci, body.agent_id)
+    if not body.query:
+        return await _newest(loci, body)
+    request = passage_service_pb2.SearchPassagesRequest(
+        **_place(body),
+        query=body.query,
+        top_k=page_size(body.limit, 5),
+        tags=body.tags,
+        match_all_tags=body.tag_match_mode == "all",
+        start_time=timestamp(body.start_date),
+        end_time=timestamp(body.end_date),
+        mode=MODES[body.search_mode],
+    )
+    found = await loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS)
+    passages = await passage_rests(loci, [hit.passage for hit in found.hits])
+    hits = [_hit(*pair) for pair in zip(passages, found.hits, strict=True)]
+    return json_response(hits, headers=without_vectors(found.without_vectors))
+
+
+async def _newest(loci: Services, body: bodies.SearchPassages) -> Response:
+    """What passes the filters; nothing is asked, so nothing scores."""
+    request = passage_service_pb2.ListPassagesRequest(
+        **_place(body),
+        page_size=page_size(body.limit, 5),
+        descending=True,
+        tags=body.tags,
+        match_all_tags=body.tag_match_mode == "all",
+        start_time=timestamp(body.start_date),
+        end_time=timestamp(body.end_date),
+    )
+    page = await loci.peers.call(loci.peers.passages.ListPassages, request)
+    passages = await passage_rests(loci, page.passages)
+    return json_response([{"passage": passage, "score": 0.0, "metadata": {}} for passage in passages])
+
+
+def _place(body: bodies.SearchPassages) -> dict[str, str]:
+    if body.agent_id is not None:
+        return {"agent_id": body.agent_id}
+    return {} if body.archive_id is None else {"archive_id": body.archive_id}
+
+
+def _hit(passage: Rest, hit: passage_pb2.PassageHit) -> Rest:
+    scores = {
+        "vector_score": hit.vector_score if hit.HasField("vector_score") else None,
+        "text_score": hit.text_score if hit.HasField("text_score") else None,
+    }
+    return {"passage": passage, "score": hit.score, "metadata": scores}
+
+
+def _result(passage: passage_pb2.Passage, timezone: str) -> Rest:
+    """A hit of a search; its time is told in the agent's zone."""
+    try:
+        zone = ZoneInfo(timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        zone = ZoneInfo("UTC")
+    moment = passage.created_at.ToDatetime(tzinfo=UTC)
+    with suppress(OverflowError):  # at the ends of the calendar
+        moment = moment.astimezone(zone)
+    made = moment.isoformat(timespec="seconds")
+    return {"id": passage.id, "timestamp": made, "content": passage.text, "tags": list(passage.tags)}

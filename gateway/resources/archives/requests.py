@@ -1,0 +1,156 @@
+"""Archives, passages, and what is searched for among them."""
+
+from typing import Annotated, Any, Literal
+
+from google.protobuf.field_mask_pb2 import FieldMask
+from pydantic import AliasChoices, Field
+
+from gateway.resources.agents.requests import Handle
+from gateway.rest.body import Body, Json, deprecated, dump, given
+from gateway.rest.params import AgentInBody, ArchiveInBody, Moment
+from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
+from services.common.ids import to_public, uuid7
+from services.common.timestamps import timestamp
+
+TagMode = Literal["any", "all"]
+Mode = Literal["hybrid", "vector", "text"]
+MODES = {
+    "hybrid": passage_pb2.SEARCH_MODE_HYBRID,
+    "vector": passage_pb2.SEARCH_MODE_VECTOR,
+    "text": passage_pb2.SEARCH_MODE_TEXT,
+    None: passage_pb2.SEARCH_MODE_UNSPECIFIED,
+}
+_MOST_PASSAGES = 1_000
+
+
+class EmbeddingConfig(Body):
+    """The deprecated description of an embedding model, of which only its handle counts."""
+
+    handle: Handle | None = None
+    embedding_endpoint_type: str | None = None
+    embedding_model: str | None = None
+
+    def named(self) -> str:
+        """The handle; made of provider and model where it is not given."""
+        if self.handle is None and self.embedding_endpoint_type and self.embedding_model:
+            return f"{self.embedding_endpoint_type}/{self.embedding_model}"
+        return self.handle or ""
+
+
+class ArchiveSettings(Body):
+    """What creation and change have in common."""
+
+    description: str | None = None
+    metadata: Json | None = None
+
+
+class CreateArchive(ArchiveSettings):
+    """Body of archives.create. Without an embedding model its passages are found by their words."""
+
+    name: str
+    embedding: Handle | None = None
+    embedding_config: EmbeddingConfig | None = deprecated()
+
+
+class UpdateArchive(ArchiveSettings):
+    """Body of archives.update: only what is sent changes. The embedding model can only be the one that is there."""
+
+    name: str | None = None
+    embedding: Handle | None = None
+    embedding_config: EmbeddingConfig | None = deprecated()
+
+
+class PassageSettings(Body):
+    """What creation and change have in common."""
+
+    tags: list[str] | None = None
+    metadata: Json | None = None
+    created_at: Moment | None = None
+
+
+class CreatePassage(PassageSettings):
+    """Body of agents.passages.create and archives.passages.create."""
+
+    text: str
+
+
+class CreatePassages(Body):
+    """Body of archives.passages.create_many."""
+
+    passages: Annotated[list[CreatePassage], Field(min_length=1, max_length=_MOST_PASSAGES)]
+
+
+class UpdatePassage(PassageSettings):
+    """Only what is sent changes."""
+
+    text: str | None = None
+
+
+class SearchPassages(Body):
+    """Body of passages.search. Without a query, the newest passages."""
+
+    query: str | None = None
+    agent_id: AgentInBody = None
+    archive_id: ArchiveInBody = None
+    tags: list[str] | None = None
+    tag_match_mode: TagMode = "any"
+    limit: Annotated[int, Field(ge=1)] = 5
+    start_date: Moment | None = None
+    end_date: Moment | None = None
+    search_mode: Annotated[Mode | None, Field(validation_alias=AliasChoices("search_mode", "mode"))] = None
+
+
+def archive_request(body: CreateArchive) -> archive_service_pb2.CreateArchiveRequest:
+    """With an id, so that it may be repeated."""
+    handle = wanted_embedding(body)
+    draft = archive_service_pb2.ArchiveDraft(
+        id=to_public("archive", uuid7()), name=body.name, embedding=handle, **_fields(body, "description")
+    )
+    return archive_service_pb2.CreateArchiveRequest(archive=draft)
+
+
+def wanted_embedding(body: CreateArchive | UpdateArchive) -> str:
+    """The handle of the embedding model that the body names; empty where it names none."""
+    return body.embedding or (body.embedding_config.named() if body.embedding_config else "")
+
+
+def archive_change(archive_id: str, body: UpdateArchive) -> archive_service_pb2.UpdateArchiveRequest | None:
+    """The request of UpdateArchive; None when nothing changes."""
+    fields = _fields(body, "name", "description")
+    if not fields:
+        return None
+    return archive_service_pb2.UpdateArchiveRequest(
+        archive_id=archive_id,
+        archive=archive_service_pb2.ArchiveDraft(**fields),
+        update_mask=FieldMask(paths=list(fields)),
+    )
+
+
+def passage_draft(body: CreatePassage) -> passage_service_pb2.PassageDraft:
+    """With an id, so that storing it may be repeated."""
+    return passage_service_pb2.PassageDraft(id=to_public("passage", uuid7()), **_fields(body, "text", "tags"))
+
+
+def passage_change(
+    passage_id: str, body: UpdatePassage, *, agent_id: str = "", archive_id: str = ""
+) -> passage_service_pb2.UpdatePassageRequest:
+    """The request of UpdatePassage; its mask is empty when nothing changes."""
+    fields = _fields(body, "text", "tags")
+    return passage_service_pb2.UpdatePassageRequest(
+        agent_id=agent_id,
+        archive_id=archive_id,
+        passage_id=passage_id,
+        passage=passage_service_pb2.PassageDraft(**fields),
+        update_mask=FieldMask(paths=list(fields)),
+    )
+
+
+def _fields(body: Body, *plain: str) -> dict[str, Any]:
+    """The fields that were sent, as protobuf has them."""
+    sent = given(body)
+    fields: dict[str, Any] = {name: sent[name] for name in plain if name in sent}
+    if "metadata" in sent:
+        fields["metadata_json"] = dump(sent["metadata"])
+    if "created_at" in sent:
+        fields["created_at"] = timestamp(sent["created_at"])
+    return fields

@@ -1,0 +1,206 @@
+"""Archives, their passages, and the agents they are attached to."""
+
+from typing import Literal
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, array
+from gateway.resources.agents.routes import Include, attached_page, fetch
+from gateway.resources.agents.schemas import AGENT
+from gateway.resources.archives import requests as bodies
+from gateway.resources.archives.responses import (
+    EMBEDDING_SECONDS,
+    archive_rest,
+    passage_answer,
+    passage_answers,
+    refuse_other_embedding,
+)
+from gateway.resources.archives.schemas import ARCHIVE, PASSAGE
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import AgentFilter, AgentId, ArchiveId, Cursor, Limit, Names, Order, PassageId, page_size
+from gateway.rest.responses import json_response
+from gateway.rest.services import Loci, Services
+from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
+
+router = APIRouter(tags=["archives"], route_class=JsonRoute)
+
+
+@router.post("/archives")
+@returns(ARCHIVE)
+async def create_archive(body: bodies.CreateArchive, loci: Loci) -> Response:
+    """Creates an archive that is attached to nobody."""
+    created = await loci.peers.call(loci.peers.archives.CreateArchive, bodies.archive_request(body))
+    return await _answer(loci, created.archive)
+
+
+@router.get("/archives")
+@returns(array(ARCHIVE))
+async def list_archives(
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "desc",
+    order_by: Literal["created_at"] = "created_at",
+    name: str | None = None,
+    agent_id: AgentFilter = None,
+) -> Response:
+    """A page of archives, newest first."""
+    request = archive_service_pb2.ListArchivesRequest(
+        page_size=page_size(limit, 50),
+        after=after,
+        before=before,
+        descending=order == "desc",
+        name=name,
+        agent_id=agent_id,
+    )
+    page = await loci.peers.call(loci.peers.archives.ListArchives, request)
+    models = await loci.catalogue.models()
+    return json_response([archive_rest(one, models) for one in page.archives])
+
+
+@router.get("/archives/{archive_id}")
+@returns(ARCHIVE)
+async def retrieve_archive(archive_id: ArchiveId, loci: Loci) -> Response:
+    """One archive."""
+    request = archive_service_pb2.GetArchiveRequest(archive_id=archive_id)
+    return await _answer(loci, (await loci.peers.call(loci.peers.archives.GetArchive, request)).archive)
+
+
+@router.patch("/archives/{archive_id}")
+@returns(ARCHIVE)
+async def update_archive(archive_id: ArchiveId, body: bodies.UpdateArchive, loci: Loci) -> Response:
+    """Changes what the body names. The embedding model is changed by a route of its own."""
+    if wanted := bodies.wanted_embedding(body):
+        get = archive_service_pb2.GetArchiveRequest(archive_id=archive_id)
+        archive = (await loci.peers.call(loci.peers.archives.GetArchive, get)).archive
+        refuse_other_embedding(wanted, archive.embedding, f"/archives/{archive_id}")
+    request = bodies.archive_change(archive_id, body)
+    if request is None:
+        return await retrieve_archive(archive_id, loci)
+    return await _answer(loci, (await loci.peers.call(loci.peers.archives.UpdateArchive, request)).archive)
+
+
+@router.delete("/archives/{archive_id}", status_code=204)
+@returns(status=204)
+async def delete_archive(archive_id: ArchiveId, loci: Loci) -> Response:
+    """Deletes an archive with its passages, for every agent."""
+    request = archive_service_pb2.DeleteArchiveRequest(archive_id=archive_id)
+    await loci.peers.call(loci.peers.archives.DeleteArchive, request)
+    return Response(status_code=204)
+
+
+@router.get("/archives/{archive_id}/agents")
+@returns(array(AGENT))
+async def list_agents(
+    archive_id: ArchiveId,
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "desc",
+    include: Include = None,
+) -> Response:
+    """The agents that the archive is attached to, in the order of attachment, the newest first."""
+    request = archive_service_pb2.ListArchiveAgentsRequest(archive_id=archive_id)
+    attached = await loci.peers.call(loci.peers.archives.ListArchiveAgents, request)
+    size = page_size(limit, 50)
+    return await attached_page(
+        loci, attached.agent_ids, after=after, before=before, size=size, order=order, include=include
+    )
+
+
+@router.patch("/agents/{agent_id}/archives/attach/{archive_id}")
+@returns(NULL)
+async def attach_archive(agent_id: AgentId, archive_id: ArchiveId, loci: Loci) -> Response:
+    """Attaches an archive; new passages of an agent that had none go into it."""
+    await fetch(loci, agent_id)
+    request = archive_service_pb2.AttachArchiveRequest(agent_id=agent_id, archive_id=archive_id)
+    await loci.peers.call(loci.peers.archives.AttachArchive, request)
+    return json_response(None)
+
+
+@router.patch("/agents/{agent_id}/archives/detach/{archive_id}")
+@returns(NULL)
+async def detach_archive(agent_id: AgentId, archive_id: ArchiveId, loci: Loci) -> Response:
+    """Detaches an archive; its passages stay."""
+    await fetch(loci, agent_id)
+    request = archive_service_pb2.DetachArchiveRequest(agent_id=agent_id, archive_id=archive_id)
+    await loci.peers.call(loci.peers.archives.DetachArchive, request)
+    return json_response(None)
+
+
+@router.post("/archives/{archive_id}/passages")
+@returns(PASSAGE)
+async def create_passage(archive_id: ArchiveId, body: bodies.CreatePassage, loci: Loci) -> Response:
+    """Stores one passage."""
+    [stored] = await _create(loci, archive_id, [body])
+    return await passage_answer(loci, stored)
+
+
+@router.post("/archives/{archive_id}/passages/batch")
+@returns(array(PASSAGE))
+async def create_passages(archive_id: ArchiveId, body: bodies.CreatePassages, loci: Loci) -> Response:
+    """Stores all of the passages, or none."""
+    return await passage_answers(loci, await _create(loci, archive_id, body.passages))
+
+
+@router.get("/archives/{archive_id}/passages")
+@returns(array(PASSAGE))
+async def list_passages(
+    archive_id: ArchiveId,
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "asc",
+    search: str | None = None,
+    tags: Names = None,
+    tag_match_mode: bodies.TagMode = "any",
+) -> Response:
+    """A page of an archive's passages, oldest first."""
+    request = passage_service_pb2.ListPassagesRequest(
+        archive_id=archive_id,
+        page_size=page_size(limit, 100),
+        after=after,
+        before=before,
+        descending=order == "desc",
+        search=search,
+        tags=tags,
+        match_all_tags=tag_match_mode == "all",
+    )
+    return await passage_answers(loci, (await loci.peers.call(loci.peers.passages.ListPassages, request)).passages)
+
+
+@router.patch("/archives/{archive_id}/passages/{passage_id}")
+@returns(PASSAGE)
+async def update_passage(
+    archive_id: ArchiveId, passage_id: PassageId, body: bodies.UpdatePassage, loci: Loci
+) -> Response:
+    """Changes what the body names; a new text is embedded anew."""
+    request = bodies.passage_change(passage_id, body, archive_id=archive_id)
+    changed = await loci.peers.call(loci.peers.passages.UpdatePassage, request, timeout=EMBEDDING_SECONDS)
+    return await passage_answer(loci, changed.passage)
+
+
+@router.delete("/archives/{archive_id}/passages/{passage_id}", status_code=204)
+@returns(status=204)
+async def delete_passage(archive_id: ArchiveId, passage_id: PassageId, loci: Loci) -> Response:
+    """Deletes one passage."""
+    request = passage_service_pb2.DeletePassageRequest(archive_id=archive_id, passage_id=passage_id)
+    await loci.peers.call(loci.peers.passages.DeletePassage, request)
+    return Response(status_code=204)
+
+
+async def _create(loci: Services, archive_id: str, drafts: list[bodies.CreatePassage]) -> list[passage_pb2.Passage]:
+    request = passage_service_pb2.CreatePassagesRequest(
+        archive_id=archive_id, passages=[bodies.passage_draft(draft) for draft in drafts]
+    )
+    created = await loci.peers.call(loci.peers.passages.CreatePassages, request, timeout=EMBEDDING_SECONDS)
+    return list(created.passages)
+
+
+async def _answer(loci: Services, archive: passage_pb2.Archive) -> Response:
+    return json_response(archive_rest(archive, await loci.catalogue.models()))

@@ -1,0 +1,23 @@
+"""Blocks as REST."""
+
+from gateway.rest.convert import Rest, to_rest
+from loci.memory.v1 import block_pb2
+
+_NOT_IN_BLOCKS = frozenset({"created_at", "updated_at", "version"})
+
+
+def block_to_rest(message: block_pb2.Block) -> Rest:
+    """The reference's Block: 19 fields."""
+    rest = to_rest(message, leave=_NOT_IN_BLOCKS)
+    rest["metadata"] = rest["metadata"] or {}
+    return rest
+
+
+def block_version_to_rest(message: block_pb2.BlockVersion) -> Rest:
+    """A version of a block: Loci's own."""
+    rest = to_rest(message)
+    return rest | {
+        "metadata": rest["metadata"] or {},
+        "call_key": message.call_key or None,
+        "restored_version": message.restored_version or None,
+    }

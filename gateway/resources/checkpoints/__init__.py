@@ -1,0 +1,1 @@
+"""Checkpoints: rewinds and forks."""

@@ -1,0 +1,265 @@
+"""Conversations: many per agent at the same time, each with messages of its own."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, TEXT, array
+from gateway.resources.conversations import requests as bodies
+from gateway.resources.conversations.responses import Place, conversation
+from gateway.resources.conversations.schemas import CONVERSATION
+from gateway.resources.messages.routes import Types, fates, list_messages
+from gateway.resources.messages.schemas import COMPACTED, EVENT, FATES, MESSAGE, TURN
+from gateway.rest.body import dump
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import (
+    AgentFilter,
+    AgentId,
+    CheckpointRef,
+    ConversationId,
+    ConversationRef,
+    Cursor,
+    Limit,
+    MessageRef,
+    NeededAgent,
+    Order,
+    page_size,
+)
+from gateway.rest.responses import json_response
+from gateway.rest.services import Loci, Services
+from gateway.turns import answers
+from gateway.turns.idempotency import retry_of
+from gateway.turns.turn_requests import turn_request
+from loci.agent.v1 import checkpoint_service_pb2, conversation_service_pb2, message_service_pb2, run_service_pb2
+from services.common.ids import to_public, uuid7
+
+router = APIRouter(tags=["conversations"], route_class=JsonRoute)
+
+_ORDERS = {
+    "created_at": conversation_service_pb2.CONVERSATION_ORDER_CREATED_AT,
+    "last_message_at": conversation_service_pb2.CONVERSATION_ORDER_LAST_MESSAGE_AT,
+    "last_run_completion": conversation_service_pb2.CONVERSATION_ORDER_LAST_RUN_COMPLETION,
+}
+_ARCHIVED = {
+    "unarchived": conversation_service_pb2.ARCHIVE_STATUS_UNARCHIVED,
+    "archived": conversation_service_pb2.ARCHIVE_STATUS_ARCHIVED,
+    "all": conversation_service_pb2.ARCHIVE_STATUS_ALL,
+}
+
+
+@router.post("/conversations")
+@returns(CONVERSATION)
+async def create_conversation(
+    agent_id: NeededAgent, loci: Loci, body: bodies.CreateConversation | None = None
+) -> Response:
+    """Begins a conversation with an agent."""
+    request = bodies.create_request(agent_id, body or bodies.CreateConversation())
+    created = await loci.peers.call(loci.peers.conversations.CreateConversation, request)
+    return json_response(conversation(created.conversation))
+
+
+@router.get("/conversations")
+@returns(array(CONVERSATION))
+async def list_conversations(
+    loci: Loci,
+    agent_id: AgentFilter = None,
+    after: Cursor = None,
+    before: Cursor = None,
+    limit: Limit = None,
+    order: Order = "desc",
+    order_by: Literal["created_at", "last_message_at", "last_run_completion"] = "created_at",
+    archive_status: Literal["unarchived", "archived", "all"] = "unarchived",
+    summary_search: str | None = None,
+) -> Response:
+    """A page of conversations, newest first; default conversations and hidden ones are not among them."""
+    request = conversation_service_pb2.ListConversationsRequest(
+        page_size=page_size(limit, 50),
+        after=after,
+        before=before,
+        ascending=order == "asc",
+        order_by=_ORDERS[order_by],
+        agent_id=agent_id or "",
+        archive_status=_ARCHIVED[archive_status],
+        summary_search=summary_search,
+    )
+    page = await loci.peers.call(loci.peers.conversations.ListConversations, request)
+    return json_response([conversation(one, relations=False) for one in page.conversations])
+
+
+@router.get("/conversations/{conversation_id}")
+@returns(CONVERSATION)
+async def retrieve_conversation(conversation_id: ConversationId, loci: Loci) -> Response:
+    """One conversation."""
+    request = conversation_service_pb2.GetConversationRequest(conversation_id=conversation_id)
+    found = await loci.peers.call(loci.peers.conversations.GetConversation, request)
+    return json_response(conversation(found.conversation))
+
+
+@router.patch("/conversations/{conversation_id}")
+@returns(CONVERSATION)
+async def update_conversation(conversation_id: ConversationId, body: bodies.UpdateConversation, loci: Loci) -> Response:
+    """Changes what the body names. Turns under way keep the settings they began with."""
+    request = bodies.update_request(conversation_id, body)
+    if request is None:
+        return await retrieve_conversation(conversation_id, loci)
+    changed = await loci.peers.call(loci.peers.conversations.UpdateConversation, request)
+    return json_response(conversation(changed.conversation))
+
+
+@router.delete("/conversations/{conversation_id}")
+@returns(NULL)
+async def delete_conversation(conversation_id: ConversationId, loci: Loci) -> Response:
+    """Deletes a conversation, its copies of blocks, and those of its messages that no fork shares."""
+    request = conversation_service_pb2.DeleteConversationRequest(conversation_id=conversation_id)
+    await loci.peers.call(loci.peers.conversations.DeleteConversation, request)
+    return json_response(None)
+
+
+@router.post("/conversations/{conversation_id}/fork")
+@returns(CONVERSATION)
+async def fork_conversation(
+    conversation_id: ConversationRef,
+    loci: Loci,
+    agent_id: AgentFilter = None,
+    hidden: bool = False,
+    message_id: MessageRef = None,
+    checkpoint_id: CheckpointRef = None,
+    isolate_blocks: bool = False,
+) -> Response:
+    """A new conversation that begins with this one's messages, or with those up to one of them.
+
+    Loci's own: with `checkpoint_id` its window and its copies of blocks are those of a checkpoint, and with
+    `isolate_blocks` it has copies of all blocks, as they were then; the agent's blocks stay as they are.
+    """
+    place = await loci.conversations.place(conversation_id, agent_id)
+    if checkpoint_id is not None:
+        return await _forked_at(loci, place, checkpoint_id, isolate_blocks=isolate_blocks, hidden=hidden)
+    request = conversation_service_pb2.ForkConversationRequest(
+        new_conversation_id=to_public("conv", uuid7()),
+        conversation_id=place.conversation_id,
+        agent_id=place.agent_id,
+        message_id=message_id or "",
+        hidden=hidden,
+    )
+    forked = await loci.peers.call(loci.peers.conversations.ForkConversation, request)
+    return json_response(conversation(forked.conversation))
+
+
+@router.post("/conversations/{conversation_id}/recompile")
+@returns(TEXT)
+async def recompile_conversation(
+    conversation_id: ConversationRef,
+    loci: Loci,
+    dry_run: bool = False,
+    body: bodies.RecompileConversation | None = None,
+) -> Response:
+    """The system prompt as a text; unless it is a dry run, the next turn compiles it with the time of then."""
+    place = await loci.conversations.place(conversation_id, body.agent_id if body else None)
+    return await _recompiled(loci, place, dry_run=dry_run)
+
+
+@router.post("/agents/{agent_id}/recompile", tags=["agents"])
+@returns(TEXT)
+async def recompile_agent(
+    agent_id: AgentId,
+    loci: Loci,
+    dry_run: bool = False,
+    update_timestamp: Annotated[bool, Query(description="The time is updated unless it is a dry run.")] = False,
+) -> Response:
+    """The same for the agent's default conversation."""
+    return await _recompiled(loci, Place(agent_id), dry_run=dry_run)
+
+
+@router.post("/conversations/{conversation_id}/cancel")
+@returns(FATES)
+async def cancel_conversation(conversation_id: ConversationRef, loci: Loci, agent_id: AgentFilter = None) -> Response:
+    """Asks the conversation's active runs to stop. Answers with the fate of each."""
+    place = await loci.conversations.place(conversation_id, agent_id)
+    request = run_service_pb2.CancelRunsRequest(agent_id=place.agent_id, conversation_id=place.run_filter)
+    return json_response(fates((await loci.peers.call(loci.peers.runs.CancelRuns, request)).runs))
+
+
+@router.post("/conversations/{conversation_id}/messages")
+@returns(TURN, event=EVENT)
+async def send_to_conversation(
+    conversation_id: ConversationRef, body: bodies.SendToConversation, request: Request, loci: Loci
+) -> Response:
+    """Takes a turn, as server-sent events unless the body says streaming=false."""
+    body.check(streams=body.streaming)
+    place = await loci.conversations.place(conversation_id, body.agent_id)
+    turn = await turn_request(
+        request, body, place.agent_id, conversation_id=place.conversation_id, background=body.background
+    )
+    return await (answers.streamed if body.streaming else answers.blocking)(request, loci, turn, body)
+
+
+@router.get("/conversations/{conversation_id}/messages")
+@returns(array(MESSAGE))
+async def list_conversation_messages(
+    conversation_id: ConversationRef,
+    loci: Loci,
+    agent_id: AgentFilter = None,
+    after: Cursor = None,
+    before: Cursor = None,
+    limit: Limit = None,
+    order: Order = "desc",
+    group_id: str | None = None,
+    include_return_message_types: Types = None,
+) -> Response:
+    """A page of the conversation's history, newest first, what it was forked with included."""
+    place = await loci.conversations.place(conversation_id, agent_id)
+    return await list_messages(
+        place.agent_id,
+        loci,
+        after,
+        before,
+        limit,
+        order,
+        conversation_id=place.conversation_id or None,
+        group_id=group_id,
+        include_return_message_types=include_return_message_types,
+    )
+
+
+@router.post("/conversations/{conversation_id}/compact")
+@returns(COMPACTED)
+async def compact_conversation(
+    conversation_id: ConversationRef, request: Request, loci: Loci, body: bodies.CompactConversation | None = None
+) -> Response:
+    """Compacts the conversation's window now. Answers with the summary and how many messages the window had and has."""
+    body = body or bodies.CompactConversation()
+    place = await loci.conversations.place(conversation_id, body.agent_id)
+    settings = body.compaction_settings
+    wanted = message_service_pb2.CompactConversationRequest(
+        agent_id=place.agent_id,
+        conversation_id=place.conversation_id,
+        run_id=to_public("run", uuid7()),
+        compaction_settings_json="" if settings is None else dump(settings),
+        retry=await retry_of(request),
+    )
+    return await answers.compacted(request, loci, wanted)
+
+
+async def _forked_at(
+    loci: Services, place: Place, checkpoint_id: str, *, isolate_blocks: bool, hidden: bool
+) -> Response:
+    request = checkpoint_service_pb2.ForkConversationAtCheckpointRequest(
+        new_conversation_id=to_public("conv", uuid7()),
+        conversation_id=place.conversation_id,
+        agent_id=place.agent_id,
+        checkpoint_id=checkpoint_id,
+        isolate_blocks=isolate_blocks,
+        hidden=hidden,
+    )
+    forked = await loci.peers.call(loci.peers.checkpoints.ForkConversationAtCheckpoint, request)
+    return json_response(conversation(forked.conversation))
+
+
+async def _recompiled(loci: Services, place: Place, *, dry_run: bool) -> Response:
+    request = conversation_service_pb2.RecompileConversationRequest(
+        conversation_id=place.conversation_id, agent_id=place.agent_id, dry_run=dry_run
+    )
+    return json_response((await loci.peers.call(loci.peers.conversations.RecompileConversation, request)).prompt)

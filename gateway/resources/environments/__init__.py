@@ -1,0 +1,1 @@
+"""Environments: remote devices that run agents' work."""

@@ -1,0 +1,1 @@
+"""Calls of tools: receipts, output and files."""

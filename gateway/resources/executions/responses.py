@@ -1,0 +1,58 @@
+"""Receipts of calls and their files as REST: Loci's own, by the generic rule."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import orjson
+
+from gateway.peers import Peers
+from gateway.rest.client_streams import answered
+from gateway.rest.convert import Rest, to_rest
+from loci.tool.v1 import execution_service_pb2 as pb
+from services.common.errors import from_rpc
+
+_TOLD = frozenset({"result_json", "tool_return", "stdout", "stderr", "block_edits", "files"})
+_UPLOAD_SECONDS = 600.0
+
+
+def receipt_rest(receipt: pb.Receipt) -> Rest:
+    """A receipt with all that is told of it."""
+    return to_rest(receipt, leave=frozenset({"result_json"})) | {"result": _value(receipt.result_json)}
+
+
+def listed_rest(receipt: pb.Receipt) -> Rest:
+    """A receipt in a list: without what it returned and printed."""
+    return to_rest(receipt, leave=_TOLD)
+
+
+async def upload(peers: Peers, name: str, pieces: AsyncIterator[bytes]) -> pb.ExecutionFile:
+    """Streams a file to the tool runner. Raises LociError."""
+    call = peers.executions.UploadFile(timeout=_UPLOAD_SECONDS, wait_for_ready=True)
+    parts = (pb.UploadFileRequest(chunk=piece) async for piece in pieces)
+    file: pb.ExecutionFile = (await answered(call, [pb.UploadFileRequest(name=name)], parts)).file
+    return file
+
+
+async def content(peers: Peers, file_id: str) -> tuple[pb.ExecutionFile, bytes]:
+    """A file, 16 MiB at most, as a whole. Raises LociError."""
+    file, chunks = pb.ExecutionFile(), []
+    call = peers.executions.StreamFile(pb.StreamFileRequest(file_id=file_id), wait_for_ready=True)
+    try:
+        async for part in call:
+            if part.HasField("file"):
+                file = part.file
+            chunks.append(part.chunk)
+    except grpc.RpcError as error:
+        raise from_rpc(error) from None
+    finally:
+        call.cancel()
+    return file, b"".join(chunks)
+
+
+def _value(text: str) -> Any:
+    try:
+        return orjson.loads(text) if text else None
+    except orjson.JSONDecodeError:
+        # A number that ours cannot hold: the text is as good.
+        return text

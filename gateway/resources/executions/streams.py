@@ -1,0 +1,96 @@
+"""What a call prints, as server-sent events: `id` is the number after which a reader may go on.
+
+event: stdout | stderr      data: {"text": ...}
+event: receipt              data: the receipt; the last event
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import grpc
+import orjson
+from starlette.responses import Response, StreamingResponse
+
+from gateway.peers import Patience, Peers
+from gateway.resources.executions.responses import receipt_rest
+from gateway.rest.convert import Rest
+from loci.tool.v1 import execution_service_pb2 as pb
+from services.common.errors import LociError, Unavailable, from_rpc
+
+_PING = b": ping\n\n"
+_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+
+
+async def stream_response(peers: Peers, call_key: str, after: int, *, ping: float, window: float) -> Response:
+    """The stream of a call. Raises LociError where it cannot begin."""
+    events = _events(peers, call_key, after, window)
+    first = asyncio.ensure_future(anext(events))
+    try:
+        # A call that prints nothing yet is not waited for: that there is such a call shows in the first moment.
+        await asyncio.wait({first}, timeout=1.0)
+        if first.done():
+            first.result()
+    except BaseException:
+        await events.aclose()
+        raise
+    return StreamingResponse(_frames(events, first, ping), media_type="text/event-stream", headers=_HEADERS)
+
+
+async def _events(
+    peers: Peers, call_key: str, after: int, window: float
+) -> AsyncGenerator[pb.StreamExecutionResponse, None]:
+    """Until the receipt, over as many replicas of the tool runner as it takes."""
+    patience = Patience(window)
+    while True:
+        call: Any = peers.executions.StreamExecution(
+            pb.StreamExecutionRequest(call_key=call_key, after_sequence=after), wait_for_ready=True
+        )
+        try:
+            while (event := await call.read()) is not grpc.aio.EOF:
+                patience.renew()
+                after = event.sequence
+                yield event
+                if event.HasField("receipt"):
+                    return
+            failure: LociError = Unavailable("the stream ended before its receipt", reason="STREAM_INCOMPLETE")
+        except grpc.RpcError as error:
+            failure = from_rpc(error)
+        finally:
+            call.cancel()
+        await patience.wait(failure)
+
+
+async def _frames(
+    events: AsyncGenerator[pb.StreamExecutionResponse, None],
+    first: "asyncio.Future[pb.StreamExecutionResponse]",
+    ping: float,
+) -> AsyncGenerator[bytes, None]:
+    waiting = first
+    try:
+        async with aclosing(events):
+            while True:
+                await asyncio.wait({waiting}, timeout=ping)
+                if not waiting.done():
+                    yield _PING
+                    continue
+                try:
+                    yield _frame(waiting.result())
+                except StopAsyncIteration:
+                    return
+                waiting = asyncio.ensure_future(anext(events))
+    except LociError as error:
+        yield _event("error", {"message": error.message, "reason": error.reason})
+    finally:
+        waiting.cancel()
+
+
+def _frame(event: pb.StreamExecutionResponse) -> bytes:
+    kind = event.WhichOneof("event") or "stdout"
+    data = receipt_rest(event.receipt) if kind == "receipt" else {"text": getattr(event, kind)}
+    return f"id: {event.sequence}\n".encode() + _event(kind, data)
+
+
+def _event(kind: str, data: Rest) -> bytes:
+    return f"event: {kind}\ndata: ".encode() + orjson.dumps(data) + b"\n\n"

@@ -1,0 +1,206 @@
+"""Folders; with their files also under /sources, their older name."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Literal
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, TEXT, WHOLE, array
+from gateway.resources.agents.responses import embedding_config
+from gateway.resources.agents.routes import for_each
+from gateway.resources.archives.responses import passage_answers, refuse_other_embedding
+from gateway.resources.archives.schemas import PASSAGE
+from gateway.resources.folders import files as folder_files
+from gateway.resources.folders import requests as bodies
+from gateway.resources.folders.responses import folder_to_rest
+from gateway.resources.folders.schemas import FOLDER, FOLDERS_DESCRIBED
+from gateway.rest.convert import Rest
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import Cursor, FolderId, Limit, Order, one_page, page_size
+from gateway.rest.responses import json_response
+from gateway.rest.services import Loci, Services
+from loci.agent.v1 import agent_service_pb2
+from loci.memory.v1 import folder_pb2, folder_service_pb2, passage_service_pb2
+from services.common.context import current
+from services.common.errors import FailedPrecondition, NotFound
+from services.common.ids import to_public
+
+_routes = APIRouter(tags=["folders"], route_class=JsonRoute)
+
+# Of a description of everything: more would be a long answer.
+_MOST_DESCRIBED = 1_000
+
+
+@_routes.post("")
+@returns(FOLDER)
+async def create_folder(body: bodies.CreateFolder, loci: Loci) -> Response:
+    """Creates a folder."""
+    request = bodies.create_request(body, loci.settings.default_embedding)
+    return await _answer(loci, (await loci.peers.call(loci.peers.folders.CreateFolder, request)).folder)
+
+
+@_routes.get("")
+@returns(array(FOLDER))
+async def list_folders(
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "asc",
+    order_by: Literal["created_at"] = "created_at",
+    name: str | None = None,
+) -> Response:
+    """A page of folders, oldest first."""
+    request = folder_service_pb2.ListFoldersRequest(
+        page_size=page_size(limit, 50), after=after, before=before, descending=order == "desc", name=name
+    )
+    page = await loci.peers.call(loci.peers.folders.ListFolders, request)
+    return json_response([await _rest(loci, folder) for folder in page.folders])
+
+
+@_routes.get("/count")
+@returns(WHOLE)
+async def count_folders(loci: Loci) -> Response:
+    """How many there are."""
+    request = folder_service_pb2.CountFoldersRequest()
+    return json_response((await loci.peers.call(loci.peers.folders.CountFolders, request)).folders)
+
+
+@_routes.get("/metadata")
+@returns(FOLDERS_DESCRIBED)
+async def describe_folders(loci: Loci, include_detailed_per_source_metadata: bool = False) -> Response:
+    """How many folders and files there are, and how large these are; with each of them, where that is asked for."""
+    counted = await loci.peers.call(loci.peers.folders.CountFolders, folder_service_pb2.CountFoldersRequest())
+    return json_response(
+        {
+            "sources": await _described(loci) if include_detailed_per_source_metadata else [],
+            "total_sources": counted.folders,
+            "total_files": counted.files,
+            "total_size": counted.total_size,
+        }
+    )
+
+
+@_routes.get("/name/{folder_name}", deprecated=True)
+@returns(TEXT)
+async def find_folder(folder_name: str, loci: Loci) -> Response:
+    """The id of the folder with this name. Lists can be asked for a name as well."""
+    request = folder_service_pb2.ListFoldersRequest(page_size=1, name=folder_name)
+    page = await loci.peers.call(loci.peers.folders.ListFolders, request)
+    if not page.folders:
+        raise NotFound(f"there is no folder named {folder_name!r}", reason="FOLDER_NOT_FOUND")
+    return json_response(page.folders[0].id)
+
+
+@_routes.get("/{folder_id}")
+@returns(FOLDER)
+async def retrieve_folder(folder_id: FolderId, loci: Loci) -> Response:
+    """One folder."""
+    request = folder_service_pb2.GetFolderRequest(folder_id=folder_id)
+    return await _answer(loci, (await loci.peers.call(loci.peers.folders.GetFolder, request)).folder)
+
+
+@_routes.patch("/{folder_id}")
+@returns(FOLDER)
+async def update_folder(folder_id: FolderId, body: bodies.UpdateFolder, loci: Loci) -> Response:
+    """Changes what the body names. The embedding model is changed by a route of its own."""
+    if body.embedding_config is not None:
+        get = folder_service_pb2.GetFolderRequest(folder_id=folder_id)
+        folder = (await loci.peers.call(loci.peers.folders.GetFolder, get)).folder
+        wanted = body.embedding_config.named()
+        refuse_other_embedding(wanted, folder.embedding, f"/folders/{folder_id}", "embedding_config")
+    request = bodies.update_request(folder_id, body)
+    if request is None:
+        return await retrieve_folder(folder_id, loci)
+    return await _answer(loci, (await loci.peers.call(loci.peers.folders.UpdateFolder, request)).folder)
+
+
+@_routes.delete("/{folder_id}")
+@returns(NULL)
+async def delete_folder(folder_id: FolderId, loci: Loci) -> Response:
+    """Deletes a folder with its files, for every agent; whose last one it was loses the tools for files."""
+    asked = folder_service_pb2.ListFolderAgentsRequest(folder_id=folder_id)
+    await _detach(loci, folder_id, (await loci.peers.call(loci.peers.folders.ListFolderAgents, asked)).agent_ids)
+    request = folder_service_pb2.DeleteFolderRequest(folder_id=folder_id)
+    await loci.peers.call(loci.peers.folders.DeleteFolder, request)
+    return json_response(None)
+
+
+async def _detach(loci: Services, folder_id: str, agent_ids: Sequence[str]) -> None:
+    async def one(agent_id: str) -> None:
+        request = agent_service_pb2.DetachFolderRequest(agent_id=agent_id, folder_id=folder_id)
+        # Agent or attachment may be gone already.
+        with suppress(NotFound, FailedPrecondition):
+            await loci.peers.call(loci.peers.agents.DetachFolder, request)
+
+    await for_each(agent_ids, one)
+
+
+@_routes.get("/{folder_id}/passages")
+@returns(array(PASSAGE))
+async def list_passages(
+    folder_id: FolderId,
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "desc",
+) -> Response:
+    """A page of the pieces of a folder's files, newest first."""
+    request = passage_service_pb2.ListPassagesRequest(
+        folder_id=folder_id, page_size=page_size(limit, 100), after=after, before=before, descending=order == "desc"
+    )
+    page = await loci.peers.call(loci.peers.passages.ListPassages, request)
+    return await passage_answers(loci, page.passages)
+
+
+@_routes.get("/{folder_id}/agents")
+@returns(array(TEXT))
+async def list_agents(
+    folder_id: FolderId,
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "desc",
+) -> Response:
+    """The ids of the agents that the folder is attached to, the last one first."""
+    request = folder_service_pb2.ListFolderAgentsRequest(folder_id=folder_id)
+    ids = list((await loci.peers.call(loci.peers.folders.ListFolderAgents, request)).agent_ids)
+    if order == "desc":
+        ids.reverse()
+    return json_response(one_page(ids, key=str, after=after, before=before, limit=page_size(limit, 100)))
+
+
+router = APIRouter()
+for routes in (_routes, folder_files.routes):
+    router.include_router(routes, prefix="/folders")
+    router.include_router(routes, prefix="/sources", deprecated=True)
+
+
+async def _answer(loci: Services, folder: folder_pb2.Folder) -> Response:
+    return json_response(await _rest(loci, folder))
+
+
+async def _rest(loci: Services, folder: folder_pb2.Folder) -> Rest:
+    config = embedding_config(folder.embedding, await loci.catalogue.models())
+    return folder_to_rest(folder, config, to_public("org", current().organization_id))
+
+
+async def _described(loci: Services) -> list[dict[str, Any]]:
+    """The first folders with the first files of each."""
+    folders = loci.peers.folders
+    page = await loci.peers.call(folders.ListFolders, folder_service_pb2.ListFoldersRequest(page_size=_MOST_DESCRIBED))
+    described = []
+    for folder in page.folders:
+        asked = folder_service_pb2.ListFilesRequest(folder_id=folder.id, page_size=_MOST_DESCRIBED)
+        try:
+            files = (await loci.peers.call(folders.ListFiles, asked)).files
+        except NotFound:
+            continue  # deleted meanwhile
+        shown = [{"file_id": file.id, "file_name": file.name, "file_size": file.size} for file in files]
+        described.append({"source_id": folder.id, "source_name": folder.name, "files": shown})
+    return described

@@ -1,0 +1,20 @@
+"""Identities."""
+
+from gateway.openapi.schemas import FLAG, NUMBER, OBJECT, TEXT, array, choice, maybe, of, record, some
+from loci.agent.v1 import identity_pb2
+
+IDENTITY = of(
+    "Identity",
+    identity_pb2.Identity.DESCRIPTOR,
+    properties=array(
+        record(
+            "PropertyOfIdentity",
+            {
+                "key": TEXT,
+                "value": some(TEXT, FLAG, NUMBER, OBJECT),
+                "type": choice("string", "number", "boolean", "json"),
+            },
+        )
+    ),
+)
+IDENTITIES = record("Identities", {"data": array(IDENTITY), "next_cursor": maybe(TEXT), "has_more": FLAG})

@@ -1,0 +1,1 @@
+"""Jobs: runs and files, by the reference's older word."""

@@ -1,0 +1,135 @@
+"""Jobs, the reference's older word for work in the background: runs, and what is done with uploaded files.
+
+A job has the UUID of its run or its file.
+"""
+
+from contextlib import suppress
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from gateway.errors.table import InvalidRequest, Problem
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
+from gateway.resources.jobs.responses import JOB, of_file, of_run
+from gateway.resources.jobs.schemas import JOB as JOB_SCHEMA
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import Cursor, JobId, Limit, Order, page_size
+from gateway.rest.responses import json_response
+from gateway.rest.services import Loci, Services
+from loci.agent.v1 import run_pb2, run_service_pb2
+from loci.memory.v1 import folder_service_pb2
+from services.common.errors import Aborted, NotFound
+
+router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=JsonRoute)
+
+Source = Annotated[str | None, Query(description="Uploads to this folder, instead of runs.")]
+_OF_FILE = Problem(400, {"detail": "what is done with a file is not a job apart from it: delete the file"})
+_ACTIVE = (run_pb2.RUN_STATUS_CREATED, run_pb2.RUN_STATUS_RUNNING)
+
+
+@router.get("")
+@returns(array(JOB_SCHEMA))
+async def list_jobs(
+    loci: Loci,
+    source_id: Source = None,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order | None = None,
+    order_by: Literal["created_at"] = "created_at",
+    active: bool = False,
+    ascending: Annotated[bool, Query(deprecated=True)] = False,
+) -> Response:
+    """A page of runs in the background, newest first; with `source_id`, of the files of a folder instead."""
+    rising = order == "asc" if order is not None else ascending
+    first, last, size = _cursor(after, source_id), _cursor(before, source_id), page_size(limit, 50)
+    if source_id is not None:
+        files = folder_service_pb2.ListFilesRequest(
+            folder_id=source_id, page_size=size, after=first, before=last, descending=not rising, unfinished=active
+        )
+        found = await loci.peers.call(loci.peers.folders.ListFiles, files)
+        return json_response([of_file(one) for one in found.files])
+    runs = run_service_pb2.ListRunsRequest(
+        page_size=size,
+        after=first,
+        before=last,
+        ascending=rising,
+        background=True,
+        statuses=_ACTIVE if active else (),
+    )
+    page = await loci.peers.call(loci.peers.runs.ListRuns, runs)
+    return json_response([of_run(one) for one in page.runs])
+
+
+@router.get("/active", deprecated=True)
+@returns(array(JOB_SCHEMA))
+async def list_active_jobs(
+    loci: Loci,
+    source_id: Source = None,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    ascending: bool = True,
+) -> Response:
+    """Those that are not done."""
+    return await list_jobs(loci, source_id, before, after, limit, None, "created_at", True, ascending)
+
+
+@router.get("/{job_id}")
+@returns(JOB_SCHEMA)
+async def retrieve_job(job_id: JobId, loci: Loci) -> Response:
+    """A run, or what is done with a file."""
+    return json_response(await _job(loci, job_id))
+
+
+@router.patch("/{job_id}/cancel")
+@returns(JOB_SCHEMA)
+async def cancel_job(job_id: JobId, loci: Loci) -> Response:
+    """Asks a run to stop."""
+    job = await _job(loci, job_id)
+    if job["job_type"] == JOB:
+        return _OF_FILE.response()
+    if job["status"] not in ("created", "running"):
+        raise Aborted(f"{job_id} has ended already", reason="NOTHING_TO_CANCEL")
+    request = run_service_pb2.CancelRunsRequest(agent_id=job["agent_id"], run_ids=[_other("run", job_id)])
+    await loci.peers.call(loci.peers.runs.CancelRuns, request)
+    return json_response(await _job(loci, job_id))
+
+
+@router.delete("/{job_id}")
+@returns(JOB_SCHEMA)
+async def delete_job(job_id: JobId, loci: Loci) -> Response:
+    """Erases a run that has ended, and answers with what it was; what was said stays in its conversation."""
+    job = await _job(loci, job_id)
+    if job["job_type"] == JOB:
+        return _OF_FILE.response()
+    request = run_service_pb2.DeleteRunRequest(run_id=_other("run", job_id))
+    await loci.peers.call(loci.peers.runs.DeleteRun, request)
+    return json_response(job)
+
+
+async def _job(loci: Services, job_id: str) -> dict[str, Any]:
+    """Raises NotFound."""
+    peers = loci.peers
+    with suppress(NotFound):
+        run = run_service_pb2.GetRunRequest(run_id=_other("run", job_id))
+        return of_run((await peers.call(peers.runs.GetRun, run)).run)
+    with suppress(NotFound):
+        file = folder_service_pb2.GetFileRequest(file_id=_other("file", job_id))
+        return of_file((await peers.call(peers.folders.GetFile, file)).file)
+    raise NotFound(f"Job {job_id} not found", reason="RUN_NOT_FOUND")
+
+
+def _cursor(given: str | None, source_id: str | None) -> str | None:
+    """The run or the file that a job names. Raises InvalidRequest."""
+    if given is None:
+        return None
+    if not given.startswith("job-"):
+        raise InvalidRequest("a cursor of this list is the id of a job, such as job-...", "query", "after")
+    return _other("run" if source_id is None else "file", given)
+
+
+def _other(prefix: str, job_id: str) -> str:
+    return f"{prefix}-{job_id.removeprefix('job-')}"

@@ -1,0 +1,1 @@
+"""MCP servers, by id and by name."""

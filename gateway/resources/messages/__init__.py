@@ -1,0 +1,1 @@
+"""Messages: turns, stored messages, searches."""

@@ -1,0 +1,72 @@
+"""Pages of messages: of a conversation, of a tenant, of a run, of a step."""
+
+from collections.abc import Collection
+from typing import Any
+
+from gateway.peers import Peers
+from gateway.resources.messages.responses import asked_as_one, message, message_type
+from gateway.rest.convert import Rest
+from gateway.rest.params import MOST_PER_PAGE
+from gateway.turns.speech import Spoken
+from loci.agent.v1 import message_service_pb2, run_service_pb2, step_service_pb2
+
+Listing = message_service_pb2.ListMessagesRequest | message_service_pb2.ListAllMessagesRequest
+
+Request = run_service_pb2.ListRunMessagesRequest | step_service_pb2.ListStepMessagesRequest
+# Pages that are read to fill one of filtered messages: 10,000 stored messages at most.
+_PAGES_READ = 10
+
+
+async def filtered_page(
+    peers: Peers,
+    rpc: Any,
+    request: Listing,
+    *,
+    most: int,
+    types: Collection[str] | None = None,
+    spoken: Spoken | None = None,
+) -> list[Rest]:
+    """A page of `most` stored messages as clients are shown it, those of `types` alone, None: all. `spoken`: how calls
+    by which older agents speak are shown; None: as calls.
+
+    A client takes an empty page for the end, so the next pages are read: with a filter until this one is full.
+    """
+    request.page_size = most if types is None else MOST_PER_PAGE
+    # With `before` alone the page is the one that ends there, and the next one comes before it.
+    backwards = request.HasField("before") and not request.HasField("after")
+    enough = 1 if types is None else most
+    shown: list[Rest] = []
+    for _ in range(_PAGES_READ):
+        page = await peers.call(rpc, request)
+        parts = [part for whole in page.messages for part in (spoken.whole(whole) if spoken else [whole])]
+        asked_as_one(parts)
+        found = [message(one) for one in parts if types is None or message_type(one) in types]
+        shown = found + shown if backwards else shown + found
+        request.page_token = page.next_page_token
+        if not page.next_page_token or len(shown) >= enough:
+            break
+    return shown if types is None else _whole(shown, most, backwards=backwards)
+
+
+def _whole(shown: list[Rest], most: int, *, backwards: bool) -> list[Rest]:
+    """The first of them, or the last: so many, and those that are of the same stored message as the last taken."""
+    ordered = shown[::-1] if backwards else shown
+    end = most
+    while 0 < end < len(ordered) and ordered[end]["id"] == ordered[end - 1]["id"]:
+        end += 1
+    taken = ordered[:end]
+    return taken[::-1] if backwards else taken
+
+
+async def shown_page(peers: Peers, rpc: Any, request: Request) -> list[Rest]:
+    """The page that `rpc` gives for `request`, as clients are shown it.
+
+    A client takes an empty page for the end, so one of which nothing is shown is followed by the next.
+    """
+    spoken = Spoken()
+    while True:
+        page = await peers.call(rpc, request)
+        shown = [message(part) for whole in page.messages for part in spoken.whole(whole)]
+        if shown or not page.next_page_token:
+            return shown
+        request.page_token = page.next_page_token

@@ -1,0 +1,179 @@
+"""Messages as REST shows them: common fields, and beside them those of the message's kind."""
+
+import base64
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, assert_never
+from uuid import UUID
+
+from gateway.rest.convert import Rest, to_rest, whole_second
+from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
+from services.common.fields import enum_names
+from services.common.ids import from_public, to_public
+
+# What agents say; the other kinds are what they were told, which no turn's answer repeats.
+SAID = frozenset(
+    {
+        "reasoning_message",
+        "hidden_reasoning_message",
+        "assistant_message",
+        "tool_call_message",
+        "tool_return_message",
+        "approval_request_message",
+    }
+)
+_BEFORE_CALLS = SAID - {"tool_call_message", "tool_return_message", "approval_request_message"}
+# What happens to the window: told in a turn's answer to those who ask for it.
+OF_COMPACTION = frozenset({"summary_message", "event_message"})
+COMMON = ("name", "otid", "sender_id", "step_id", "run_id")
+
+
+def answer_types(asked: Collection[str] | None = None, *, compaction: bool = False) -> frozenset[str]:
+    """The message_types of a turn's answer; `asked`: the client's filter, None for all."""
+    types = SAID | OF_COMPACTION if compaction else SAID
+    return types if asked is None else types.intersection(asked)
+
+
+def asked_as_one(parts: Sequence[message_pb2.Message]) -> None:
+    """Gives what a model said and thought before calls that all wait the id of the request for them.
+
+    Clients of the reference look for the request among what has the id of the newest message. Where other calls of the
+    step run, text and thoughts are theirs.
+    """
+    asked = {part.id for part in parts if message_type(part) == "approval_request_message"}
+    called = {part.id for part in parts if message_type(part) == "tool_call_message"}
+    for part in parts:
+        if asked and part.id not in called and message_type(part) in _BEFORE_CALLS:
+            request = to_public("message", UUID(int=from_public("message", part.id).int - 1))
+            if request in asked:
+                part.id = request
+
+
+def message_type(message: message_pb2.Message) -> str:
+    """The REST `message_type`; empty for a kind this gateway does not know."""
+    return message.WhichOneof("message") or ""
+
+
+def message(source: message_pb2.Message) -> Rest:
+    """A whole message."""
+    return head(source) | _content(source)
+
+
+def head(source: message_pb2.Message) -> Rest:
+    """The fields that all kinds share."""
+    rest: Rest = {"id": source.id, "date": whole_second(source.date), "message_type": message_type(source)}
+    for name in COMMON:
+        # Each is a text, and none has a meaning when it is empty.
+        rest[name] = getattr(source, name) or None
+    rest["is_err"] = True if source.is_err else None
+    # Streams that may be resumed number their chunks; see `sse.py`.
+    rest["seq_id"] = None
+    return rest
+
+
+def _content(source: message_pb2.Message) -> Rest:
+    match source.WhichOneof("message"):
+        case "user_message":
+            return {"content": user_content(source.user_message.content)}
+        case "tool_call_message" | "approval_request_message":
+            calls = [to_rest(call) for call in calls_of(source)]
+            return {"tool_call": calls[0] if calls else None, "tool_calls": calls}
+        case "approval_response_message":
+            return _answers(source.approval_response_message)
+        case "summary_message":
+            return to_rest(source.summary_message)
+        case "event_message":
+            return _event(source.event_message)
+        case "tool_return_message":
+            return _returns(source.tool_return_message)
+        case "system_message":
+            return to_rest(source.system_message)
+        case "reasoning_message":
+            return to_rest(source.reasoning_message)
+        case "hidden_reasoning_message":
+            return to_rest(source.hidden_reasoning_message)
+        case "assistant_message":
+            return to_rest(source.assistant_message)
+        case None:
+            return {}
+        case other:
+            assert_never(other)
+
+
+def user_content(content: Iterable[message_pb2.ContentPart]) -> Any:
+    """What a client said: a text where that is all, else parts."""
+    parts = [_part(part) for part in content]
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return parts[0]["text"]
+    return parts
+
+
+def _part(part: message_pb2.ContentPart) -> Rest:
+    if part.WhichOneof("part") != "image":
+        return {"type": "text", "text": part.text}
+    if part.image.WhichOneof("source") == "url":
+        return {"type": "image", "source": {"type": "url", "url": part.image.url}}
+    data = base64.b64encode(part.image.data).decode()
+    source = {"type": "base64", "media_type": part.image.media_type, "data": data, "detail": None}
+    return {"type": "image", "source": source}
+
+
+def calls_of(source: message_pb2.Message) -> Sequence[message_pb2.ToolCall]:
+    """The calls in a message that asks for calls, whether they run or wait."""
+    if source.WhichOneof("message") == "approval_request_message":
+        return source.approval_request_message.tool_calls
+    return source.tool_call_message.tool_calls
+
+
+def _returns(source: message_pb2.ToolReturnMessage) -> Rest:
+    returns = [_return(one) for one in source.tool_returns]
+    # The deprecated fields beside the list say the same of the first return, without its pictures.
+    first = returns[0] if returns else dict.fromkeys(("status", "tool_call_id", "stdout", "stderr"))
+    alone = {name: first[name] for name in ("status", "tool_call_id", "stdout", "stderr")}
+    text = source.tool_returns[0].tool_return if returns else None
+    return alone | {"tool_return": text, "tool_returns": returns}
+
+
+def _return(source: message_pb2.ToolReturn) -> Rest:
+    return {
+        "type": "tool",
+        "tool_call_id": source.tool_call_id,
+        "status": source.status,
+        "tool_return": [_part(part) for part in source.content] or source.tool_return,
+        "stdout": list(source.stdout),
+        "stderr": list(source.stderr),
+    }
+
+
+def _answers(source: message_pb2.ApprovalResponseMessage) -> Rest:
+    decisions = [one.decision for one in source.answers if one.HasField("decision")]
+    first = to_rest(decisions[0]) if decisions else {}
+    # The older form, one answer for all calls, names none of them: it is told by the deprecated fields alone.
+    named = [_answer(one) for one in source.answers if one.HasField("tool_return") or one.decision.tool_call_id]
+    request_id = first.get("request_id") or None
+    deprecated = {"approve": first.get("approve"), "approval_request_id": request_id, "reason": first.get("reason")}
+    return {"approvals": named} | deprecated
+
+
+def _answer(source: message_pb2.Answer) -> Rest:
+    if source.HasField("tool_return"):
+        return _return(source.tool_return)
+    # Which request it was for is told beside the list.
+    decision = to_rest(source.decision)
+    del decision["request_id"]
+    return {"type": "approval", **decision}
+
+
+def _event(source: message_pb2.EventMessage) -> Rest:
+    data = to_rest(source)
+    return {"event_type": data.pop("event_type"), "event_data": data}
+
+
+def stop_reason(end: message_service_pb2.TurnEnd) -> Rest:
+    """How a turn ended, as the last but one thing that is said of it."""
+    names = enum_names(agent_pb2.StopReason.DESCRIPTOR)
+    return {"message_type": "stop_reason", "stop_reason": names.get(end.stop_reason) or "error"}
+
+
+def usage_statistics(usage: message_service_pb2.TurnUsage) -> Rest:
+    """What a turn cost. `run_ids` names runs of background agents, of which there are none."""
+    return {"message_type": "usage_statistics", **to_rest(usage), "run_ids": None}

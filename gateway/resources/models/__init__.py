@@ -1,0 +1,1 @@
+"""Models that can be used, and their context windows."""

@@ -1,0 +1,1 @@
+"""Runs, their steps and their event streams."""

@@ -1,0 +1,133 @@
+"""Runs and steps as REST."""
+
+import orjson
+
+from gateway.rest.convert import Rest, moment, to_rest
+from loci.agent.v1 import message_service_pb2, run_pb2
+
+_NOT_IN_RUNS = frozenset({"started_at", "fence", "view"})
+_STEP_NULLS = dict.fromkeys(("model_endpoint", "origin", "provider_id", "request_id"))
+
+
+def run_to_rest(message: run_pb2.Run) -> Rest:
+    """The reference's Run: 17 fields."""
+    rest = to_rest(message, leave=_NOT_IN_RUNS)
+    for name in ("callback_url", "callback_error"):
+        rest[name] = rest[name] or None
+    return rest | {"base_template_id": None, "request_config": _request_config(view_of(message.view_json))}
+
+
+def view_of(text: str) -> Rest:
+    """How a run's request wanted to see it; empty where it did not say, or said it in the words of another caller."""
+    try:
+        view = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return view if isinstance(view, dict) else {}
+
+
+def _request_config(view: Rest) -> Rest | None:
+    """What the reference tells of it; null for a request that asked for nothing of its own."""
+    match view:
+        case {"types": types, "spoken": [tool, argument]}:
+            spoken = (True, tool, argument)
+        case {"types": types, "spoken": None}:
+            spoken = (False, None, None)
+        case _:
+            return None
+    names = ("use_assistant_message", "assistant_message_tool_name", "assistant_message_tool_kwarg")
+    return dict(zip(names, spoken, strict=True)) | {"include_return_message_types": types}
+
+
+def step_to_rest(message: run_pb2.Step) -> Rest:
+    """The reference's Step: 30 fields, `messages` always empty (it is deprecated there)."""
+    rest = to_rest(message) | _STEP_NULLS
+    provider, _, model = message.model_handle.partition("/")
+    usage = {"prompt_tokens": message.prompt_tokens, "completion_tokens": message.completion_tokens}
+    rest |= {
+        "model": model or message.model_handle,
+        "provider_name": provider,
+        "provider_category": "base",
+        "total_tokens": sum(usage.values()),
+        "error_type": message.error_type or None,
+        "error_data": _error_data(message),
+        "messages": [],
+    } | _token_details(rest)
+    for name in ("number", "attempts", "error_message", "error_detail", "prompt_hash", "created_at"):
+        del rest[name]
+    return rest
+
+
+def _error_data(message: run_pb2.Step) -> Rest | None:
+    said = {"message": message.error_message, "detail": message.error_detail}
+    return {name: text for name, text in said.items() if text} or None
+
+
+def run_usage_to_rest(message: message_service_pb2.TurnUsage) -> Rest:
+    """Tokens of a run, as its usage route tells them."""
+    names = ("completion_tokens", "prompt_tokens", "total_tokens")
+    rest = to_rest(message)
+    return {name: rest[name] for name in names} | _token_details(rest)
+
+
+def _token_details(rest: Rest) -> Rest:
+    """The nested breakdowns; null where the provider says nothing."""
+    reasoning, cached = rest["reasoning_tokens"], rest["cached_input_tokens"]
+    written = rest["cache_write_tokens"]
+    prompt = {"cached_tokens": cached, "cache_read_tokens": cached, "cache_creation_tokens": written}
+    return {
+        "completion_tokens_details": None if reasoning is None else {"reasoning_tokens": reasoning},
+        "prompt_tokens_details": None if cached is None and written is None else prompt,
+    }
+
+
+# The reference's fields that Loci has no use for are there and null.
+_TEMPLATES = dict.fromkeys(("template_id", "base_template_id"))
+_TRACE_NULLS = dict.fromkeys(
+    ("agent_tags", "billing_context", "compaction_settings", "created_by_id", "last_updated_by_id", "org_id")
+)
+_NANOSECONDS_PER_MILLISECOND = 1_000_000
+
+
+def step_metrics_to_rest(message: run_pb2.StepMetrics) -> Rest:
+    """The reference's StepMetrics, and `ttft_ns`."""
+    rest = to_rest(message) | _TEMPLATES | {"provider_id": None}
+    return {"id": rest.pop("step_id")} | rest
+
+
+def run_metrics_to_rest(message: run_pb2.RunMetrics) -> Rest:
+    """The reference's RunMetrics, and the names of the tools and the sums over steps."""
+    rest = to_rest(message) | _TEMPLATES
+    return {"id": rest.pop("run_id"), "tools_used": rest.pop("tool_ids")} | rest
+
+
+def provider_trace_to_rest(message: run_pb2.ProviderTrace) -> Rest:
+    """The reference's ProviderTrace."""
+    rest = to_rest(message) | _TRACE_NULLS
+    took = rest.pop("llm_request_ns")
+    # In the reference these two keep their endings.
+    rest |= {"request_json": rest.pop("request"), "response_json": rest.pop("response")}
+    return rest | {
+        "call_type": "agent_step",
+        "source": "loci",
+        "latency_ms": None if took is None else took // _NANOSECONDS_PER_MILLISECOND,
+        "llm_config": {"handle": rest.pop("model_handle")},
+        "updated_at": rest["created_at"],
+    }
+
+
+def span_to_rest(message: run_pb2.Span) -> Rest:
+    """A span under the names that OpenTelemetry's tables give its parts; the duration is in nanoseconds."""
+    return {
+        "timestamp": moment(message.start_time),
+        "trace_id": message.trace_id,
+        "span_id": message.span_id,
+        "parent_span_id": message.parent_span_id,
+        "span_name": message.name,
+        "span_kind": "Internal",
+        "service_name": "loci",
+        "duration": message.duration_ns,
+        "status_code": message.status_code,
+        "status_message": message.status_message,
+        "span_attributes": dict(message.attributes),
+    }

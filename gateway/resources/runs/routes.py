@@ -1,0 +1,193 @@
+"""Runs: what became of requests."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from gateway.errors.table import InvalidRequest
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, array
+from gateway.resources.messages.pages import shown_page
+from gateway.resources.messages.schemas import MESSAGE
+from gateway.resources.runs.responses import (
+    run_metrics_to_rest,
+    run_to_rest,
+    run_usage_to_rest,
+    span_to_rest,
+    step_to_rest,
+)
+from gateway.resources.runs.schemas import RUN, RUN_METRICS, RUN_USAGE, SPAN, STEP
+from gateway.resources.usage import responses as usage
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import Cursor, Limit, Names, Order, RunId, page_size, split
+from gateway.rest.responses import json_response
+from gateway.rest.services import Loci
+from loci.agent.v1 import agent_pb2, run_pb2, run_service_pb2
+from loci.llm.v1 import usage_service_pb2
+from services.common.errors import LociError
+from services.common.fields import enum_numbers
+
+logger = logging.getLogger(__name__)
+
+router = APIRouter(prefix="/runs", tags=["runs"], route_class=JsonRoute)
+
+_STATUSES = enum_numbers(run_pb2.RunStatus.DESCRIPTOR)
+_STOP_REASONS = enum_numbers(agent_pb2.StopReason.DESCRIPTOR)
+_ACTIVE = ("created", "running")
+# The tokens are the agent service's to tell; nobody waits long for their cost.
+_COSTS_SECONDS = 2.0
+_ORDERS = {
+    "created_at": run_service_pb2.RUN_ORDER_CREATED_AT,
+    "duration": run_service_pb2.RUN_ORDER_DURATION,
+}
+
+
+@router.get("")
+@returns(array(RUN))
+async def list_runs(
+    loci: Loci,
+    agent_id: str | None = None,
+    agent_ids: Names = None,
+    statuses: Names = None,
+    background: bool | None = None,
+    stop_reason: str | None = None,
+    conversation_id: str | None = None,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order | None = None,
+    order_by: Literal["created_at", "duration"] = "created_at",
+    active: bool = False,
+    ascending: bool = False,
+) -> Response:
+    """A page of runs, newest (or longest) first. `ascending` is the older name of order=asc."""
+    agents = [*split(agent_ids), *([agent_id] if agent_id else [])]
+    wanted = split(statuses)
+    if active:
+        wanted = [name for name in wanted or _ACTIVE if name in _ACTIVE]
+        if not wanted:
+            return json_response([])
+    request = run_service_pb2.ListRunsRequest(
+        page_size=page_size(limit, 100),
+        after=after,
+        before=before,
+        ascending=ascending if order is None else order == "asc",
+        agent_ids=agents,
+        statuses=[run_pb2.RunStatus.ValueType(_number("statuses", name, _STATUSES)) for name in wanted],
+        conversation_id=conversation_id,
+        background=background,
+        order_by=_ORDERS[order_by],
+    )
+    if stop_reason is not None:
+        request.stop_reason = agent_pb2.StopReason.ValueType(_number("stop_reason", stop_reason, _STOP_REASONS))
+    page = await loci.peers.call(loci.peers.runs.ListRuns, request)
+    return json_response([run_to_rest(run) for run in page.runs])
+
+
+@router.get("/active", deprecated=True)
+@returns(array(RUN))
+async def list_active_runs(
+    loci: Loci, agent_id: str | None = None, agent_ids: Names = None, background: bool | None = None
+) -> Response:
+    """Runs that have not ended, newest first."""
+    return await list_runs(loci, agent_id, agent_ids, background=background, active=True)
+
+
+@router.get("/{run_id}")
+@returns(RUN)
+async def retrieve_run(run_id: RunId, loci: Loci) -> Response:
+    """One run."""
+    request = run_service_pb2.GetRunRequest(run_id=run_id)
+    return json_response(run_to_rest((await loci.peers.call(loci.peers.runs.GetRun, request)).run))
+
+
+@router.delete("/{run_id}")
+@returns(NULL)
+async def delete_run(run_id: RunId, loci: Loci) -> Response:
+    """Erases a run with its steps and traces; what was said stays in its conversation. An active one is refused."""
+    await loci.peers.call(loci.peers.runs.DeleteRun, run_service_pb2.DeleteRunRequest(run_id=run_id))
+    return json_response(None)
+
+
+@router.get("/{run_id}/messages")
+@returns(array(MESSAGE))
+async def list_run_messages(
+    run_id: RunId,
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "asc",
+) -> Response:
+    """What was said in a run, the input included, oldest first. `limit` counts stored messages, as everywhere."""
+    request = run_service_pb2.ListRunMessagesRequest(
+        run_id=run_id, page_size=page_size(limit, 100), after=after, before=before, descending=order == "desc"
+    )
+    return json_response(await shown_page(loci.peers, loci.peers.runs.ListRunMessages, request))
+
+
+@router.get("/{run_id}/steps")
+@returns(array(STEP))
+async def list_run_steps(
+    run_id: RunId,
+    loci: Loci,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "desc",
+) -> Response:
+    """The model calls of a run, newest first."""
+    request = run_service_pb2.ListRunStepsRequest(
+        run_id=run_id, page_size=page_size(limit, 100), after=after, before=before, descending=order == "desc"
+    )
+    page = await loci.peers.call(loci.peers.runs.ListRunSteps, request)
+    return json_response([step_to_rest(step) for step in page.steps])
+
+
+@router.get("/{run_id}/usage")
+@returns(RUN_USAGE)
+async def retrieve_run_usage(run_id: RunId, loci: Loci) -> Response:
+    """Tokens of a run so far, and what they cost, where the llm gateway can be asked."""
+    request = run_service_pb2.GetRunUsageRequest(run_id=run_id)
+    found, costs = await asyncio.gather(loci.peers.call(loci.peers.runs.GetRunUsage, request), _costs(run_id, loci))
+    return json_response(run_usage_to_rest(found.usage) | costs)
+
+
+async def _costs(run_id: str, loci: Loci) -> dict[str, Any]:
+    request = usage_service_pb2.GetRunUsageRequest(run_id=run_id)
+    try:
+        return usage.of_run(await loci.peers.call(loci.peers.usage.GetRunUsage, request, timeout=_COSTS_SECONDS))
+    except LociError as error:
+        logger.warning("what run %s cost is not known now: %r", run_id, error)
+        return {}
+
+
+@router.get("/{run_id}/metrics")
+@returns(RUN_METRICS)
+async def retrieve_run_metrics(run_id: RunId, loci: Loci) -> Response:
+    """How long a run took, and which tools it called."""
+    request = run_service_pb2.GetRunMetricsRequest(run_id=run_id)
+    found = await loci.peers.call(loci.peers.runs.GetRunMetrics, request)
+    return json_response(run_metrics_to_rest(found.metrics))
+
+
+@router.get("/{run_id}/trace")
+@returns(array(SPAN))
+async def retrieve_run_trace(
+    run_id: RunId, loci: Loci, limit: Annotated[int, Query(ge=1, le=5_000)] = 1_000
+) -> Response:
+    """A run as spans, worked out from what is stored of its steps; no tracing backend is needed."""
+    request = run_service_pb2.GetRunTraceRequest(run_id=run_id, limit=limit)
+    found = await loci.peers.call(loci.peers.runs.GetRunTrace, request)
+    return json_response([span_to_rest(span) for span in found.spans])
+
+
+def _number(parameter: str, name: str, numbers: Mapping[str, int]) -> int:
+    if name not in numbers:
+        known = ", ".join(numbers)
+        raise InvalidRequest(f"`{parameter}`: {name[:80]!r} is not one of {known}", "query", parameter)
+    return numbers[name]

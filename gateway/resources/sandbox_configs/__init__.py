@@ -1,0 +1,1 @@
+"""Settings of sandboxes and their environment variables."""

@@ -1,0 +1,177 @@
+"""Settings of sandboxes, by kind, and the environment variables that every call of the tenant gets."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path
+from starlette.responses import Response
+
+from gateway.errors.table import EXAMPLE_UUID
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, array
+from gateway.resources.sandbox_configs import requests as bodies
+from gateway.resources.sandbox_configs.responses import sandbox_variable
+from gateway.resources.sandbox_configs.schemas import SANDBOX_CONFIG, SANDBOX_VARIABLE
+from gateway.rest.body import Json, dump
+from gateway.rest.convert import Rest, to_rest
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import Cursor, Limit, checked_id, page_size
+from gateway.rest.responses import json_response
+from gateway.rest.services import Loci, Services
+from loci.tool.v1 import environment_service_pb2 as wire
+from services.common.context import current
+from services.common.errors import AlreadyExists
+from services.common.ids import to_public
+
+router = APIRouter(prefix="/sandbox-config", tags=["sandbox-config"], route_class=JsonRoute)
+
+ConfigId = Annotated[str, Path(examples=[f"sandbox-{EXAMPLE_UUID}"]), checked_id("sandbox")]
+VariableId = Annotated[str, Path(examples=[f"sandbox-env-{EXAMPLE_UUID}"]), checked_id("sandbox-env")]
+_DEFAULT_PAGE = 1_000
+_INSTALLING_SECONDS = 900.0
+# What the reference shows of members that were not given.
+_DEFAULTS: dict[str, Json] = {
+    "local": {"sandbox_dir": None, "use_venv": False, "venv_name": "venv", "pip_requirements": []},
+    "e2b": {"timeout": 300, "template": None, "pip_requirements": []},
+    "modal": {"timeout": 300, "pip_requirements": [], "npm_requirements": [], "language": "python"},
+}
+
+
+@router.post("")
+@returns(SANDBOX_CONFIG)
+async def create_config(body: bodies.SandboxConfig, loci: Loci) -> Response:
+    """Makes the settings of a kind of sandbox, or replaces them."""
+    return await _store(loci, bodies.kind_of(body.config), body.config)
+
+
+@router.post("/e2b/default")
+@returns(SANDBOX_CONFIG)
+async def ensure_e2b_config(loci: Loci) -> Response:
+    """The settings of E2B sandboxes, made where there are none."""
+    return json_response(_rest(await _ensure(loci, "e2b")))
+
+
+@router.post("/local/default")
+@returns(SANDBOX_CONFIG)
+async def ensure_local_config(loci: Loci) -> Response:
+    """The settings of local sandboxes, made where there are none."""
+    return json_response(_rest(await _ensure(loci, "local")))
+
+
+@router.post("/local")
+@returns(SANDBOX_CONFIG)
+async def create_local_config(body: dict[str, Any], loci: Loci) -> Response:
+    """Makes the settings of local sandboxes, or replaces them."""
+    return await _store(loci, "local", body)
+
+
+@router.post("/local/recreate-venv")
+@returns(SANDBOX_CONFIG)
+async def recreate_local_packages(loci: Loci) -> Response:
+    """Installs the packages of local sandboxes now, and not at the next call."""
+    config = await _ensure(loci, "local")
+    request = wire.InstallSandboxPackagesRequest(id=config.id)
+    installed = await loci.peers.call(
+        loci.peers.environments.InstallSandboxPackages, request, timeout=_INSTALLING_SECONDS
+    )
+    return json_response(_rest(installed.sandbox_config))
+
+
+@router.get("")
+@returns(array(SANDBOX_CONFIG))
+async def list_configs(
+    loci: Loci,
+    limit: Limit = None,
+    after: Cursor = None,
+    sandbox_type: Literal["local", "e2b", "modal"] | None = None,
+) -> Response:
+    """A page of settings, oldest first."""
+    request = wire.ListSandboxConfigsRequest(
+        page_size=page_size(limit, _DEFAULT_PAGE), after=after, type=sandbox_type or ""
+    )
+    page = await loci.peers.call(loci.peers.environments.ListSandboxConfigs, request)
+    return json_response([_rest(config) for config in page.sandbox_configs])
+
+
+@router.patch("/{sandbox_config_id}")
+@returns(SANDBOX_CONFIG)
+async def update_config(sandbox_config_id: ConfigId, body: bodies.SandboxConfig, loci: Loci) -> Response:
+    """Replaces settings."""
+    return await _update(loci, sandbox_config_id, body.config)
+
+
+@router.delete("/{sandbox_config_id}")
+@returns(NULL)
+async def delete_config(sandbox_config_id: ConfigId, loci: Loci) -> Response:
+    """Deletes settings with their variables."""
+    request = wire.DeleteSandboxConfigRequest(id=sandbox_config_id)
+    await loci.peers.call(loci.peers.environments.DeleteSandboxConfig, request)
+    return json_response(None)
+
+
+@router.post("/{sandbox_config_id}/environment-variable")
+@returns(SANDBOX_VARIABLE)
+async def create_variable(sandbox_config_id: ConfigId, body: bodies.CreateVariable, loci: Loci) -> Response:
+    """Adds a variable."""
+    request = bodies.create_request(sandbox_config_id, body)
+    created = await loci.peers.call(loci.peers.environments.CreateVariable, request)
+    return json_response(sandbox_variable(created.variable))
+
+
+@router.get("/{sandbox_config_id}/environment-variable")
+@returns(array(SANDBOX_VARIABLE))
+async def list_variables(
+    sandbox_config_id: ConfigId, loci: Loci, limit: Limit = None, after: Cursor = None
+) -> Response:
+    """A page of variables, oldest first; without their values."""
+    request = wire.ListVariablesRequest(
+        sandbox_config_id=sandbox_config_id, page_size=page_size(limit, _DEFAULT_PAGE), after=after
+    )
+    page = await loci.peers.call(loci.peers.environments.ListVariables, request)
+    return json_response([sandbox_variable(variable) for variable in page.variables])
+
+
+@router.patch("/environment-variable/{env_var_id}")
+@returns(SANDBOX_VARIABLE)
+async def update_variable(env_var_id: VariableId, body: bodies.UpdateVariable, loci: Loci) -> Response:
+    """Changes what the body names; the mask as a value keeps the one that is there."""
+    request = bodies.update_request(env_var_id, body)
+    changed = await loci.peers.call(loci.peers.environments.UpdateVariable, request)
+    return json_response(sandbox_variable(changed.variable))
+
+
+@router.delete("/environment-variable/{env_var_id}")
+@returns(NULL)
+async def delete_variable(env_var_id: VariableId, loci: Loci) -> Response:
+    """Deletes a variable."""
+    request = wire.DeleteVariableRequest(id=env_var_id)
+    await loci.peers.call(loci.peers.environments.DeleteVariable, request)
+    return json_response(None)
+
+
+async def _ensure(loci: Services, kind: str) -> wire.SandboxConfig:
+    request = wire.EnsureSandboxConfigRequest(type=kind)
+    return (await loci.peers.call(loci.peers.environments.EnsureSandboxConfig, request)).sandbox_config
+
+
+async def _store(loci: Services, kind: str, config: Json) -> Response:
+    request = wire.CreateSandboxConfigRequest(type=kind, config_json=dump(config))
+    try:
+        created = await loci.peers.call(loci.peers.environments.CreateSandboxConfig, request)
+    except AlreadyExists:
+        return await _update(loci, (await _ensure(loci, kind)).id, config)
+    return json_response(_rest(created.sandbox_config))
+
+
+async def _update(loci: Services, sandbox_config_id: str, config: Json) -> Response:
+    request = wire.UpdateSandboxConfigRequest(id=sandbox_config_id, config_json=dump(config))
+    changed = await loci.peers.call(loci.peers.environments.UpdateSandboxConfig, request)
+    return json_response(_rest(changed.sandbox_config))
+
+
+def _rest(config: wire.SandboxConfig) -> Rest:
+    """The reference's SandboxConfig."""
+    rest = to_rest(config)
+    return rest | {
+        "config": _DEFAULTS.get(config.type, {}) | (rest["config"] or {}),
+        "organization_id": to_public("org", current().organization_id),
+    }

@@ -1,0 +1,1 @@
+"""Templates of agents, their versions and deployments."""

@@ -1,0 +1,1 @@
+"""The catalogue of tools, and runs of tools outside of turns."""

@@ -1,0 +1,161 @@
+"""Creating, changing, importing and searching tools."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from google.protobuf.field_mask_pb2 import FieldMask
+from pydantic import Field
+
+from gateway.rest.body import Body, Json, dump, given
+from loci.tool.v1 import environment_service_pb2, tool_service_pb2
+
+_PLAIN = (
+    "source_type",
+    "source_code",
+    "description",
+    "tags",
+    "return_char_limit",
+    "default_requires_approval",
+    "enable_parallel_execution",
+    "idempotent",
+    "project_id",
+)
+_JSON = ("json_schema", "args_json_schema", "pip_requirements", "npm_requirements", "network")
+_MODES = {
+    "vector": tool_service_pb2.SEARCH_MODE_VECTOR,
+    "fts": tool_service_pb2.SEARCH_MODE_TEXT,
+    "hybrid": tool_service_pb2.SEARCH_MODE_HYBRID,
+}
+MODE_NAMES = {number: name for name, number in _MODES.items()}
+
+
+class Requirement(Body):
+    """A package that a tool needs."""
+
+    name: str
+    version: str | None = None
+
+
+class ToolSettings(Body):
+    """What creation and change have in common. `network`, `idempotent` and `environment` are Loci's own."""
+
+    source_type: str | None = None
+    description: str | None = None
+    tags: list[str] | None = None
+    json_schema: Json | None = None
+    args_json_schema: Json | None = None
+    return_char_limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    default_requires_approval: bool | None = None
+    enable_parallel_execution: bool | None = None
+    pip_requirements: list[Requirement] | None = None
+    npm_requirements: list[Requirement] | None = None
+    metadata: Json | None = Field(None, alias="metadata_")
+    project_id: str | None = None
+    network: Json | None = Field(None, description="The hosts that its calls may reach, and secrets for them.")
+    idempotent: bool | None = Field(None, description="A call whose outcome is unknown may be run again.")
+    environment: dict[str, str] | None = Field(None, description="All environment variables of its calls; sealed.")
+
+
+class CreateTool(ToolSettings):
+    """Body of tools.create and tools.upsert. The tool's name is that of its function."""
+
+    source_code: str
+
+
+class UpdateTool(ToolSettings):
+    """Body of tools.update: only what is sent changes."""
+
+    source_code: str | None = None
+
+
+class SearchTools(Body):
+    """Body of tools.search."""
+
+    query: Annotated[str, Field(max_length=10_000)] | None = None
+    search_mode: Literal["vector", "fts", "hybrid"] = "hybrid"
+    tags: list[str] | None = None
+    tool_types: list[str] | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 50
+
+
+class GenerateSchema(Body):
+    """Body of generate-schema."""
+
+    code: str
+    source_type: str | None = "python"
+    args_json_schema: Json | None = None
+
+
+class ImportTool(ToolSettings):
+    """A tool of another library, by its own description; see docs/tools.md."""
+
+    library: Literal["langchain", "composio"]
+    definition: Json
+
+
+class WriteTool(Body):
+    """Body of generate-tool."""
+
+    tool_name: Annotated[str, Field(min_length=1, max_length=48)]
+    prompt: Annotated[str, Field(min_length=1, max_length=20_000)]
+    handle: str | None = Field(None, description="The model that writes; by default LOCI_DEFAULT_MODEL.")
+    starter_code: Annotated[str, Field(max_length=256 * 1024)] | None = None
+    validation_errors: list[str] | None = None
+
+
+def draft_of(body: ToolSettings) -> tool_service_pb2.ToolDraft:
+    """The fields that were sent."""
+    return tool_service_pb2.ToolDraft(**_fields(body))
+
+
+def update_request(tool_id: str, body: UpdateTool) -> tool_service_pb2.UpdateToolRequest | None:
+    """The request of UpdateTool; None when nothing changes."""
+    paths = list(_fields(body))
+    if not paths:
+        return None
+    mask = FieldMask(paths=paths)
+    return tool_service_pb2.UpdateToolRequest(tool_id=tool_id, tool=draft_of(body), update_mask=mask)
+
+
+def import_request(body: ImportTool) -> tool_service_pb2.ImportToolRequest:
+    """The request of ImportTool."""
+    return tool_service_pb2.ImportToolRequest(
+        library=body.library, definition_json=dump(body.definition), tool=draft_of(body)
+    )
+
+
+def schema_request(body: GenerateSchema) -> tool_service_pb2.GenerateToolSchemaRequest:
+    """The request of GenerateToolSchema."""
+    return tool_service_pb2.GenerateToolSchemaRequest(
+        source_code=body.code,
+        source_type=body.source_type or "",
+        args_json_schema_json="" if body.args_json_schema is None else dump(body.args_json_schema),
+    )
+
+
+def search_request(body: SearchTools, tool_types: list[int]) -> tool_service_pb2.SearchToolsRequest:
+    """The request of SearchTools."""
+    return tool_service_pb2.SearchToolsRequest(
+        query=body.query or "",
+        mode=_MODES[body.search_mode],
+        tags=body.tags,
+        tool_types=tool_types,  # type: ignore[arg-type]
+        limit=body.limit,
+    )
+
+
+def environment_request(tool_id: str, variables: Mapping[str, str]) -> environment_service_pb2.SetEnvironmentRequest:
+    """The request of SetEnvironment."""
+    drafts = [environment_service_pb2.VariableDraft(key=key, value=value) for key, value in variables.items()]
+    owner = environment_service_pb2.Owner(tool_id=tool_id)
+    return environment_service_pb2.SetEnvironmentRequest(owner=owner, variables=drafts)
+
+
+def _fields(body: ToolSettings) -> Json:
+    sent = given(body)
+    fields: Json = {name: sent[name] for name in _PLAIN if name in sent}
+    documents = body.model_dump(include=set(_JSON), exclude_none=True)
+    fields |= {f"{name}_json": dump(documents[name]) for name in _JSON if name in documents}
+    if "metadata" in sent:
+        fields["metadata_json"] = dump(sent["metadata"])
+    return fields

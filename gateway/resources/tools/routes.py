@@ -1,0 +1,224 @@
+"""The catalogue of tools."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway.errors.table import InvalidRequest
+from gateway.openapi.answers import returns
+from gateway.openapi.schemas import NULL, OBJECT, WHOLE, array
+from gateway.resources.sandbox_configs.schemas import VARIABLES
+from gateway.resources.tools import requests as bodies
+from gateway.resources.tools.generation import written_tool
+from gateway.resources.tools.responses import catalogued_tool_to_rest, tool_hit_to_rest
+from gateway.resources.tools.schemas import CATALOGUED, TOOL_HIT, WRITTEN_TOOL
+from gateway.rest import convert
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import Cursor, Limit, Names, Order, ToolId, page_size, split
+from gateway.rest.responses import json_response
+from gateway.rest.services import Loci
+from loci.tool.v1 import environment_service_pb2, tool_pb2, tool_service_pb2
+from services.common.errors import InvalidArgument
+from services.common.fields import enum_numbers
+from services.common.ids import to_public, uuid7
+
+router = APIRouter(prefix="/tools", tags=["tools"], route_class=JsonRoute)
+
+# How a search was made: `fts` where no embedding model answered.
+SEARCH_MODE_HEADER = "x-search-mode"
+_TYPES = enum_numbers(tool_pb2.ToolType.DESCRIPTOR)
+_LETTA_TYPES = [name for name in _TYPES if name.startswith("letta_")]
+
+
+@dataclass(frozen=True)
+class _Filter:
+    """What lists and counts have in common; None: nothing can match."""
+
+    request: tool_service_pb2.ListToolsRequest | None
+
+
+async def _filter(
+    name: str | None = None,
+    names: Names = None,
+    tool_ids: Names = None,
+    search: str | None = None,
+    tool_types: Names = None,
+    exclude_tool_types: Names = None,
+    return_only_letta_tools: bool | None = False,
+    exclude_letta_tools: bool | None = False,
+) -> _Filter:
+    wanted, unwanted = split(tool_types), split(exclude_tool_types)
+    if return_only_letta_tools:
+        wanted = [kind for kind in wanted or _LETTA_TYPES if kind in _LETTA_TYPES]
+        if not wanted:
+            return _Filter(None)
+    if exclude_letta_tools:
+        unwanted = [*unwanted, *_LETTA_TYPES]
+    request = tool_service_pb2.ListToolsRequest(
+        name=name,
+        names=split(names),
+        tool_ids=split(tool_ids),
+        tool_types=_numbers("query", "tool_types", wanted),
+        exclude_tool_types=_numbers("query", "exclude_tool_types", unwanted),
+        search=search,
+    )
+    return _Filter(request)
+
+
+Filter = Annotated[_Filter, Depends(_filter)]
+
+
+@router.post("")
+@returns(CATALOGUED)
+async def create_tool(body: bodies.CreateTool, loci: Loci) -> Response:
+    """Creates a tool from source; its name and schema come from the function in it."""
+    request = tool_service_pb2.CreateToolRequest(tool_id=to_public("tool", uuid7()), tool=bodies.draft_of(body))
+    made = (await loci.peers.call(loci.peers.tools.CreateTool, request)).tool
+    try:
+        return await _answer(made, body, loci)
+    except InvalidArgument:
+        # Its variables were refused: then it is not to be there, either.
+        await loci.peers.call(loci.peers.tools.DeleteTool, tool_service_pb2.DeleteToolRequest(tool_id=made.id))
+        raise
+
+
+@router.put("")
+@returns(CATALOGUED)
+async def upsert_tool(body: bodies.CreateTool, loci: Loci) -> Response:
+    """Creates a tool, or replaces the one of that name."""
+    request = tool_service_pb2.UpsertToolRequest(tool=bodies.draft_of(body))
+    return await _answer((await loci.peers.call(loci.peers.tools.UpsertTool, request)).tool, body, loci)
+
+
+@router.get("")
+@returns(array(CATALOGUED))
+async def list_tools(
+    loci: Loci,
+    wanted: Filter,
+    before: Cursor = None,
+    after: Cursor = None,
+    limit: Limit = None,
+    order: Order = "desc",
+) -> Response:
+    """A page of tools, newest first."""
+    if wanted.request is None:
+        return json_response([])
+    request = tool_service_pb2.ListToolsRequest(
+        page_size=page_size(limit, 50), after=after, before=before, ascending=order == "asc"
+    )
+    request.MergeFrom(wanted.request)
+    page = await loci.peers.call(loci.peers.tools.ListTools, request)
+    return json_response([catalogued_tool_to_rest(tool) for tool in page.tools])
+
+
+@router.get("/count")
+@returns(WHOLE)
+async def count_tools(loci: Loci, wanted: Filter) -> Response:
+    """How many tools there are, with the filters of the list."""
+    if wanted.request is None:
+        return json_response(0)
+    request = tool_service_pb2.CountToolsRequest(filter=wanted.request)
+    return json_response((await loci.peers.call(loci.peers.tools.CountTools, request)).count)
+
+
+@router.post("/search")
+@returns(array(TOOL_HIT))
+async def search_tools(body: bodies.SearchTools, loci: Loci) -> Response:
+    """Tools by words and by meaning, best first; without a query the newest."""
+    request = bodies.search_request(body, [*_numbers("body", "tool_types", body.tool_types or [])])
+    found = await loci.peers.call(loci.peers.tools.SearchTools, request)
+    headers = {SEARCH_MODE_HEADER: bodies.MODE_NAMES.get(found.mode, "hybrid")}
+    return json_response([tool_hit_to_rest(hit) for hit in found.hits], headers=headers)
+
+
+@router.post("/add-base-tools")
+@returns(array(CATALOGUED))
+async def add_base_tools(loci: Loci) -> Response:
+    """Brings the tools that ship with Loci up to date, and lists them. Agents find them there without this."""
+    request = tool_service_pb2.EnsureBaseToolsRequest()
+    found = await loci.peers.call(loci.peers.tools.EnsureBaseTools, request)
+    return json_response([catalogued_tool_to_rest(tool) for tool in found.tools])
+
+
+@router.post("/generate-schema")
+@returns(OBJECT)
+async def generate_schema(body: bodies.GenerateSchema, loci: Loci) -> Response:
+    """The schema that a tool of this source would have. Nothing is stored, nothing is run."""
+    request = bodies.schema_request(body)
+    found = await loci.peers.call(loci.peers.tools.GenerateToolSchema, request)
+    return json_response(convert.from_json(found.json_schema_json))
+
+
+@router.post("/import")
+@returns(CATALOGUED)
+async def import_tool(body: bodies.ImportTool, loci: Loci) -> Response:
+    """Makes a tool of another library, described by its own schema, one of ours; replaces the one of that name."""
+    request = bodies.import_request(body)
+    return await _answer((await loci.peers.call(loci.peers.tools.ImportTool, request)).tool, body, loci)
+
+
+@router.post("/generate-tool")
+@returns(WRITTEN_TOOL)
+async def generate_tool(body: bodies.WriteTool, loci: Loci) -> Response:
+    """Asks a model to write a tool, and shows it; nothing is stored, nothing is run."""
+    handle = body.handle or loci.settings.default_model
+    return json_response(await written_tool(loci.peers, body, handle))
+
+
+@router.get("/{tool_id}")
+@returns(CATALOGUED)
+async def retrieve_tool(tool_id: ToolId, loci: Loci) -> Response:
+    """One tool."""
+    request = tool_service_pb2.GetToolRequest(tool_id=tool_id)
+    return json_response(catalogued_tool_to_rest((await loci.peers.call(loci.peers.tools.GetTool, request)).tool))
+
+
+@router.get("/{tool_id}/environment-variables")
+@returns(VARIABLES)
+async def list_environment_variables(tool_id: ToolId, loci: Loci) -> Response:
+    """The environment variables that a tool's calls have of the tool itself, values masked."""
+    await loci.peers.call(loci.peers.tools.GetTool, tool_service_pb2.GetToolRequest(tool_id=tool_id))
+    owner = environment_service_pb2.Owner(tool_id=tool_id)
+    request = environment_service_pb2.BatchGetEnvironmentsRequest(owners=[owner])
+    found = await loci.peers.call(loci.peers.environments.BatchGetEnvironments, request)
+    return json_response([{"key": each.key, "value": each.masked_value} for each in found.variables])
+
+
+@router.patch("/{tool_id}")
+@returns(CATALOGUED)
+async def update_tool(tool_id: ToolId, body: bodies.UpdateTool, loci: Loci) -> Response:
+    """Changes what the body names."""
+    request = bodies.update_request(tool_id, body)
+    if request is None:
+        found = await loci.peers.call(loci.peers.tools.GetTool, tool_service_pb2.GetToolRequest(tool_id=tool_id))
+        return await _answer(found.tool, body, loci)
+    return await _answer((await loci.peers.call(loci.peers.tools.UpdateTool, request)).tool, body, loci)
+
+
+@router.delete("/{tool_id}")
+@returns(NULL)
+async def delete_tool(tool_id: ToolId, loci: Loci) -> Response:
+    """Deletes a tool; agents that had it go on without it."""
+    request = tool_service_pb2.DeleteToolRequest(tool_id=tool_id)
+    await loci.peers.call(loci.peers.tools.DeleteTool, request)
+    return json_response(None)
+
+
+async def _answer(tool: tool_pb2.Tool, body: bodies.ToolSettings, loci: Loci) -> Response:
+    """A tool just written, once it has the variables that came along."""
+    rest = catalogued_tool_to_rest(tool)
+    if body.environment is not None:
+        request = bodies.environment_request(tool.id, body.environment)
+        stored = await loci.peers.call(loci.peers.environments.SetEnvironment, request)
+        rest["environment"] = {variable.key: variable.masked_value for variable in stored.variables}
+    return json_response(rest)
+
+
+def _numbers(where: str, parameter: str, names: Sequence[str]) -> "list[tool_pb2.ToolType.ValueType]":
+    unknown = next((name for name in names if name not in _TYPES), None)
+    if unknown is not None:
+        raise InvalidRequest(f"`{parameter}`: {unknown[:80]!r} is not one of {', '.join(_TYPES)}", where, parameter)
+    return [tool_pb2.ToolType.ValueType(_TYPES[name]) for name in names]

@@ -1,0 +1,110 @@
+"""Tools that are run outside of a turn: those of an agent, and source that is in no catalogue."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway.access.run_tokens import check_members
+from gateway.openapi.answers import returns
+from gateway.resources.agents.responses import agent_state
+from gateway.resources.agents.routes import fetch
+from gateway.resources.executions.requests import RunAgentTool, RunSource
+from gateway.resources.executions.schemas import EXECUTION_RESULT
+from gateway.resources.messages.responses import COMMON
+from gateway.resources.messages.schemas import TOOL_RETURN
+from gateway.rest.body import dump
+from gateway.rest.convert import Rest
+from gateway.rest.json_body import JsonRoute
+from gateway.rest.params import AgentId
+from gateway.rest.responses import json_response
+from gateway.rest.services import Loci, Services
+from gateway.turns.events import until_answered
+from gateway.turns.idempotency import retry_of
+from loci.agent.v1 import agent_service_pb2
+from loci.tool.v1 import execution_service_pb2
+from services.common.errors import LociError
+from services.common.ids import to_public, uuid7
+
+router = APIRouter(tags=["tools"], route_class=JsonRoute)
+
+# What is wrong with the source, which the reference tells like an error of its run.
+_OF_SOURCE = frozenset({"TOOL_SOURCE_INVALID", "TOOL_SCHEMA_INVALID"})
+
+
+@router.post("/tools/run")
+@returns(TOOL_RETURN)
+async def run_source(body: RunSource, request: Request, loci: Loci) -> Response:
+    """Runs source in a sandbox; nothing of it is kept but its receipt."""
+    check_members(body.model_fields_set)
+    wanted = body.request(f"source/{await _key(request, loci)}")
+    window = loci.settings.reattach_window
+    try:
+        answer = await until_answered(loci.peers.executions.RunSource, wanted, window=window)
+    except LociError as error:
+        if error.reason not in _OF_SOURCE:
+            raise
+        return json_response(_message(error.message, "error", [], [error.message]))
+    receipt = answer.receipt
+    status = "success" if receipt.outcome == execution_service_pb2.OUTCOME_SUCCESS else "error"
+    return json_response(
+        _message(receipt.tool_return, status, receipt.stdout.splitlines(), receipt.stderr.splitlines())
+    )
+
+
+@router.post("/agents/{agent_id}/tools/{tool_name}/run", tags=["agents"])
+@returns(EXECUTION_RESULT)
+async def run_agent_tool(
+    agent_id: AgentId, tool_name: str, request: Request, loci: Loci, body: RunAgentTool | None = None
+) -> Response:
+    """Runs a tool of the agent as a call of its model is run. `agent_state` is null unless the tool changed it."""
+    wanted = agent_service_pb2.RunAgentToolRequest(
+        agent_id=agent_id,
+        tool_name=tool_name,
+        arguments_json=dump(body.args if body else {}),
+        call_key=await _key(request, loci),
+    )
+    window = loci.settings.reattach_window
+    answer = await until_answered(loci.peers.agents.RunAgentTool, wanted, window=window)
+    state = None
+    if answer.changed_memory:
+        state = agent_state(await fetch(loci, agent_id), await loci.catalogue.models())
+    return json_response(
+        {
+            "status": "error" if answer.is_error else "success",
+            "func_return": _value(answer),
+            "agent_state": state,
+            "stdout": list(answer.stdout),
+            "stderr": list(answer.stderr),
+            "sandbox_config_fingerprint": answer.sandbox_config_fingerprint or None,
+        }
+    )
+
+
+async def _key(request: Request, loci: Services) -> str:
+    return loci.call_keys.of(await retry_of(request), request.scope["path"])
+
+
+def _value(answer: agent_service_pb2.RunAgentToolResponse) -> Any:
+    """What the tool returned; the text for the model where that is no JSON, or more than ours can hold."""
+    try:
+        return orjson.loads(answer.result_json)
+    except orjson.JSONDecodeError:
+        return answer.tool_return
+
+
+def _message(text: str, status: str, stdout: list[str], stderr: list[str]) -> Rest:
+    """The reference's ToolReturnMessage; its ids belong to nothing."""
+    one = {"tool_call_id": to_public("call", uuid7()), "status": status, "stdout": stdout, "stderr": stderr}
+    return {
+        "id": to_public("message", uuid7()),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "message_type": "tool_return_message",
+        **dict.fromkeys((*COMMON, "is_err", "seq_id")),
+        "tool_return": text,
+        **one,
+        "tool_returns": [{"type": "tool", "tool_return": text, **one}],
+    }

@@ -1,0 +1,38 @@
+"""Tools."""
+
+from gateway.openapi.schemas import (
+    FLAG,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    WHOLE,
+    maybe,
+    of,
+    record,
+)
+from loci.tool.v1 import tool_pb2
+
+_LEFT = (
+    "created_at",
+    "updated_at",
+    "version",
+    "idempotent",
+    "network",
+    "takes_agent_state",
+    "mcp_server_id",
+    "metadata",
+)
+_TOLD = {"metadata_": OBJECT, "source_code": maybe(TEXT), "json_schema": maybe(OBJECT)}
+TOOL = of("Tool", tool_pb2.Tool.DESCRIPTOR, leave=_LEFT, **_TOLD)
+CATALOGUED = of("CataloguedTool", tool_pb2.Tool.DESCRIPTOR, leave=_LEFT, **_TOLD, network=OBJECT, idempotent=FLAG)
+TOOL_HIT = record(
+    "ToolSearchResult",
+    {
+        "tool": CATALOGUED,
+        "embedded_text": maybe(TEXT),
+        "fts_rank": maybe(WHOLE),
+        "vector_rank": maybe(WHOLE),
+        "combined_score": NUMBER,
+    },
+)
+WRITTEN_TOOL = record("GenerateToolOutput", {"tool": TOOL, "sample_args": OBJECT, "response": TEXT})

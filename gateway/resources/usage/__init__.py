@@ -1,0 +1,1 @@
+"""Usage of models, and budgets."""

@@ -1,0 +1,1 @@
+"""What all routes share: parameters, bodies, the conversion of protobuf to REST, answers as JSON."""

@@ -1,0 +1,45 @@
+"""What the bodies share."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+
+from gateway.errors.table import InvalidRequest
+
+Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Json = dict[str, Any]
+
+
+class Body(BaseModel):
+    """A request body. Fields it does not know are ignored, as in the reference."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+def deprecated(default: Any = None) -> Any:
+    """A field that the API documents as deprecated. (pydantic's own mark would warn whenever we read it.)"""
+    return Field(default, json_schema_extra={"deprecated": True})
+
+
+def given(body: Body) -> Json:
+    """The fields that the client sent with a value; an explicit null counts as not sent, as in the reference."""
+    sent = {name: getattr(body, name) for name in body.model_fields_set}
+    return {name: value for name, value in sent.items() if value is not None}
+
+
+def refuse(body: Body, reasons: Mapping[str, str]) -> None:
+    """Raises InvalidRequest when a field of `reasons` asks for something; null, false and empty ask for nothing.
+
+    reasons: field -> why it cannot be had. Silence would be worse: the client would believe that it was done.
+    """
+    for name, reason in reasons.items():
+        if getattr(body, name):
+            raise InvalidRequest(f"`{name}`: {reason}", "body", name)
+
+
+def dump(value: Any) -> str:
+    """`value` for a `*_json` field."""
+    return orjson.dumps(value).decode()

@@ -1,0 +1,156 @@
+"""Parameters that many routes share: ids in paths, pages."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeVar
+
+from fastapi import Path, Query
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
+
+from gateway.errors.table import EXAMPLE_UUID, InvalidRequest
+from services.common.errors import InvalidArgument
+from services.common.ids import from_public
+
+T = TypeVar("T")
+MOST_PER_PAGE = 1_000
+
+
+def checked_id(prefix: str) -> AfterValidator:
+    """Answers 422 for a value that is no id with `prefix`."""
+
+    def check(value: str) -> str:
+        try:
+            from_public(prefix, value)
+        except InvalidArgument as error:
+            # The handler of validation errors finds the prefix in the context.
+            raise PydanticCustomError(
+                "invalid_id", "{sentence}", {"sentence": error.message, "prefix": prefix}
+            ) from None
+        return value
+
+    return AfterValidator(check)
+
+
+def _if_given(prefix: str) -> AfterValidator:
+    check: Any = checked_id(prefix).func
+    return AfterValidator(lambda value: None if value is None else check(value))
+
+
+def _an_id_if_given(value: str | None) -> str | None:
+    """Answers 422 for what is no id of anything. Whether it is one of the list's objects is for those to say."""
+    if value is not None:
+        try:
+            from_public(value[:-37], value)
+        except InvalidArgument:
+            sentence = f"{value[:80]!r} is no id: expected `<prefix>-<uuid>`"
+            raise PydanticCustomError("invalid_cursor", "{sentence}", {"sentence": sentence}) from None
+    return value
+
+
+def conversation_ref(value: str) -> str:
+    """Answers 422 for a value that names no conversation: its id, `default`, or the id of its agent."""
+    if value == "default":
+        return value
+    check: Any = checked_id("agent" if value.startswith("agent-") else "conv").func
+    checked: str = check(value)
+    return checked
+
+
+def checkpoint_id(value: str) -> str:
+    """Answers 422 for a value that is no id of a checkpoint: of a run, of a step or of a message."""
+    prefix = value.partition("-")[0]
+    check: Any = checked_id(prefix if prefix in ("message", "step") else "run").func
+    checked: str = check(value)
+    return checked
+
+
+def _in_utc(value: datetime) -> datetime:
+    """Without an offset it is UTC. Answers 422 where that is no time from the year 1 to 9999, as near either end."""
+    try:
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    except OverflowError:
+        sentence = "Input should be a time between the years 1 and 9999 in UTC"
+        raise PydanticCustomError("datetime_out_of_range", "{sentence}", {"sentence": sentence}) from None
+
+
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
+
+
+def _path(prefix: str) -> object:
+    return Path(examples=[f"{prefix}-{EXAMPLE_UUID}"])
+
+
+AgentId = Annotated[str, _path("agent"), checked_id("agent")]
+BlockId = Annotated[str, _path("block"), checked_id("block")]
+ToolId = Annotated[str, _path("tool"), checked_id("tool")]
+ArchiveId = Annotated[str, _path("archive"), checked_id("archive")]
+FolderId = Annotated[str, _path("source"), checked_id("source")]
+FileId = Annotated[str, _path("file"), checked_id("file")]
+PassageId = Annotated[str, _path("passage"), checked_id("passage")]
+RunId = Annotated[str, _path("run"), checked_id("run")]
+JobId = Annotated[str, _path("job"), checked_id("job")]
+StepId = Annotated[str, _path("step"), checked_id("step")]
+IdentityId = Annotated[str, _path("identity"), checked_id("identity")]
+GroupId = Annotated[str, _path("group"), checked_id("group")]
+MessageId = Annotated[str, _path("message"), checked_id("message")]
+ConversationId = Annotated[str, _path("conv"), checked_id("conv")]
+# A conversation; or `default`, with the agent elsewhere; or (deprecated) the agent whose default conversation is meant.
+ConversationRef = Annotated[str, _path("conv"), AfterValidator(conversation_ref)]
+NeededAgent = Annotated[str, Query(), checked_id("agent")]
+AgentFilter = Annotated[str | None, Query(), _if_given("agent")]
+IdentityFilter = Annotated[str | None, Query(), _if_given("identity")]
+UserFilter = Annotated[str | None, Query(), _if_given("user")]
+AgentInBody = Annotated[str | None, _if_given("agent")]
+ArchiveInBody = Annotated[str | None, _if_given("archive")]
+RunInBody = Annotated[str | None, _if_given("run")]
+CheckpointRef = Annotated[
+    str | None, Query(), AfterValidator(lambda value: None if value is None else checkpoint_id(value))
+]
+MessageRef = Annotated[str | None, Query(), _if_given("message")]
+
+Order = Literal["asc", "desc"]
+Cursor = Annotated[
+    str | None,
+    Query(description="An id: the page begins after, or ends before, this object."),
+    AfterValidator(_an_id_if_given),
+]
+Limit = Annotated[int | None, Query(ge=1, description="Most objects of the page; 1,000 and above mean 1,000.")]
+Names = Annotated[list[str] | None, Query()]
+
+
+def page_size(limit: int | None, default: int) -> int:
+    """How many objects a page has."""
+    return min(default if limit is None else limit, MOST_PER_PAGE)
+
+
+def unsupported(**filters: object) -> None:
+    """Raises InvalidRequest for a filter that was given and cannot be applied: a wrong list would be worse."""
+    for name, value in filters.items():
+        if value is not None and value is not False:
+            raise InvalidRequest(f"`{name}`: this filter is not available yet; leave it out", "query", name)
+
+
+def split(values: Sequence[str] | None) -> list[str]:
+    """Values that come as repeated parameters, separated by commas, or both."""
+    return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
+
+
+def one_page(
+    items: Sequence[T],
+    *,
+    key: Callable[[T], str],
+    after: str | None,
+    before: str | None,
+    limit: int,
+) -> list[T]:
+    """The page of a list that is there as a whole, in its order. A cursor that names nothing leaves nothing."""
+    keys = [key(item) for item in items]
+    start, stop = 0, len(items)
+    if after is not None:
+        start = keys.index(after) + 1 if after in keys else stop
+    if before is not None:
+        stop = keys.index(before) if before in keys else 0
+    chosen = list(items[start:stop])
+    # With `before` alone the page is the one that ends there.
+    return chosen[-limit:] if before is not None and after is None else chosen[:limit]

@@ -1,0 +1,39 @@
+"""What handlers work with, and how they get hold of it and of the request."""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from gateway.access.auth import Caller
+from gateway.catalogue import Catalogue
+from gateway.peers import Peers
+from gateway.resources.conversations.responses import ConversationAgents
+from gateway.resources.executions.call_keys import CallKeys
+from gateway.settings import Settings
+
+
+@dataclass(frozen=True)
+class Services:
+    """Made once, in `bootstrap.py`."""
+
+    settings: Settings
+    peers: Peers
+    catalogue: Catalogue
+    conversations: ConversationAgents
+    call_keys: CallKeys = field(default_factory=CallKeys)
+
+
+async def _services(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+Loci = Annotated[Services, Depends(_services)]
+
+
+def caller_of(request: Request) -> Caller:
+    """Who the request is made for."""
+    caller: Caller = request.scope["loci.caller"]
+    return caller

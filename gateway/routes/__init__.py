@@ -1,1 +1,0 @@
-"""The routes by resource. Each handler parses, calls, converts."""

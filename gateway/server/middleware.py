@@ -1,0 +1,261 @@
+"""What happens around every request, outside of FastAPI: one path form, a trace, the caller, limits on bodies.
+
+Plain ASGI, so that it costs microseconds and leaves the call context in the task that runs the handler.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.access import handshakes
+from gateway.access.auth import Authenticator, Caller
+from gateway.access.rate_limits import RateLimits
+from gateway.access.socket_reauth import Lasting
+from gateway.errors.dialects import failed, refused
+from gateway.errors.table import UNKNOWN_ERROR, InvalidRequest, Problem, problem_of
+from gateway.git.requests import CHALLENGE
+from gateway.git.requests import PREFIX as GIT
+from services.common import telemetry
+from services.common.context import Signer, use_context
+from services.common.errors import LociError
+
+logger = logging.getLogger(__name__)
+
+# Bodies that are streamed on, and held by nobody here.
+_UPLOAD = re.compile(r"/v1/(folders|sources)/[^/]+/upload|/v1/executions/files|/v1/agents/import")
+# What stands around a file in a multipart body.
+_WRAPPING = 64 * 1024
+_MEBIBYTE = 1024 * 1024
+# How much of a body that is too large is read and dropped, so that its client gets to read the answer.
+_DRAINED_TIMES = 4
+
+
+class Edge:
+    """The gateway as an ASGI application around the FastAPI one."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        authenticator: Authenticator,
+        signer: Signer,
+        max_body_bytes: int,
+        max_upload_bytes: int,
+        body_seconds: float,
+        limits: RateLimits | None = None,
+        key_cache: float = 5.0,
+    ) -> None:
+        """`body_seconds`: for a body, of uploads for each piece. `key_cache`: after so many seconds the key of a socket
+        is looked at again.
+        """
+        self._app = app
+        self._limits = limits
+        self._authenticator = authenticator
+        self._signer = signer
+        self._key_cache = key_cache
+        self._bodies = _Limit(
+            max_body_bytes,
+            body_seconds,
+            f"the request body is larger than {max_body_bytes // _MEBIBYTE} MiB (LOCI_MAX_BODY_MIB)",
+        )
+        self._uploads = _Limit(
+            max_upload_bytes + _WRAPPING,
+            body_seconds,
+            f"the file is larger than {max_upload_bytes // _MEBIBYTE} MB (LOCI_MAX_UPLOAD_MB)",
+            by_piece=True,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request, or one WebSocket from its handshake to its end. Lifespan events go straight on."""
+        if scope["type"] == "websocket":
+            await self._serve_socket(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        scope["path"] = canonical_path(scope["path"])
+        span = telemetry.begin_served(f"HTTP {scope['method']}", _text(headers.get(b"traceparent")))
+        answer = _Answer(send)
+        try:
+            await self._serve(scope, headers, receive, answer)
+        except Exception:  # the outermost frame: whatever it is becomes a log line, and a 500 if it still can
+            logger.exception("unexpected error in %s %s", scope["method"], scope["path"])
+            telemetry.mark_failed(span, "unexpected")
+            if not answer.status:
+                await refused(Problem(500, {"detail": UNKNOWN_ERROR}), scope).response()(scope, receive, answer)
+        finally:
+            span.set_attribute("http.response.status_code", answer.status)
+            if route := scope.get("route"):
+                span.update_name(f"{scope['method']} {route.path}")
+            span.end()
+
+    async def _serve(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: "_Answer") -> None:
+        try:
+            caller = await self._let_in(scope["method"], scope, headers)
+            send.headers = self._counted(caller)
+        except LociError as error:
+            problem = failed(error, scope)
+            if problem.status == 401 and scope["path"].startswith(GIT):
+                problem = Problem(401, problem.body, {**problem.headers, "www-authenticate": CHALLENGE})
+            await problem.response()(scope, receive, send)
+            return
+        limit = self._uploads if _UPLOAD.fullmatch(scope["path"]) else self._bodies
+        body = _LimitedBody(receive, limit)
+        if _length(headers) > limit.bytes:
+            await limit.refuse(scope, body, send)
+            return
+        with use_context(caller.context, signer=self._signer):
+            try:
+                await self._app(scope, body.receive, send)
+            except BodyTooLarge:
+                await limit.refuse(scope, body, send)
+            except BodyTooSlow:
+                await limit.give_up(scope, receive, send)
+
+    async def _let_in(self, method: str, scope: Scope, headers: dict[bytes, bytes]) -> Caller:
+        _refuse_nul(scope.get("raw_path") or b"", scope["query_string"])
+        caller = await self._authenticator.caller(method, scope["path"], headers, scope["query_string"])
+        scope["loci.caller"] = caller
+        return caller
+
+    def _counted(self, caller: Caller) -> Mapping[str, str]:
+        """Counts a request; headers that say how many are left."""
+        if self._limits is None or caller.counted_as is None:
+            return {}
+        return self._limits.take(caller.counted_as, caller.requests_per_minute)
+
+    async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["path"] = canonical_path(scope["path"])
+        headers = handshakes.shown_headers(scope)
+        span = telemetry.begin_served("WEBSOCKET", _text(headers.get(b"traceparent")))
+        try:
+            try:
+                caller = await self._let_in(handshakes.METHOD, scope, headers)
+                self._counted(caller)
+                # What is asked over the socket is counted there.
+                scope["loci.count"] = partial(self._counted, caller)
+            except LociError as error:
+                await handshakes.refuse(problem_of(error), scope, receive, send)
+                return
+            if caller.counted_as:  # a key or a token, which can be revoked
+                again = partial(self._let_in, handshakes.METHOD, scope, headers)
+                lasting = Lasting(again, self._key_cache, receive, send)
+                receive, send = lasting.receive, lasting.send
+            with use_context(caller.context, signer=self._signer):
+                await self._app(scope, receive, send)
+        except Exception:  # the outermost frame; the server closes the socket with 1011
+            logger.exception("unexpected error in the socket %s", scope["path"])
+            telemetry.mark_failed(span, "unexpected")
+            raise
+        finally:
+            if route := scope.get("route"):
+                span.update_name(f"WEBSOCKET {route.path}")
+            span.end()
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """Of bodies: their bytes, and the seconds in which they come, as a whole or `by_piece`."""
+
+    bytes: int
+    seconds: float
+    sentence: str
+    by_piece: bool = False
+
+    async def refuse(self, scope: Scope, body: "_LimitedBody", send: Send) -> None:
+        """Answers one that is too large."""
+        with suppress(BodyTooSlow):
+            await body.drain()
+        await refused(Problem(413, {"detail": self.sentence}), scope).response()(scope, body.receive, send)
+
+    async def give_up(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one that does not come."""
+        sentence = f"the request body did not come within {self.seconds:g} s (LOCI_BODY_SECONDS)"
+        headers = {"connection": "close", "x-should-retry": "false"}
+        await refused(Problem(408, {"detail": sentence}, headers), scope).response()(scope, receive, send)
+
+
+def canonical_path(path: str) -> str:
+    """Without a trailing slash, which every route also has, and under /v1, of which /latest is another name."""
+    path = path.rstrip("/") or "/"
+    return f"/v1{path.removeprefix('/latest')}" if path.startswith("/latest/") else path
+
+
+class BodyTooLarge(BaseException):
+    """A body went over the limit while it was read. Not an Exception: frameworks must let it through."""
+
+
+class BodyTooSlow(BaseException):
+    """A body did not come in time. Not an Exception, either."""
+
+
+class _LimitedBody:
+    def __init__(self, receive: Receive, limit: _Limit) -> None:
+        self._receive = receive
+        self._limit = limit
+        self._read = 0
+        self._ended = False
+        self._deadline = 0.0
+
+    async def receive(self) -> Message:
+        if self._ended:
+            # What comes now is that the client leaves, whenever that is.
+            return await self._receive()
+        message = await self._in_time()
+        if self._read > self._limit.bytes:
+            raise BodyTooLarge
+        return message
+
+    async def drain(self) -> None:
+        while not self._ended and self._read < self._limit.bytes * _DRAINED_TIMES:
+            await self._in_time()
+
+    async def _in_time(self) -> Message:
+        if not self._deadline or self._limit.by_piece:
+            self._deadline = asyncio.get_running_loop().time() + self._limit.seconds
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise BodyTooSlow from None
+        self._read += len(message.get("body", b""))
+        self._ended = not message.get("more_body", False)
+        return message
+
+
+class _Answer:
+    """`send`, with `headers` beside those of the answer, and remembering its status once it began."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            if self.headers:
+                more = [(name.encode(), value.encode()) for name, value in self.headers.items()]
+                message = {**message, "headers": [*message.get("headers", ()), *more]}
+        await self._send(message)
+
+
+def _refuse_nul(*parts: bytes) -> None:
+    if any(b"%00" in part for part in parts):
+        raise InvalidRequest("the address contains a NUL character (%00), which no name or id can hold", "path")
+
+
+def _length(headers: dict[bytes, bytes]) -> int:
+    value = headers.get(b"content-length", b"")
+    return int(value) if value.isdigit() else 0
+
+
+def _text(header: bytes | None) -> str | None:
+    return None if header is None else header.decode("latin-1")

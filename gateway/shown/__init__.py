@@ -1,1 +1,0 @@
-"""How REST shows what the services say."""

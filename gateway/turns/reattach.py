@@ -1,0 +1,83 @@
+"""Runs that are there already: their events from some place on, as whoever goes on with them knows the rest."""
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from gateway.errors.table import InvalidRequest
+from gateway.resources.messages.requests import AttachRun
+from gateway.rest.services import Services
+from gateway.turns.event_stream import Events
+from gateway.turns.events import Rejoined, TurnEvents
+from gateway.turns.views import View
+from loci.agent.v1 import message_service_pb2, run_pb2, run_service_pb2
+
+LAST_EVENT_ID = "last-event-id"
+# A sequence is 64 bits wide.
+_MOST_DIGITS = 19
+_ENDED = frozenset({run_pb2.RUN_STATUS_COMPLETED, run_pb2.RUN_STATUS_FAILED, run_pb2.RUN_STATUS_CANCELLED})
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A run that was joined: its first event, the rest, and how it is to be shown."""
+
+    first: message_service_pb2.TurnEvent | Rejoined
+    events: Events
+    view: View
+    # What is told up to this sequence the reader knows.
+    after: int
+
+    @property
+    def resumed(self) -> bool:
+        """Whether it is gone on with in the middle."""
+        return self.after > 0
+
+
+def last_event_id(request: Request) -> int:
+    """What a browser that comes back knows; 0 for all others. Raises InvalidRequest."""
+    value = request.headers.get(LAST_EVENT_ID, "")
+    if not value:
+        return 0
+    if not (value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS and int(value) < 2**63):
+        raise InvalidRequest("`Last-Event-ID` must be the `id` of an event of this stream", "header", LAST_EVENT_ID)
+    return int(value)
+
+
+def resumed_from(request: Request, body: AttachRun) -> AttachRun:
+    """`body`, where it does not say itself from where on, with the place that the browser's header tells."""
+    if "starting_after" in body.model_fields_set:
+        return body
+    return body.model_copy(update={"starting_after": last_event_id(request)})
+
+
+async def join(loci: Services, meant: run_service_pb2.StreamRunRequest, body: AttachRun) -> Joined:
+    """The run that `meant` names, from where `body` says. Raises LociError."""
+    after = body.starting_after
+    meant.after_sequence, meant.stream_tokens = after, body.stream_tokens is not False
+    meant.with_context = after > 0
+    turn = TurnEvents(loci.peers, joined=meant, tokens=meant.stream_tokens, window=loci.settings.reattach_window)
+    events = turn.events()
+    first = await anext(events)
+    view = View.joined("" if isinstance(first, Rejoined) else first.attached.view_json, body)
+    return Joined(first, events, view, after)
+
+
+async def is_known_whole(loci: Services, run_id: str, after: int) -> bool:
+    """Whether a reader that knows what was told up to `after` knows the run's end. Raises LociError."""
+    if not after:
+        return False
+    found = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=run_id))
+    if found.run.status not in _ENDED:
+        return False
+    # The end is told to whoever asks, and is all that is left.
+    meant = run_service_pb2.StreamRunRequest(run_id=run_id, after_sequence=after)
+    turn = TurnEvents(loci.peers, joined=meant, tokens=False, window=loci.settings.reattach_window)
+    events = turn.events()
+    try:
+        async for event in events:
+            if not isinstance(event, Rejoined) and event.sequence:
+                return event.WhichOneof("event") == "end" and event.sequence <= after
+    finally:
+        await events.aclose()
+    return False

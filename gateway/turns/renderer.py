@@ -1,0 +1,146 @@
+"""What a client is told of a turn, whatever carries it: events in, JSON contents out. Pure.
+
+A turn ends with stop_reason and usage_statistics; a failed one with stop_reason and an error_message.
+"""
+
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from gateway.errors.table import in_stream
+from gateway.resources.messages.responses import COMMON, answer_types, message, stop_reason, usage_statistics
+from gateway.rest.convert import Rest
+from gateway.turns.deltas import Deltas
+from gateway.turns.speech import Spoken
+from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
+from services.common.errors import LociError
+
+
+class Told:
+    """What one stream tells.
+
+    deltas: None where whole messages were asked for. types: the message_types to pass on, see `answer_types`.
+    spoken: shows the calls by which older agents speak as messages; None: as calls.
+    numbered: contents carry their event's sequence as `seq_id`, by which a reader may resume; else it is null.
+    after: what is told up to this sequence the reader knows: it decides what else there is to tell.
+    """
+
+    def __init__(
+        self,
+        *,
+        deltas: Deltas | None = None,
+        types: frozenset[str] | None = None,
+        spoken: Spoken | None = None,
+        pings: bool = True,
+        numbered: bool = False,
+        after: int = 0,
+        run_id: str = "",
+    ) -> None:
+        self._deltas = deltas
+        self._types = answer_types() if types is None else types
+        self._spoken = spoken
+        self._pings = pings
+        self.numbered = numbered
+        self._after = after
+        self.run_id = run_id
+
+    def contents(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
+        """What is told of one event; may be nothing."""
+        told = self._told(event)
+        return [] if 0 < event.sequence <= self._after and event.WhichOneof("event") != "end" else told
+
+    def _told(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
+        match event.WhichOneof("event"):
+            case "attached":
+                self.run_id = event.attached.run_id
+                return [self.alive()] if self._pings else []
+            case "message":
+                return self._shown(self.whole(event.message), event.sequence)
+            case "delta":
+                return self._shown(self.pieces(event.delta), event.sequence)
+            case "notice":
+                return self._shown([message(event.notice)], event.sequence)
+            case "attempt_abandoned":
+                return self._abandoned(event)
+            case "end":
+                return self._end(event)
+            case _:
+                return []
+
+    def rejoined(self) -> None:
+        """The source was interrupted and goes on now."""
+        if self._deltas:
+            self._deltas.rejoined()
+
+    def alive(self) -> Rest:
+        """A ping, which names the run."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        nulls = dict.fromkeys((*COMMON, "is_err", "seq_id"))
+        ids = {"id": f"ping-{uuid4()}", "date": now, "message_type": "ping", "run_id": self.run_id or None}
+        return nulls | ids
+
+    def broke_off(self, failure: LociError | None) -> list[Rest]:
+        """The end of a stream whose source was lost for good, or (None) that met a bug. The run itself may go on."""
+        if failure is None:
+            error_type, text, detail = "internal_error", "An unknown error occurred", ""
+        else:
+            text = f"the stream broke off; the run goes on: POST /v1/runs/{self.run_id}/stream attaches to it"
+            error_type, detail = "stream_incomplete", failure.message
+        return self._failure("error", error_type, text, detail, None)
+
+    def whole(self, source: message_pb2.Message) -> list[Rest]:
+        """What is told of a message that is stored."""
+        shown = self._spoken.whole(source) if self._spoken else [source]
+        if self._deltas is None:
+            return [message(one) for one in shown]
+        return [chunk for one in shown for chunk in self._deltas.whole(one)]
+
+    def pieces(self, source: message_pb2.Message) -> list[Rest]:
+        """What is told of a piece of one."""
+        if self._deltas is None:
+            return []
+        shown = self._spoken.piece(source) if self._spoken else [source]
+        return [chunk for one in shown for chunk in self._deltas.piece(one)]
+
+    def _shown(self, contents: list[Rest], sequence: int) -> list[Rest]:
+        kept = [content for content in contents if content["message_type"] in self._types]
+        if self.numbered:
+            for content in kept:
+                content["seq_id"] = sequence
+        return kept
+
+    def _abandoned(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
+        """A ping with an extra field: clients that do not know of it lose nothing."""
+        abandoned = event.attempt_abandoned
+        if self._deltas:
+            self._deltas.abandon(abandoned.message_id, abandoned.step_id)
+        told = {
+            "step_id": abandoned.step_id,
+            "message_id": abandoned.message_id or None,
+            "attempt": abandoned.attempt,
+        }
+        seq_id = event.sequence if self.numbered else None
+        return [self.alive() | {"attempt_abandoned": told, "seq_id": seq_id}]
+
+    def _end(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
+        end = event.end
+        last = stop_reason(end)
+        if end.HasField("error"):
+            error = end.error
+            # A request that was refused before it began has no number.
+            seq_id = event.sequence or None if self.numbered else None
+            text, detail = in_stream(error)
+            return self._failure(last["stop_reason"], error.error_type, text, detail, seq_id)
+        if end.stop_reason == agent_pb2.STOP_REASON_CANCELLED:
+            return [last]
+        return [last, usage_statistics(end.usage)]
+
+    def _failure(self, reason: str, error_type: str, text: str, detail: str, seq_id: int | None) -> list[Rest]:
+        content = {
+            "message_type": "error_message",
+            "run_id": self.run_id,
+            "error_type": error_type or "internal_error",
+            "message": text,
+            "detail": detail or None,
+            "seq_id": seq_id,
+        }
+        return [{"message_type": "stop_reason", "stop_reason": reason}, content]

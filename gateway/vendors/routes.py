@@ -1,0 +1,93 @@
+"""Vendors' own APIs: a request goes to the vendor as it is, and its answer comes back so.
+
+Messages that name an agent are sent with its memory, and what was said is stored with its messages.
+"""
+
+import asyncio
+import logging
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway.errors.table import InvalidRequest, Problem
+from gateway.rest.services import Loci, Services
+from gateway.vendors import errors, memory
+from gateway.vendors.keys import own_key
+from gateway.vendors.relay import Ended, Relay
+from loci.agent.v1 import message_pb2, message_service_pb2, model_call_service_pb2
+from loci.llm.v1 import forward_service_pb2
+from services.common.errors import InvalidArgument, LociError
+from services.common.ids import from_public, uuid7
+from services.common.limits import MAX_MESSAGE_BYTES
+
+logger = logging.getLogger(__name__)
+
+router = APIRouter()
+
+AGENT_HEADER = "x-letta-agent-id"
+_ANY = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+_MESSAGES = "messages"
+_SENT = ("accept", "anthropic-beta", "anthropic-version", "content-type")
+
+
+@router.api_route("/anthropic/v1/messages", methods=_ANY, include_in_schema=False)
+@router.api_route("/anthropic/v1/{endpoint:path}", methods=_ANY, include_in_schema=False)
+async def pass_on_to_anthropic(request: Request, loci: Loci, endpoint: str = _MESSAGES) -> Response:
+    """Anthropic's API."""
+    return await _passed_on("anthropic", endpoint, request, loci)
+
+
+@router.api_route("/zai/v1/messages", methods=_ANY, include_in_schema=False)
+@router.api_route("/zai/v1/{endpoint:path}", methods=_ANY, include_in_schema=False)
+async def pass_on_to_zai(request: Request, loci: Loci, endpoint: str = _MESSAGES) -> Response:
+    """Z.ai's, in Anthropic's dialect."""
+    return await _passed_on("zai", endpoint, request, loci)
+
+
+async def _passed_on(vendor: str, endpoint: str, request: Request, loci: Services) -> Response:
+    wanted = forward_service_pb2.ForwardRequest(
+        provider_type=vendor,
+        method=request.method,
+        path=f"v1/{endpoint}",
+        query=request.url.query,
+        headers={name: value for name in _SENT if (value := request.headers.get(name))},
+        body=await request.body(),
+        own_key=own_key(vendor, dict(request.scope["headers"]), loci.settings.password),
+    )
+    ended: Ended | None = None
+    agent_id = request.headers.get(AGENT_HEADER, "")
+    if agent_id and (request.method, endpoint) == ("POST", _MESSAGES):
+        ended = await _remembered(wanted, agent_id, loci)
+    if wanted.ByteSize() > MAX_MESSAGE_BYTES:
+        most = MAX_MESSAGE_BYTES // 1024**2
+        return errors.told(Problem(413, {}), f"the request is larger than {most} MiB, with what it is sent").response()
+    return Relay(loci.peers, wanted, ended)
+
+
+async def _remembered(wanted: forward_service_pb2.ForwardRequest, agent_id: str, loci: Services) -> Ended:
+    """Puts the agent's memory into the request; what stores the exchange."""
+    try:
+        from_public("agent", agent_id)
+    except InvalidArgument as error:
+        raise InvalidRequest(f"{AGENT_HEADER}: {error.message}", "header", AGENT_HEADER) from None
+    asked = memory.asked(wanted.body)
+    window = model_call_service_pb2.GetContextWindowRequest(agent_id=agent_id)
+    known = await loci.peers.call(loci.peers.model_calls.GetContextWindow, window)
+    wanted.agent_id, wanted.body = agent_id, memory.with_memory(asked, known.core_memory)
+
+    async def store(reply: str) -> None:
+        if reply and (said := memory.exchange(asked, reply)):
+            # A client may leave at the last event, which is when it has all that it wants.
+            await asyncio.shield(asyncio.create_task(_stored(agent_id, said, loci)))
+
+    return store
+
+
+async def _stored(agent_id: str, said: list[message_pb2.InputMessage], loci: Services) -> None:
+    request = message_service_pb2.CaptureMessagesRequest(agent_id=agent_id, messages=said, request_id=str(uuid7()))
+    try:
+        await loci.peers.call(loci.peers.messages.CaptureMessages, request)
+    except LociError as error:
+        # The client has its answer, and nothing else could be told to it.
+        logger.warning("an exchange with a vendor is not stored with %s: %s", agent_id, error.message)

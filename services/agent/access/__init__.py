@@ -1,1 +1,0 @@
-"""Who may call, and as whom: tenants, users, keys and restricted tokens."""

@@ -1,1 +1,0 @@
-"""Tenants, users, keys and tokens in Postgres."""

@@ -1,1 +1,0 @@
-"""Administration in Postgres, with SQLAlchemy, and behind other services."""

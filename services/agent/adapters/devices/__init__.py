@@ -1,1 +1,0 @@
-"""Remote devices in Postgres."""

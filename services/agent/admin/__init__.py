@@ -1,1 +1,0 @@
-"""Agents, conversations, checkpoints, callbacks: what is asked for outside of turns."""

@@ -1,0 +1,72 @@
+"""Deltas of a model's reply as readers see them. Pure."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from services.agent.core.calls.offers import Offer
+from services.agent.core.events import Delta
+from services.agent.core.facts import Settings
+from services.agent.core.messages import Call, Gate, Part, Reasoning, Text, kind_of, piece_otid
+from services.agent.core.ports import PartDelta
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of the reply: the how manieth it is, and whether it is stored otherwise than it comes (see replies.py)."""
+
+    place: int
+    gate: Gate
+    thinks: bool
+    filled: bool
+
+
+class PieceDeltas:
+    """Gives the deltas of one message the otid that their piece of it will have."""
+
+    def __init__(self, message_id: UUID, step_id: UUID, settings: Settings, offered: Offer) -> None:
+        self._message_id = message_id
+        self._step_id = step_id
+        self._settings = settings
+        self._offered = offered
+        self._kinds: list[str] = []
+        self._pieces: dict[int, int] = {}
+        self._calls: dict[int, _Call] = {}
+        self._lost = False
+
+    def delta(self, part: PartDelta) -> Delta | None:
+        """The event for more of a part, without its position; None for what is shown as a whole only, or not at all."""
+        call = self._call(part) if part.kind == "call" else None
+        if call is not None and call.place and not self._offered.parallel:
+            return None
+        # What follows a thought in an argument is a piece with a number that is not known yet.
+        self._lost |= call is not None and call.thinks
+        if self._lost:
+            return None
+        shown = _shown(part, "" if call is None else call.gate)
+        if part.index not in self._pieces:
+            kind = kind_of(shown)
+            if not self._kinds or self._kinds[-1] != kind:
+                self._kinds.append(kind)
+            self._pieces[part.index] = len(self._kinds) - 1
+        if call is not None and call.filled:
+            return None
+        otid = piece_otid(self._message_id, self._pieces[part.index])
+        return Delta(0, self._message_id, self._step_id, otid, shown)
+
+    def _call(self, part: PartDelta) -> _Call:
+        """Its first delta has the name."""
+        if part.index not in self._calls:
+            name, settings, offered = part.call_name, self._settings, self._offered
+            gate, thinks = offered.gate(settings, name), offered.thinks(settings, name)
+            self._calls[part.index] = _Call(len(self._calls), gate, thinks, bool(gate and offered.values(name)))
+        return self._calls[part.index]
+
+
+def _shown(part: PartDelta, gate: Gate) -> Part:
+    match part.kind:
+        case "reasoning":
+            return Reasoning(part.text)
+        case "call":
+            return Call("", part.call_id, part.call_name, part.text, gate)
+        case _:
+            return Text(part.text)

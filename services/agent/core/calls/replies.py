@@ -1,0 +1,117 @@
+"""From what a model gave to the message that is stored. Pure."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from uuid import UUID
+
+from services.agent.core.calls.arguments import Problem, parse, prefill, written
+from services.agent.core.calls.offers import THINKING, Offer
+from services.agent.core.facts import Settings, Usage
+from services.agent.core.messages import Call, Message, Part, Reasoning, holds, storable_part
+from services.agent.core.ports import Reply
+from services.agent.core.turn import call_key
+from services.common.storable import storable, storable_json
+
+# No model counts more tokens than this, whatever its provider says.
+MOST_TOKENS = 2**31 - 1
+_COUNTS = tuple(each.name for each in fields(Usage))
+
+
+def sound(reply: Reply) -> Reply:
+    """The reply with what can be stored and added up, but for its parts: see `reply_parts`."""
+    given = {name: tokens for name in _COUNTS if (tokens := getattr(reply.usage, name)) is not None}
+    kept = {name: tokens_of(tokens) for name, tokens in given.items()}
+    outputs = None if reply.outputs is None else storable_json(reply.outputs)
+    trace = None if reply.trace is None else storable(reply.trace)
+    if (kept, outputs, trace) == (given, reply.outputs, reply.trace):
+        return reply
+    return replace(reply, usage=replace(reply.usage, **kept), outputs=outputs, trace=trace)
+
+
+def tokens_of(figure: int | str) -> int:
+    """A number of tokens that a provider gave, within reason; 0 for what is none."""
+    try:
+        return min(max(int(figure), 0), MOST_TOKENS)
+    except ValueError:
+        return 0
+
+
+def reply_parts(
+    parts: Iterable[Part], *, settings: Settings, offered: Offer, run_id: UUID, step: int
+) -> tuple[Part, ...]:
+    """The parts of a reply with a key and, where it waits for the client, a gate on each call.
+
+    Where calls cannot be parallel, those after the first are left out. A call that waits has the arguments that tool
+    rules give already: the client answers what is going to run.
+    """
+    return tuple(_shaped(map(storable_part, parts), settings, offered, run_id, step))
+
+
+def as_written(history: Iterable[Message]) -> list[Message]:
+    """The history with prompted thoughts where the model wrote them: in the arguments of the calls that follow them."""
+    return [
+        replace(message, parts=tuple(_unshaped(message.parts))) if _has_prompted_thoughts(message) else message
+        for message in history
+    ]
+
+
+def _has_prompted_thoughts(message: Message) -> bool:
+    if message.role != "assistant" or not holds(message, Reasoning):
+        return False
+    return any(isinstance(part, Reasoning) and part.prompted for part in message.parts)
+
+
+def _unshaped(parts: Iterable[Part]) -> Iterator[Part]:
+    thought = ""
+    for part in parts:
+        if isinstance(part, Reasoning) and part.prompted:
+            thought = part.text
+        elif isinstance(part, Call) and thought:
+            yield replace(part, arguments=_with_thought(part.arguments, thought))
+            thought = ""
+        else:
+            yield part
+
+
+def _with_thought(arguments: str, thought: str) -> str:
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    return written({THINKING: thought, **value}) if isinstance(value, dict) else arguments
+
+
+def _shaped(parts: Iterable[Part], settings: Settings, offered: Offer, run_id: UUID, step: int) -> Iterator[Part]:
+    calls = 0
+    for part in parts:
+        if not isinstance(part, Call):
+            yield part
+            continue
+        if calls and not offered.parallel:
+            continue
+        if offered.thinks(settings, part.name):
+            thought, part = _inner_thought(part)
+            if thought:
+                yield Reasoning(thought, prompted=True)
+        gate = offered.gate(settings, part.name)
+        arguments = _filled(part, offered) if gate else part.arguments
+        yield replace(part, key=call_key(run_id, step, calls), arguments=arguments, gate=gate)
+        calls += 1
+
+
+def _filled(call: Call, offered: Offer) -> str:
+    values, arguments = offered.values(call.name), parse(call.arguments)
+    return call.arguments if not values or isinstance(arguments, Problem) else written(prefill(arguments, values))
+
+
+def _inner_thought(call: Call) -> tuple[str, Call]:
+    """What the model thought in an argument of the call, and the call without it."""
+    try:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return "", call
+    if not isinstance(arguments, dict) or not isinstance(arguments.get(THINKING), str):
+        return "", call
+    thought = arguments.pop(THINKING)
+    return storable(thought), replace(call, arguments=written(arguments))

@@ -1,0 +1,106 @@
+"""Whether a run goes on after the model replied and its calls, if any, have returned. Pure.
+
+Source: LETTA V1 API, agent loop, continuation. None: the model is called again.
+"""
+
+import json
+from collections.abc import Sequence
+from itertools import groupby
+
+from services.agent.core.facts import Finish, ModelReplied, Remind, Settings, StopReason, ToolsReturned
+from services.agent.core.messages import Message, Return, calls_of, gated_calls
+from services.agent.core.policy import POLICIES
+from services.agent.core.rules.rule_words import reminder
+from services.agent.core.rules.tool_rules import Called, continues, is_terminal, uncalled
+from services.agent.core.window.context import answered_by
+
+HEARTBEAT = "request_heartbeat"
+_FAILED = "The call failed, so you can try again or go on another way."
+_RULED = "A tool rule says that another step follows this call."
+_ASKED = "You asked to go on after this call."
+
+
+def after_reply(
+    settings: Settings, called: Sequence[Called], reply: ModelReplied, returned: ToolsReturned | None
+) -> Finish | Remind | None:
+    """Why the run ends, or what the model is told before it goes on. `called`: see Turn."""
+    policy, calls = POLICIES[settings.agent_type], calls_of(reply.message)
+    # What an earlier run could call is not known any more.
+    attached = reply.offered if reply.step else [rule.tool_name for rule in settings.tool_rules]
+    missing = uncalled(settings.tool_rules, attached, called)
+    if not calls:
+        if policy.must_call:
+            return Finish(StopReason.NO_TOOL_CALL)
+        if missing:
+            return Remind("required", heartbeat(reminder(missing)))
+        return Finish(StopReason.MAX_TOKENS_EXCEEDED if reply.finish == "length" else StopReason.END_TURN)
+    if returned is not None and returned.invalid:
+        return Finish(StopReason.INVALID_TOOL_CALL)
+    end = _by_heartbeat(settings, reply, returned) if policy.heartbeats else _by_call(settings, returned)
+    if isinstance(end, Finish) and missing:
+        return Remind("required", heartbeat(reminder(missing)))
+    return end
+
+
+def called_in(message: Message, *, waited: bool) -> tuple[Called, ...]:
+    """The calls that a message answers, as tool rules count them.
+
+    A call that was refused was not made, but for those that `waited` for the client: what it denies counts like what
+    fails, so that no rule demands it over and over.
+    """
+    returns = (part for part in message.parts if isinstance(part, Return))
+    return tuple(Called(part.name, part.text) for part in returns if waited or not part.refused)
+
+
+def called_before(history: Sequence[Message]) -> tuple[Called, ...]:
+    """The calls of the runs that an answer to waiting calls continues, back to the one that began with a question."""
+    gated = {call.id for message in history for call in gated_calls(message)}
+    found: tuple[Called, ...] = ()
+    for _, group in groupby(reversed(history), key=lambda message: message.run_id):
+        run = tuple(group)
+        for message in run:
+            if message.role == "tool":
+                found = called_in(message, waited=not gated.isdisjoint(answered_by(message))) + found
+        if run[-1].role != "approval":
+            break
+    return found
+
+
+def _by_call(settings: Settings, returned: ToolsReturned | None) -> Finish | None:
+    """Any call goes on, but for one that a rule makes the last."""
+    ran = _ran(returned)
+    ends = any(is_terminal(settings.tool_rules, part.name) for part in ran)
+    return Finish(StopReason.TOOL_RULE) if ends else None
+
+
+def _by_heartbeat(settings: Settings, reply: ModelReplied, returned: ToolsReturned | None) -> Finish | Remind:
+    """A call goes on when the model asks for it, a rule says so, or it failed."""
+    asked = any(map(wants_heartbeat, (call.arguments for call in calls_of(reply.message))))
+    ran = _ran(returned)
+    if any(is_terminal(settings.tool_rules, part.name) for part in ran):
+        return Finish(StopReason.TOOL_RULE if asked else StopReason.END_TURN)
+    if any(continues(settings.tool_rules, part.name) for part in ran):
+        return Remind("heartbeat", heartbeat(_RULED))
+    if returned is not None and any(isinstance(part, Return) and part.is_error for part in returned.message.parts):
+        return Remind("heartbeat", heartbeat(_FAILED))
+    return Remind("heartbeat", heartbeat(_ASKED)) if asked else Finish(StopReason.END_TURN)
+
+
+def wants_heartbeat(arguments: str) -> bool:
+    """Whether a call asks to go on after it."""
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and str(value.get(HEARTBEAT, "")).lower() == "true"
+
+
+def heartbeat(reason: str) -> str:
+    """The message that lets a model go on, in the reference's form, by which clients know it from what people say."""
+    return json.dumps({"type": "heartbeat", "reason": reason})
+
+
+def _ran(returned: ToolsReturned | None) -> list[Return]:
+    if returned is None:
+        return []
+    return [part for part in returned.message.parts if isinstance(part, Return) and not part.refused]

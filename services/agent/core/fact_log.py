@@ -1,0 +1,194 @@
+"""Facts as they are stored: a kind, a schema version and a body. Pure.
+
+Messages are rows of their own and are not repeated in the body; the reader hands them back by fact number.
+Facts of the previous release must stay readable: `from_row` judges by `schema_version`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from datetime import datetime
+from typing import Any, assert_never
+from uuid import UUID
+
+from services.agent.core.facts import (
+    SCHEMA_VERSION,
+    ClientSkill,
+    ClientTool,
+    Compacted,
+    ContextOverflowed,
+    Fact,
+    Failure,
+    ModelFailed,
+    ModelReplied,
+    Options,
+    Reminded,
+    RunEnded,
+    Settings,
+    StopReason,
+    ToolsReturned,
+    Usage,
+    UserSpoke,
+)
+from services.agent.core.messages import Message
+from services.agent.core.rules.rule_json import rules_from_json, rules_to_json
+from services.agent.core.window.compaction import CompactionStats, Trigger
+
+# The settings that a fact holds; the rest of them are the request's options.
+_STORED = tuple(each.name for each in fields(Settings) if each.name != "options")
+_USAGE = tuple(each.name for each in fields(Usage))
+
+
+class NewerRelease(ValueError):
+    """It was written by a newer release: a replica of that can read it."""
+
+
+def to_row(fact: Fact) -> tuple[str, int, dict[str, Any]]:
+    """Kind, schema version and body."""
+    kind, body = _kind_and_body(fact)
+    return kind, SCHEMA_VERSION, body
+
+
+def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Sequence[Message]) -> Fact:
+    """The fact, with its messages in order. Raises NewerRelease."""
+    if schema_version > SCHEMA_VERSION:
+        sentence = f"fact {kind} has schema version {schema_version}; this release reads up to {SCHEMA_VERSION}"
+        raise NewerRelease(sentence)
+    match kind:
+        case "user_spoke":
+            return UserSpoke(settings_from_body(body), tuple(messages))
+        case "model_replied":
+            return ModelReplied(
+                body["step"],
+                body["attempt"],
+                messages[0] if messages else _silence(body),
+                Usage(**body["usage"]),
+                body["finish"],
+                tuple(body.get("offered", ())),
+                body.get("outputs"),
+                body.get("handle", ""),
+            )
+        case "model_failed":
+            return ModelFailed(body["step"], body["attempt"], failure_from_json(body["failure"]))
+        case "context_overflowed":
+            return ContextOverflowed(**body)
+        case "compacted":
+            return Compacted(
+                Trigger(body["trigger"]),
+                messages[0] if messages else None,
+                None if body["kept_from"] is None else UUID(body["kept_from"]),
+                CompactionStats(**body["stats"] | {"trigger": Trigger(body["stats"]["trigger"])}),
+                Usage(**body["usage"]),
+            )
+        case "tools_returned":
+            return ToolsReturned(body["step"], messages[0], body.get("invalid", False))
+        case "reminded":
+            return Reminded(messages[0])
+        case "run_ended":
+            failure = body["failure"]
+            return RunEnded(StopReason(body["stop_reason"]), None if failure is None else failure_from_json(failure))
+    raise ValueError(f"no fact is called {kind!r}")
+
+
+def settings_to_json(settings: Settings) -> dict[str, Any]:
+    """The body of a run's first fact."""
+    stored = {name: getattr(settings, name) for name in _STORED}
+    stored |= {"tool_ids": [str(tool_id) for tool_id in settings.tool_ids]}
+    stored |= {"tool_rules": rules_to_json(settings.tool_rules)}
+    return {"settings": stored, "options": options_to_json(settings.options)}
+
+
+def settings_from_body(body: Mapping[str, Any]) -> Settings:
+    """The settings in the body of a run's first fact; what the request's options say wins."""
+    stored = dict(body["settings"])
+    # The first release had the step limit among the settings, and no options.
+    old = {"max_steps": stored.pop("max_steps")} if "max_steps" in stored else {}
+    options = options_from_json(body.get("options", old))
+    stored |= {
+        "tool_ids": tuple(UUID(tool_id) for tool_id in stored["tool_ids"]),
+        "tool_rules": rules_from_json(stored.get("tool_rules", [])),
+        "options": options,
+    }
+    asked = {"model": options.model, "system": options.system}
+    # Of another model's window no more is used than of the agent's own, nor than was learned of it.
+    window = min(stored["context_window_limit"], options.context_window_limit or 2**31)
+    given = {name: value for name, value in asked.items() if value is not None}
+    return Settings(**stored | given | {"context_window_limit": window})
+
+
+def options_to_json(options: Options) -> dict[str, Any]:
+    """The stored form of a request's options; what is as usual is left out."""
+    usual = Options()
+    given = {each.name: getattr(options, each.name) for each in fields(Options)}
+    given = {name: value for name, value in given.items() if value != getattr(usual, name)}
+    for name in ("client_tools", "client_skills"):
+        if name in given:
+            given[name] = [asdict(one) for one in given[name]]
+    return {"max_steps": options.max_steps} | given
+
+
+def options_from_json(stored: Mapping[str, Any]) -> Options:
+    """A request's options from their stored form."""
+    given = dict(stored)
+    if "client_tools" in given:
+        given["client_tools"] = tuple(ClientTool(**one) for one in given["client_tools"])
+    if "client_skills" in given:
+        given["client_skills"] = tuple(ClientSkill(**one) for one in given["client_skills"])
+    return Options(**given)
+
+
+def usage_to_json(usage: Usage) -> dict[str, int]:
+    """The stored form of usage; what no provider said is left out."""
+    return {name: value for name in _USAGE if (value := getattr(usage, name)) is not None}
+
+
+def failure_to_json(failure: Failure) -> dict[str, str]:
+    """The stored form of a failure."""
+    return asdict(failure) | {"stop_reason": failure.stop_reason.value}
+
+
+def failure_from_json(stored: dict[str, str]) -> Failure:
+    """A failure from its stored form."""
+    return Failure(**stored | {"stop_reason": StopReason(stored["stop_reason"])})  # type: ignore[arg-type]
+
+
+def _kind_and_body(fact: Fact) -> tuple[str, dict[str, Any]]:
+    match fact:
+        case UserSpoke():
+            return "user_spoke", settings_to_json(fact.settings)
+        case ModelReplied():
+            return "model_replied", _reply_body(fact)
+        case ModelFailed():
+            body = {"step": fact.step, "attempt": fact.attempt, "failure": failure_to_json(fact.failure)}
+            return "model_failed", body
+        case ContextOverflowed():
+            return "context_overflowed", asdict(fact)
+        case Compacted():
+            return "compacted", {
+                "trigger": fact.trigger.value,
+                "kept_from": None if fact.kept_from is None else str(fact.kept_from),
+                "stats": asdict(fact.stats),
+                "usage": usage_to_json(fact.usage),
+            }
+        case ToolsReturned():
+            return "tools_returned", {"step": fact.step} | ({"invalid": True} if fact.invalid else {})
+        case Reminded():
+            return "reminded", {}
+        case RunEnded():
+            failure = None if fact.failure is None else failure_to_json(fact.failure)
+            return "run_ended", {"stop_reason": fact.stop_reason.value, "failure": failure}
+    assert_never(fact)
+
+
+def _reply_body(fact: ModelReplied) -> dict[str, Any]:
+    body: dict[str, Any] = {"step": fact.step, "attempt": fact.attempt, "finish": fact.finish}
+    body |= {"usage": usage_to_json(fact.usage)}
+    body |= {"message_id": str(fact.message.id), "at": fact.message.created_at.isoformat()}
+    if fact.offered:
+        body["offered"] = list(fact.offered)
+    if fact.handle:
+        body["handle"] = fact.handle
+    return body if fact.outputs is None else body | {"outputs": fact.outputs}
+
+
+def _silence(body: dict[str, Any]) -> Message:
+    return Message(UUID(body["message_id"]), "assistant", (), datetime.fromisoformat(body["at"]))

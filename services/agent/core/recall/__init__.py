@@ -1,0 +1,1 @@
+"""Queries over the log of messages, and the merge of two rankings."""

@@ -1,0 +1,163 @@
+"""What is looked for among messages, and how the answers of two searches become one. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from uuid import UUID
+
+from services.agent.core.messages import Message, Role
+from services.agent.core.refusals import Refused
+from services.common.ranking import reciprocal_ranks
+from services.common.storable import storable
+
+LONGEST_QUERY = 10_000
+DEFAULT_RESULTS, MOST_RESULTS = 50, 1_000
+# What is searched when nothing is said, and what may be. Summaries only repeat what they stand for.
+ROLES: tuple[Role, ...] = ("user", "assistant", "tool", "system")
+_SEARCHED: tuple[Role, ...] = (*ROLES, "approval")
+_LEAST_DEPTH = 50
+
+
+class Mode(Enum):
+    """How to search."""
+
+    HYBRID = "hybrid"
+    VECTOR = "vector"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFilter:
+    """Which messages count: of these roles, made in [start, end], none of `unseen`.
+
+    asked_in: the step whose call searches; what the model said in it is left out.
+    """
+
+    roles: tuple[str, ...] = ROLES
+    start: datetime | None = None
+    end: datetime | None = None
+    unseen: tuple[UUID, ...] = ()
+    asked_in: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageQuery:
+    """What to look for, and how many messages at most; an empty text: the newest."""
+
+    text: str
+    limit: int = DEFAULT_RESULTS
+    mode: Mode = Mode.HYBRID
+    filter: MessageFilter = MessageFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Some of a log's messages, both ends included."""
+
+    log_id: UUID
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where to search: all that `agent_id` said and heard, and beside it `ranges` of logs; with neither, the tenant's.
+
+    agent_ids: whose logs those are, all of them. messages: about how many. embedding: the model that its messages get
+    vectors of, empty for none; None where several may be.
+    """
+
+    organization_id: UUID
+    agent_id: UUID | None
+    agent_ids: tuple[UUID, ...]
+    ranges: tuple[Range, ...]
+    messages: int
+    embedding: str | None
+
+    @property
+    def is_tenant(self) -> bool:
+        """Whether all agents are searched."""
+        return self.agent_id is None and not self.agent_ids
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A message in the answer of one search; higher scores first."""
+
+    message_id: UUID
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """A message in the fused answer; `vector` and `text` are its scores in the lists in which it stands."""
+
+    message_id: UUID
+    score: float
+    vector: float | None = None
+    text: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A message found, whose it is and where it was said, with its scores."""
+
+    message: Message
+    agent_id: UUID
+    conversation_id: UUID
+    ranked: Fused
+
+
+def checked_query(query: MessageQuery) -> MessageQuery:
+    """The query as it will be asked. Raises Refused (MESSAGE_QUERY_INVALID)."""
+    text, wanted = storable(query.text).strip(), query.filter
+    if len(text) > LONGEST_QUERY:
+        raise _refused(f"a query has at most {LONGEST_QUERY} characters, this one {len(text)}")
+    if not 1 <= query.limit <= MOST_RESULTS:
+        raise _refused(f"limit is 1 to {MOST_RESULTS}, not {query.limit}")
+    for role in wanted.roles:
+        if role not in _SEARCHED:
+            raise _refused(f"{storable(role)[:40]!r} is no role; there are {', '.join(ROLES)}")
+    if wanted.start is not None and wanted.end is not None and wanted.start > wanted.end:
+        raise _refused("the search begins after its end; exchange start and end")
+    return MessageQuery(text, query.limit, query.mode, wanted)
+
+
+def _refused(sentence: str) -> Refused:
+    return Refused("MESSAGE_QUERY_INVALID", sentence)
+
+
+def depth(limit: int) -> int:
+    """How many results each search gives: enough that fusion can lift what stands lower in one list."""
+    return max(_LEAST_DEPTH, 2 * limit)
+
+
+def fuse(vectors: Sequence[Sequence[Ranked]], text: Sequence[Ranked]) -> list[Fused]:
+    """One order out of all lists, one vector list per embedding model, by reciprocal rank; ties: the better vector."""
+    scores = reciprocal_ranks([[found.message_id for found in ranking] for ranking in (*vectors, text)])
+    by_vector = _scores([found for ranking in vectors for found in ranking])
+    by_text = _scores(text)
+    fused = [Fused(key, score, by_vector.get(key), by_text.get(key)) for key, score in scores.items()]
+    return sorted(fused, key=lambda one: (-one.score, -(one.vector or 0.0), one.message_id.int))
+
+
+def alone(ranking: Sequence[Ranked], *, text: bool) -> list[Fused]:
+    """One list by itself."""
+    return [
+        Fused(one.message_id, one.score, None if text else one.score, one.score if text else None) for one in ranking
+    ]
+
+
+def _scores(ranking: Sequence[Ranked]) -> Mapping[UUID, float]:
+    return {found.message_id: found.score for found in ranking}
+
+
+def lexeme_of_agent(agent_id: UUID) -> str:
+    """The lexeme that the index over words has for an agent's messages."""
+    return f"@{agent_id.hex}"
+
+
+def lexeme_of_tenant(organization_id: UUID) -> str:
+    """The lexeme that the index over words has for all of a tenant's messages."""
+    return f"@@{organization_id.hex}"

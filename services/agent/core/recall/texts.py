@@ -1,0 +1,78 @@
+"""What of a message is embedded, and by which words it is found. Pure."""
+
+import re
+from collections.abc import Iterable, Sequence
+from math import hypot, isfinite
+
+from services.agent.core.messages import Call, Message, Part, Return, searchable
+from services.agent.core.window.excerpts import pieces
+from services.common.words import to_find, to_index
+
+# A summary repeats what it stands for, a client's answers show in the returns that came of them, and the prompt is
+# in every window.
+EMBEDDED_ROLES = ("user", "assistant", "tool")
+SEARCH_TOOL = "conversation_search"
+# Embedding models read about 8,000 tokens; this many UTF-8 bytes are fewer in every language.
+_EMBEDDED_BYTES = 20_000
+# Postgres keeps at most 1 MB in a tsvector, whatever the words; a longer text has several. What has no spaces has many
+# more words to a character; they are cut for so many pieces.
+_SEARCHED_CHARACTERS = 100_000
+_UNSPACED_CHARACTERS, _MOST_CUT = 20_000, 2
+# Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]"
+)
+_HEARTBEAT = '{"type": "heartbeat"'
+
+
+def to_embed(message: Message) -> str:
+    """The text that a message's vector stands for, at most 20,000 bytes; empty for one that is found by words alone.
+
+    What an agent searched for, and what it was shown, would be the best answer to the same question ever after.
+    """
+    if message.role not in EMBEDDED_ROLES:
+        return ""
+    said = "\n".join(filter(None, map(_said, message.parts))).strip()
+    if message.role == "user" and said.startswith(_HEARTBEAT):
+        return ""
+    encoded = said.encode()
+    return said if len(encoded) <= _EMBEDDED_BYTES else encoded[:_EMBEDDED_BYTES].decode(errors="ignore")
+
+
+def _said(part: Part) -> str:
+    if isinstance(part, Call | Return) and part.name == SEARCH_TOOL:
+        return ""
+    return searchable(part)
+
+
+def unit_vector(values: Sequence[float]) -> list[float] | None:
+    """The vector at length 1, which fits 16-bit floats; None for a zero vector, which has no direction.
+
+    Raises ValueError when a component is not a finite number.
+    """
+    length = hypot(*values)
+    if not isfinite(length):
+        raise ValueError("a component is not a finite number")
+    return [value / length for value in values] if length else None
+
+
+def to_search(text: str) -> list[str]:
+    """The texts whose words a text is found by, one at least: its pieces as they are, with what is written without
+    spaces once more as characters and pairs of neighbours."""
+    if not _is_unspaced(text):
+        return list(pieces(text, _SEARCHED_CHARACTERS))
+    parts = list(pieces(text, _UNSPACED_CHARACTERS))
+    return [_with_pairs(part, to_index(part)) for part in parts[:_MOST_CUT]] + parts[_MOST_CUT:]
+
+
+def to_look_for(text: str) -> str:
+    """The text whose words are looked for: a query, with the same pairs."""
+    return _with_pairs(text, to_find(text)) if _is_unspaced(text) else text
+
+
+def _is_unspaced(text: str) -> bool:
+    return not text.isascii() and _UNSPACED.search(text) is not None
+
+
+def _with_pairs(text: str, words: Iterable[str]) -> str:
+    return " ".join([text, *(word for word in words if len(word) <= 2 and not word.isascii())])

@@ -1,0 +1,227 @@
+"""When the window is compacted, and which of its messages a summary then stands for. Pure.
+
+    due, or the model refused       plans(history, ...)            the model, or bare_summary (summary.py)
+    ------------------------> Trigger ---------------> Cut, Cut... -----------------------------> packed summary
+
+A summary takes the place of history[:cut.kept_from]; what is stored stays stored, and searchable. Source: LETTA V1
+API, compaction. A cut never parts a call from its return, and never takes the newest message or calls that wait for
+the client. An earlier summary is part of what is summarised. When every plan fails, `context.fit` still fits.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import accumulate
+from typing import Any
+
+from services.agent.core.messages import Message, calls_of
+from services.agent.core.window.budget import FILL
+from services.agent.core.window.context import answered_by, awaiting
+from services.agent.core.window.sizes import estimate
+
+# What the older types' partial_evict summarises of the messages.
+EVICTED = 0.3
+# The cut begins a step behind what the settings say, and goes on by this part of the messages.
+_STEP = 0.1
+# A compaction that frees less of the window is not worth a model call, unless it must be.
+_WORTH = 0.05
+
+
+class Mode(StrEnum):
+    """How a window is summarised. The last two are those of older agent types; clients cannot choose them."""
+
+    SLIDING_WINDOW = "sliding_window"
+    ALL = "all"
+    SELF_COMPACT_ALL = "self_compact_all"
+    SELF_COMPACT_SLIDING_WINDOW = "self_compact_sliding_window"
+    PARTIAL_EVICT = "partial_evict"
+    STATIC_BUFFER = "static_buffer"
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether the agent's own model writes the summary, from the prefix that its provider has cached."""
+        return self in (Mode.SELF_COMPACT_ALL, Mode.SELF_COMPACT_SLIDING_WINDOW)
+
+
+class Trigger(StrEnum):
+    """Why a window is compacted; values are those of the reference API."""
+
+    CONTEXT_WINDOW_EXCEEDED = "context_window_exceeded"
+    POST_STEP_CONTEXT_CHECK = "post_step_context_check"
+    MANUAL = "manual"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionSettings:
+    """An agent's settings of compaction.
+
+    model: handle of the summariser; None: see `summariser`. prompt: None for the mode's own.
+    prompt_acknowledgement: the summariser is asked after an exchange in which it agrees to write nothing else.
+    clip_chars: characters of a summary at most; None or less than 1 for no limit.
+    sliding_window_percentage: the part of the window that is free after compaction, 0 to 1.
+    """
+
+    model: str | None = None
+    model_settings: dict[str, Any] = field(default_factory=dict)
+    prompt: str | None = None
+    prompt_acknowledgement: bool = False
+    clip_chars: int | None = 50_000
+    mode: Mode = Mode.SLIDING_WINDOW
+    sliding_window_percentage: float = 0.30
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionStats:
+    """What a compaction did. Tokens count the prompt too; messages do not."""
+
+    trigger: Trigger
+    context_tokens_before: int
+    context_tokens_after: int
+    context_window: int
+    messages_count_before: int
+    messages_count_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """What static_buffer keeps: nothing is cut while there are `most` messages, and `least` of the newest stay."""
+
+    most: int = 60
+    least: int = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """`history[:kept_from]` is summarised in this mode and `history[kept_from:]` stays.
+
+    `saved` are the tokens that leave the window, before the summary comes into it.
+    """
+
+    mode: Mode
+    kept_from: int
+    saved: int
+
+    def worth_it(self, window: int) -> bool:
+        """Whether enough is won. What is not worth it would be due again at once, at every step."""
+        return self.saved >= window * _WORTH
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """The window and what it holds; `tokens[n]` are those of the messages from the nth on."""
+
+    window: int
+    fixed: int
+    tokens: list[int]
+
+    def left(self, place: int) -> float:
+        """The part of the window that is filled when the messages begin at `place`."""
+        return (self.fixed + self.tokens[place]) / self.window
+
+
+def due(context_tokens: int, window: int) -> bool:
+    """Whether a context of so many tokens, prompt and all, should be compacted."""
+    return context_tokens > FILL * window
+
+
+def chain(mode: Mode) -> tuple[Mode, ...]:
+    """The mode and those to try when it finds no cut or its summariser fails, in order."""
+    match mode:
+        case Mode.SELF_COMPACT_ALL:
+            return (mode, Mode.SELF_COMPACT_SLIDING_WINDOW, Mode.ALL)
+        case Mode.PARTIAL_EVICT:
+            return (mode, Mode.SLIDING_WINDOW, Mode.ALL)
+        case Mode.ALL:
+            return (mode,)
+        case Mode.SLIDING_WINDOW | Mode.SELF_COMPACT_SLIDING_WINDOW | Mode.STATIC_BUFFER:
+            return (mode, Mode.ALL)
+
+
+def plans(
+    history: Sequence[Message],
+    mode: Mode,
+    settings: CompactionSettings,
+    *,
+    window: int,
+    fixed: int,
+    measure: Callable[[Message], int] = estimate,
+    buffer: Buffer = Buffer(),
+) -> Iterator[Cut]:
+    """The cuts to try, best first: those of `chain`. None of them: there is nothing that could be summarised."""
+    for tried in chain(mode):
+        cut = plan(history, tried, settings, window=window, fixed=fixed, measure=measure, buffer=buffer)
+        if cut is not None:
+            yield cut
+
+
+def plan(
+    history: Sequence[Message],
+    mode: Mode,
+    settings: CompactionSettings,
+    *,
+    window: int,
+    fixed: int,
+    measure: Callable[[Message], int] = estimate,
+    buffer: Buffer = Buffer(),
+) -> Cut | None:
+    """Which of the stored messages, oldest first, are summarised in `mode`; None where it finds no cut that helps.
+
+    `fixed` are the tokens of prompt and tools; `measure` gives those of a message.
+    """
+    places = cuts(history)
+    tokens = list(accumulate(map(measure, reversed(history)), initial=0))[::-1]
+    place = _place(mode, places, _Room(window, fixed, tokens), settings.sliding_window_percentage, buffer)
+    return None if place is None else Cut(mode, place, tokens[0] - tokens[place])
+
+
+def cuts(history: Sequence[Message]) -> list[int]:
+    """Where the kept part may begin, oldest first: at a message of the user or the assistant, with at least one
+    message before it that no summary stands for yet."""
+    summaries = [place for place, message in enumerate(history) if message.role == "summary"]
+    first = summaries[-1] + 2 if summaries else 1
+    waiting = awaiting(history)
+    last = len(history) - 1 if waiting is None else waiting
+    places = []
+    # Calls that are answered at or after a place, and may be made before it.
+    answered = False
+    for place in range(len(history) - 1, first - 1, -1):
+        answered = not calls_of(history[place]) and (answered or bool(answered_by(history[place])))
+        if place <= last and not answered and history[place].role in ("user", "assistant"):
+            places.append(place)
+    return places[::-1]
+
+
+def _place(mode: Mode, places: Sequence[int], room: _Room, percentage: float, buffer: Buffer) -> int | None:
+    count = len(room.tokens) - 1
+    match mode:
+        case Mode.ALL | Mode.SELF_COMPACT_ALL:
+            return places[-1] if places else None
+        case Mode.SLIDING_WINDOW | Mode.SELF_COMPACT_SLIDING_WINDOW:
+            return _slide(places, room, percentage)
+        case Mode.PARTIAL_EVICT:
+            place = _first(places, count * EVICTED)
+            return place if place is not None and room.left(place) <= FILL else None
+        case Mode.STATIC_BUFFER:
+            if count <= buffer.most and room.left(0) <= FILL:
+                return None
+            place = max((place for place in places if place <= count - buffer.least), default=None)
+            return place if place is not None and room.left(place) <= FILL else None
+
+
+def _slide(places: Sequence[int], room: _Room, percentage: float) -> int | None:
+    """The first cut, in steps of a tenth of the messages, that leaves so much of the window free."""
+    count = len(room.tokens) - 1
+    steps = math.ceil((1 - percentage) / _STEP)
+    for step in range(1, steps + 1):
+        place = _first(places, count * (percentage + step * _STEP))
+        if place is None:
+            return None
+        if room.left(place) <= 1 - percentage:
+            return place
+    return None
+
+
+def _first(places: Sequence[int], wanted: float) -> int | None:
+    # A float may be a little more than the whole number that it stands for.
+    return next((place for place in places if place >= wanted - 1e-6), None)

@@ -1,1 +1,0 @@
-"""Remote devices: who is known, who is connected, and what is pushed to them."""

@@ -1,0 +1,1 @@
+"""Tables, rows and statements that the turn and the resources share."""

@@ -1,0 +1,49 @@
+"""The input of a request that waits in line: durable JSON with a schema version of its own."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from services.agent.core.fact_log import NewerRelease, options_from_json, options_to_json
+from services.agent.core.facts import Options
+from services.agent.core.messages import Message, parts_from_json, parts_to_json
+
+LINE_SCHEMA_VERSION = 2
+
+
+def input_to_line(messages: Sequence[Message], options: Options) -> dict[str, Any]:
+    """The stored form."""
+    return {"options": options_to_json(options), "messages": [_to_line(message) for message in messages]}
+
+
+def input_from_line(
+    schema_version: int, stored: Mapping[str, Any], run_id: UUID
+) -> tuple[tuple[Message, ...], Options]:
+    """The messages, dated now, and the options. Raises NewerRelease."""
+    if schema_version > LINE_SCHEMA_VERSION:
+        raise NewerRelease(
+            f"a waiting input has schema version {schema_version}; this release reads up to {LINE_SCHEMA_VERSION}"
+        )
+    now = datetime.now(UTC)
+    # The first release knew of one option.
+    options = stored["options"] if schema_version > 1 else {"max_steps": stored["max_steps"]}
+    return tuple(_from_line(message, run_id, now) for message in stored["messages"]), options_from_json(options)
+
+
+def _to_line(message: Message) -> dict[str, Any]:
+    stored = {"id": message.id, "role": message.role, "parts": parts_to_json(message.parts)}
+    return stored | {"name": message.name, "otid": message.otid, "sender_id": message.sender_id}
+
+
+def _from_line(stored: Mapping[str, Any], run_id: UUID, now: datetime) -> Message:
+    return Message(
+        id=UUID(stored["id"]),
+        role=stored["role"],
+        parts=parts_from_json(stored["parts"]),
+        created_at=now,
+        run_id=run_id,
+        name=stored["name"],
+        otid=stored["otid"],
+        sender_id=stored["sender_id"],
+    )

@@ -1,0 +1,141 @@
+"""Calls that wait for the client: what fits them, answers that came before, and waiting that is given up."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from services.agent.core.approvals import (
+    Answer,
+    Fits,
+    MustWait,
+    NothingWaits,
+    Repeats,
+    UnknownCalls,
+    Verdict,
+    answers_of,
+    declined,
+    judge,
+    pending_message,
+    repeated,
+    waiting_runs,
+)
+from services.agent.core.messages import Message
+from services.agent.postgres import sql
+from services.agent.postgres.conversations import WINDOW_MESSAGES, window
+from services.agent.postgres.line import input_from_line
+from services.agent.postgres.rows import input_rows, message_from_row
+from services.common.errors import Aborted, InvalidArgument
+from services.common.ids import to_public, uuid7
+
+_ELSEWHERE = "The conversation goes on from before this call was answered. It was not run here."
+
+
+class Repeated(Exception):
+    """The request is there already, as run `run_id`; the transaction is rolled back."""
+
+    def __init__(self, run_id: UUID) -> None:
+        super().__init__(str(run_id))
+        self.run_id = run_id
+
+
+async def fitting_window(
+    connection: Any, organization_id: UUID, conversation_id: UUID, messages: Sequence[Message], *, silent: bool
+) -> tuple[Message, ...]:
+    """The window of a conversation, which an input fits. `silent`: it says nothing; see facts.is_silent.
+
+    Raises Aborted (APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID), Repeated.
+    """
+    shown = await window(connection, organization_id, conversation_id)
+    verdict = judge(shown, messages, silent=silent)
+    if isinstance(verdict, NothingWaits):
+        # What it answers may have left the window since.
+        rows = await connection.fetch(sql.LOG_TAIL, organization_id, conversation_id, WINDOW_MESSAGES)
+        verdict = judge([message_from_row(row) for row in reversed(rows)], messages)
+    _refuse(verdict)
+    return shown
+
+
+async def answering(
+    connection: Any, organization_id: UUID, conversation_id: UUID, active: UUID, given: Sequence[Answer]
+) -> UUID | None:
+    """The run that goes on with answers to the same calls, or is about to. Needs the lock of the head."""
+    shown = await window(connection, organization_id, conversation_id)
+    earlier = [(active, answers_of(message for message in shown if message.run_id == active))]
+    for row in await connection.fetch(sql.ANSWERS_IN_LINE, organization_id, conversation_id):
+        messages, _ = input_from_line(row["schema_version"], row["input"], row["run_id"])
+        earlier.append((row["run_id"], answers_of(messages)))
+    return repeated(given, earlier)
+
+
+async def decline(
+    connection: Any, organization_id: UUID, conversation_id: UUID, asked: Collection[UUID]
+) -> Collection[UUID]:
+    """Gives up waiting where it is one of the `asked` runs that waits; the runs that are cancelled by that.
+
+    Each call gets a return that says so, in the step that made it. Nothing happens while a run goes on: it has the
+    answers. Exactly once, as it takes the lock of the head.
+    """
+    head = await connection.fetchrow(sql.LOCK_HEAD, organization_id, conversation_id)
+    if head is None or head["pending_message_id"] is None or await _goes_on(connection, organization_id, head):
+        return ()
+    shown = await window(connection, organization_id, conversation_id)
+    pending = pending_message(shown)
+    if pending is None or not (waits := waiting_runs(shown, pending)) or not set(waits) & set(asked):
+        return ()
+    returns = Message(
+        uuid5(pending.id, "declined"),
+        "tool",
+        declined(shown, pending),
+        datetime.now(UTC),
+        pending.run_id,
+        pending.step_id,
+    )
+    rows = input_rows([returns])
+    await connection.execute(sql.DECLINE, organization_id, conversation_id, pending.run_id, list(waits), rows)
+    return waits
+
+
+async def wait_or_settle(connection: Any, organization_id: UUID, conversation_id: UUID, *, may_wait: bool) -> None:
+    """For a conversation that was made to end at an earlier place: calls that waited there wait again, if they may.
+
+    A call acts at most once, wherever it is answered: where it was answered already, or may be elsewhere, it gets a
+    return that says so, and the model may call again.
+    """
+    shown = await window(connection, organization_id, conversation_id)
+    pending = pending_message(shown)
+    if pending is None:
+        return
+    if may_wait and not await connection.fetchval(sql.HAS_RETURNED, organization_id, pending.step_id):
+        await connection.execute(sql.WAIT, organization_id, conversation_id, pending.id)
+        return
+    parts = declined(shown, pending, _ELSEWHERE)
+    returns = Message(uuid7(), "tool", parts, datetime.now(UTC), None, pending.step_id)
+    await connection.execute(sql.DECLINE, organization_id, conversation_id, None, [], input_rows([returns]))
+
+
+async def _goes_on(connection: Any, organization_id: UUID, head: Mapping[str, Any]) -> bool:
+    active = head["active_run_id"]
+    return active is not None and await connection.fetchval(sql.RUN_STATUS, organization_id, active) == "running"
+
+
+def _refuse(verdict: Verdict) -> None:
+    match verdict:
+        case MustWait(request_id=request_id):
+            public = to_public("message", request_id)
+            raise Aborted(
+                "Cannot send a new message: the agent is waiting for approval on a tool call. "
+                "Approve or deny the pending request first.",
+                reason="APPROVAL_PENDING",
+                metadata={"pending_request_id": public},
+            )
+        case NothingWaits():
+            sentence = "Cannot process approval response: no tool call is currently awaiting approval."
+            raise InvalidArgument(sentence, reason="NO_PENDING_APPROVAL")
+        case UnknownCalls(wanted=wanted, given=given):
+            sentence = f"Invalid tool call IDs. Expected '{list(wanted)}', but received '{list(given)}'."
+            raise InvalidArgument(sentence, reason="TOOL_CALL_IDS_INVALID")
+        case Repeats(run_id=run_id):
+            raise Repeated(run_id)
+        case Fits():
+            return

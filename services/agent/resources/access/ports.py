@@ -1,0 +1,168 @@
+"""What access needs from outside, as Protocols over plain values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from services.agent.resources.access.model import AgentAccess, KeyDraft, TokenDraft
+from services.common.paging import Page, PageOf
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key, without what it says."""
+
+    id: UUID
+    user_id: UUID
+    name: str
+    hint: str
+    role: str
+    agent_ids: tuple[UUID, ...]
+    requests_per_minute: int | None
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientToken:
+    """A token, without what it says."""
+
+    id: UUID
+    hostname: str
+    policy: tuple[AgentAccess, ...]
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Whom a credential stands for. `token`: of the role "client" alone."""
+
+    organization_id: UUID
+    user_id: UUID
+    role: str
+    id: UUID
+    agent_ids: tuple[UUID, ...] = ()
+    requests_per_minute: int | None = None
+    expires_at: datetime | None = None
+    token: ClientToken | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """A tenant."""
+
+    id: UUID
+    name: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Of a tenant."""
+
+    id: UUID
+    organization_id: UUID
+    name: str
+    created_at: datetime
+
+
+class Credentials(Protocol):
+    """Keys and tokens of all tenants."""
+
+    async def find(self, credential_hash: bytes) -> Known | None:
+        """Whom it stands for; None where it is unknown, over, or its tenant or user gone. Notes that it was used."""
+        ...
+
+    async def create_key(
+        self, organization_id: UUID, by: UUID, draft: KeyDraft, *, anywhere: bool
+    ) -> tuple[str, ApiKey]:
+        """What the new key says, and the key.
+
+        anywhere: its user may be of another tenant, whose key it then is. Raises NotFound (USER_NOT_FOUND).
+        """
+        ...
+
+    async def list_keys(self, organization_id: UUID, page: Page) -> PageOf[ApiKey]:
+        """One page, oldest first. Raises Refused (PAGE_TOKEN_INVALID)."""
+        ...
+
+    async def delete_key(self, organization_id: UUID, key_id: UUID, *, anywhere: bool) -> None:
+        """Raises NotFound (API_KEY_NOT_FOUND)."""
+        ...
+
+    async def create_token(self, organization_id: UUID, by: UUID, draft: TokenDraft) -> tuple[str, ClientToken]:
+        """What the new token says, and the token. Raises NotFound (AGENT_NOT_FOUND)."""
+        ...
+
+    async def list_tokens(
+        self, organization_id: UUID, size: int, offset: int, agent_id: UUID | None
+    ) -> tuple[Sequence[ClientToken], bool]:
+        """Newest first, those that are not over; and whether there are more."""
+        ...
+
+    async def delete_token(self, organization_id: UUID, token_id: UUID) -> None:
+        """Raises NotFound (CLIENT_TOKEN_NOT_FOUND)."""
+        ...
+
+
+class Tenants(Protocol):
+    """Organizations and their users. Deleted ones are not there. `within`: only this tenant; None: all."""
+
+    async def create_organization(self, name: str) -> Organization:
+        """With one user, of the same UUID."""
+        ...
+
+    async def list_organizations(self, within: UUID | None, size: int, after: UUID | None) -> Sequence[Organization]:
+        """Oldest first. Raises NotFound (ORGANIZATION_NOT_FOUND) for an unknown cursor."""
+        ...
+
+    async def rename_organization(self, organization_id: UUID, name: str) -> Organization:
+        """Raises NotFound (ORGANIZATION_NOT_FOUND)."""
+        ...
+
+    async def delete_organization(self, organization_id: UUID, by: UUID) -> Organization:
+        """Ends its keys and orders the end of all else. Raises NotFound (ORGANIZATION_NOT_FOUND)."""
+        ...
+
+    async def create_user(self, organization_id: UUID, name: str) -> User:
+        """Raises NotFound (ORGANIZATION_NOT_FOUND)."""
+        ...
+
+    async def list_users(self, within: UUID | None, size: int, after: UUID | None) -> Sequence[User]:
+        """Oldest first. Raises NotFound (USER_NOT_FOUND) for an unknown cursor."""
+        ...
+
+    async def rename_user(self, within: UUID | None, user_id: UUID, name: str) -> User:
+        """Raises NotFound (USER_NOT_FOUND)."""
+        ...
+
+    async def delete_user(self, within: UUID | None, user_id: UUID) -> User:
+        """Ends its keys. Raises NotFound (USER_NOT_FOUND)."""
+        ...
+
+
+class TenantPeers(Protocol):
+    """What is left of a deleted tenant in the services behind this one."""
+
+    async def purge(self) -> bool:
+        """Erases it for the tenant of the current context; False while there is some left. May be repeated."""
+        ...
+
+
+class TenantEraser(Protocol):
+    """What is left of a deleted tenant in this service."""
+
+    async def agents(self, organization_id: UUID, most: int) -> Sequence[UUID]:
+        """Some of its agents that are not deleted yet."""
+        ...
+
+    async def erase(self, organization_id: UUID) -> bool:
+        """Erases what hangs on no agent; False while there are agents left, or more. May be repeated."""
+        ...
+
+    async def forget(self, organization_id: UUID) -> None:
+        """Erases what showed that there was such a tenant: itself, its users, other orders. May be repeated."""
+        ...

@@ -1,0 +1,180 @@
+"""AccessService: whom keys stand for, and who may make them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from loci.agent.v1 import access_service_pb2 as wire
+from loci.agent.v1 import access_service_pb2_grpc
+from services.agent.convert.refusals import refusals
+from services.agent.core.page_tokens import checked_size
+from services.agent.resources.access.convert import (
+    checked_mask,
+    key_draft,
+    key_to_proto,
+    known_to_proto,
+    organization_to_proto,
+    token_draft,
+    token_to_proto,
+    user_to_proto,
+)
+from services.agent.resources.access.model import checked_key, checked_token
+from services.agent.resources.access.ports import Credentials
+from services.agent.resources.access.service import Tenancy, is_operator, needs
+from services.common.context import current
+from services.common.errors import InvalidArgument, Unauthenticated
+from services.common.ids import from_public
+from services.common.paging import Page
+
+_PER_PAGE = 50
+_TOKENS_PER_PAGE = 10
+_EDGE = "edge"
+# Who may open a door to browsers.
+_MAKERS = ("admin", "developer")
+
+
+class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
+    """loci.agent.v1.AccessService."""
+
+    def __init__(self, credentials: Credentials, tenancy: Tenancy) -> None:
+        self._credentials = credentials
+        self._tenancy = tenancy
+
+    async def Authenticate(self, request: wire.AuthenticateRequest, context: Any) -> wire.AuthenticateResponse:
+        """For edges."""
+        needs(current(), _EDGE)
+        known = await self._credentials.find(request.credential_hash)
+        if known is None:
+            sentence = "this key or token is not known, or its time is over"
+            raise Unauthenticated(sentence, reason="CREDENTIAL_INVALID")
+        return known_to_proto(known)
+
+    async def CreateApiKey(self, request: wire.CreateApiKeyRequest, context: Any) -> wire.CreateApiKeyResponse:
+        """Of the caller's tenant; the operator may name a user of another."""
+        caller = current()
+        needs(caller, "admin")
+        draft = key_draft(request.key)
+        with refusals():
+            checked_key(draft, datetime.now(UTC))
+        secret, key = await self._credentials.create_key(
+            caller.organization_id, caller.user_id, draft, anywhere=is_operator(caller)
+        )
+        return wire.CreateApiKeyResponse(secret=secret, key=key_to_proto(key))
+
+    async def ListApiKeys(self, request: wire.ListApiKeysRequest, context: Any) -> wire.ListApiKeysResponse:
+        """One page."""
+        needs(current(), "admin")
+        with refusals():
+            page = Page(checked_size(request.page_size, _PER_PAGE), request.page_token, ascending=True)
+            found = await self._credentials.list_keys(current().organization_id, page)
+        return wire.ListApiKeysResponse(keys=map(key_to_proto, found.items), next_page_token=found.next_token)
+
+    async def DeleteApiKey(self, request: wire.DeleteApiKeyRequest, context: Any) -> wire.DeleteApiKeyResponse:
+        """Of the caller's tenant, or any for the operator."""
+        caller = current()
+        needs(caller, "admin")
+        key_id = from_public("key", request.key_id)
+        await self._credentials.delete_key(caller.organization_id, key_id, anywhere=is_operator(caller))
+        return wire.DeleteApiKeyResponse()
+
+    async def CreateClientToken(
+        self, request: wire.CreateClientTokenRequest, context: Any
+    ) -> wire.CreateClientTokenResponse:
+        """For agents of the caller's tenant."""
+        caller, now = current(), datetime.now(UTC)
+        needs(caller, *_MAKERS)
+        draft = token_draft(request, now)
+        with refusals():
+            checked_token(draft, now)
+        secret, token = await self._credentials.create_token(caller.organization_id, caller.user_id, draft)
+        return wire.CreateClientTokenResponse(secret=secret, token=token_to_proto(token))
+
+    async def ListClientTokens(
+        self, request: wire.ListClientTokensRequest, context: Any
+    ) -> wire.ListClientTokensResponse:
+        """One page."""
+        needs(current(), *_MAKERS)
+        agent_id = from_public("agent", request.agent_id) if request.HasField("agent_id") else None
+        with refusals():
+            size = checked_size(request.page_size, _TOKENS_PER_PAGE)
+        if request.offset < 0:
+            raise InvalidArgument("offset is at least 0", reason="PAGE_SIZE_INVALID")
+        tokens, more = await self._credentials.list_tokens(current().organization_id, size, request.offset, agent_id)
+        return wire.ListClientTokensResponse(tokens=map(token_to_proto, tokens), has_next_page=more)
+
+    async def DeleteClientToken(
+        self, request: wire.DeleteClientTokenRequest, context: Any
+    ) -> wire.DeleteClientTokenResponse:
+        """Of the caller's tenant."""
+        needs(current(), *_MAKERS)
+        await self._credentials.delete_token(current().organization_id, from_public("ct", request.token_id))
+        return wire.DeleteClientTokenResponse()
+
+    async def CreateOrganization(
+        self, request: wire.CreateOrganizationRequest, context: Any
+    ) -> wire.CreateOrganizationResponse:
+        """For the operator."""
+        with refusals():
+            made = await self._tenancy.create_organization(current(), request.name)
+        return wire.CreateOrganizationResponse(organization=organization_to_proto(made))
+
+    async def ListOrganizations(
+        self, request: wire.ListOrganizationsRequest, context: Any
+    ) -> wire.ListOrganizationsResponse:
+        """One page."""
+        after = from_public("org", request.after) if request.HasField("after") else None
+        with refusals():
+            size = checked_size(request.page_size, _PER_PAGE)
+        found = await self._tenancy.organizations(current(), size, after)
+        return wire.ListOrganizationsResponse(organizations=map(organization_to_proto, found))
+
+    async def UpdateOrganization(
+        self, request: wire.UpdateOrganizationRequest, context: Any
+    ) -> wire.UpdateOrganizationResponse:
+        """Its name."""
+        organization_id = from_public("org", request.organization_id)
+        _needs_name(request)
+        with refusals():
+            changed = await self._tenancy.rename_organization(current(), organization_id, request.organization.name)
+        return wire.UpdateOrganizationResponse(organization=organization_to_proto(changed))
+
+    async def DeleteOrganization(
+        self, request: wire.DeleteOrganizationRequest, context: Any
+    ) -> wire.DeleteOrganizationResponse:
+        """For the operator."""
+        organization_id = from_public("org", request.organization_id)
+        gone = await self._tenancy.delete_organization(current(), organization_id)
+        return wire.DeleteOrganizationResponse(organization=organization_to_proto(gone))
+
+    async def CreateUser(self, request: wire.CreateUserRequest, context: Any) -> wire.CreateUserResponse:
+        """Of the caller's tenant; the operator may name another."""
+        organization_id = from_public("org", request.organization_id) if request.organization_id else None
+        with refusals():
+            made = await self._tenancy.create_user(current(), request.name, organization_id)
+        return wire.CreateUserResponse(user=user_to_proto(made))
+
+    async def ListUsers(self, request: wire.ListUsersRequest, context: Any) -> wire.ListUsersResponse:
+        """One page."""
+        organization_id = from_public("org", request.organization_id) if request.organization_id else None
+        after = from_public("user", request.after) if request.HasField("after") else None
+        with refusals():
+            size = checked_size(request.page_size, _PER_PAGE)
+        found = await self._tenancy.users(current(), size, after, organization_id)
+        return wire.ListUsersResponse(users=map(user_to_proto, found))
+
+    async def UpdateUser(self, request: wire.UpdateUserRequest, context: Any) -> wire.UpdateUserResponse:
+        """The name."""
+        user_id = from_public("user", request.user_id)
+        _needs_name(request)
+        with refusals():
+            changed = await self._tenancy.rename_user(current(), user_id, request.user.name)
+        return wire.UpdateUserResponse(user=user_to_proto(changed))
+
+    async def DeleteUser(self, request: wire.DeleteUserRequest, context: Any) -> wire.DeleteUserResponse:
+        """And its keys."""
+        gone = await self._tenancy.delete_user(current(), from_public("user", request.user_id))
+        return wire.DeleteUserResponse(user=user_to_proto(gone))
+
+
+def _needs_name(request: wire.UpdateOrganizationRequest | wire.UpdateUserRequest) -> None:
+    if not checked_mask(request.update_mask.paths):
+        raise InvalidArgument("the update mask is empty; name `name`", reason="UPDATE_MASK_INVALID")

@@ -1,0 +1,1 @@
+"""The settings of agents and the rules for them. Pure."""

@@ -1,0 +1,41 @@
+"""An agent as it is asked for, and as it is told of: with its parts from other services."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from services.agent.core.messages import Message
+from services.agent.resources.agents.model.drafts import AgentDraft
+from services.agent.resources.agents.model.settings import Agent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAgent:
+    """A request for an agent. `blocks` are drafts as the memory service takes them, with ids.
+
+    include_base_tool_rules: None for what is usual for the agent type. messages: what it begins with, without a run.
+    secrets: for its tools, by name.
+    """
+
+    agent_id: UUID
+    draft: AgentDraft
+    blocks: Sequence[Any] = ()
+    block_ids: tuple[UUID, ...] = ()
+    folder_ids: tuple[UUID, ...] = ()
+    identity_ids: tuple[UUID, ...] = ()
+    tool_names: tuple[str, ...] = ()
+    include_base_tools: bool = True
+    include_base_tool_rules: bool | None = None
+    messages: tuple[Message, ...] = ()
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An agent with its blocks, tools and folders, as their services gave them."""
+
+    agent: Agent
+    blocks: Sequence[Any] = ()
+    tools: Sequence[Any] = ()
+    folders: Sequence[Any] = ()

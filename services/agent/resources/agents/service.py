@@ -1,0 +1,280 @@
+"""Agents made, read, changed and removed: across services, without a transaction that spans them.
+
+Parts are created first and the agent's row last: it is the commit point. A reservation in the outbox, written before
+the parts and gone with the commit, has the parts swept when no agent follows.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from services.agent.core.refusals import Refused
+from services.agent.resources.agents.catalogues import Catalogues, together, with_their_approvals
+from services.agent.resources.agents.model import settings as agents
+from services.agent.resources.agents.model.base_tools import (
+    BASE_TOOLS,
+    FILE_TOOLS,
+    LETTA_V1_AGENT,
+    has_base_rules,
+    with_approvals,
+    with_base_rules,
+    without_approval,
+)
+from services.agent.resources.agents.model.described import Described, NewAgent
+from services.agent.resources.agents.model.drafts import AgentDraft, check
+from services.agent.resources.agents.model.settings import Agent, AgentSettings, Defaults
+from services.agent.resources.agents.ports import (
+    AgentList,
+    AgentMemories,
+    AgentStore,
+    CatalogueTool,
+    ModelCatalogue,
+    ToolCatalogue,
+)
+from services.agent.resources.identities.ports import IdentityStore
+from services.common.context import CallContext
+from services.common.errors import (
+    Aborted,
+    AlreadyExists,
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+)
+from services.common.paging import PageOf, TagPage
+
+# Changes of one agent that meet are made one after the other, at most this many times over.
+_ATTEMPTS = 10
+# With these the memory service has made nothing.
+_REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
+
+
+class Administration:
+    """What AgentService does. `defaults` are the handles of agents whose clients name none."""
+
+    def __init__(
+        self,
+        store: AgentStore,
+        memories: AgentMemories,
+        tools: ToolCatalogue,
+        models: ModelCatalogue,
+        defaults: Defaults,
+        identities: IdentityStore,
+    ) -> None:
+        self._store = store
+        self._identities = identities
+        self._memories = memories
+        self._tools = tools
+        self._catalogues = Catalogues(tools, models)
+        self._defaults = defaults
+
+    # One agent -----------------------------------------------------------------------------------------------------
+
+    async def create(self, caller: CallContext, new: NewAgent) -> Described:
+        """Makes an agent, or returns the one with that id. Raises Refused, LociError; then nothing is left behind."""
+        draft = check(new.draft)
+        if not await self._store.reserve(caller.organization_id, new.agent_id, caller.user_id):
+            return await self.existing(caller.organization_id, new.agent_id)
+        try:
+            settings, tools = await self._resolve(caller.organization_id, draft, new)
+            if new.identity_ids:
+                await self._identities.check(caller.organization_id, new.identity_ids)
+            if new.secrets:
+                await self._tools.set_secrets(new.agent_id, new.secrets)
+            blocks = await self._create_blocks(new)
+            for folder_id in new.folder_ids:
+                await self._memories.attach_folder(new.agent_id, folder_id, settings.file_limits)
+        except _REFUSALS:
+            if new.folder_ids:
+                # The blocks and some of the folders may be attached.
+                await self._memories.purge(new.agent_id, erase_blocks=True)
+            if new.secrets:
+                await self._tools.purge_secrets(new.agent_id)
+            await self._store.release(caller.organization_id, new.agent_id)
+            raise
+        agent = await self._store.insert(
+            caller.organization_id, new.agent_id, caller.user_id, settings, new.messages, new.identity_ids
+        )
+        if agent is None:
+            return await self.existing(caller.organization_id, new.agent_id)
+        if new.folder_ids or new.identity_ids:
+            return await self.get(caller.organization_id, new.agent_id)
+        return Described(agent, blocks, [tool.tool for tool in tools])
+
+    async def get(self, organization_id: UUID, agent_id: UUID) -> Described:
+        """Raises NotFound (AGENT_NOT_FOUND)."""
+        return await self._describe_one(await self._store.get(organization_id, agent_id))
+
+    async def update(
+        self,
+        caller: CallContext,
+        agent_id: UUID,
+        draft: AgentDraft,
+        names: Sequence[str],
+        secrets: Mapping[str, str] | None = None,
+        identity_ids: Sequence[UUID] | None = None,
+    ) -> Described:
+        """Changes the settings that are named, and makes `secrets` and `identity_ids` all there are.
+
+        Raises Refused, LociError.
+        """
+        mask, draft = agents.check_mask(names), check(draft)
+        organization_id = caller.organization_id
+        if identity_ids is not None:
+            await self._identities.check(organization_id, identity_ids)
+        tools = await self._catalogues.tools(draft.tool_ids, ()) if "tool_ids" in mask else ()
+        if "embedding" in mask:
+            await self._catalogues.check_embedding(organization_id, draft.embedding)
+
+        async def changed(before: AgentSettings) -> AgentSettings:
+            model = (draft.model or self._defaults.model) if "model" in mask else before.model
+            # Only these two depend on the model, and a model that is gone must not hinder the other changes.
+            needed = mask & {"model", "context_window_limit"}
+            window = await self._catalogues.window(organization_id, model) if needed else 0
+            after = agents.change(before, draft, mask, window=window, defaults=self._defaults)
+            return after if "tool_rules" in mask else with_their_approvals(after, before, tools)
+
+        if secrets is not None:
+            await self._store.get(organization_id, agent_id)
+            await self._tools.set_secrets(agent_id, secrets)
+        try:
+            described = await self.change(caller, agent_id, changed)
+        except NotFound:
+            if secrets is not None:
+                # Deleted meanwhile, and its secrets erased perhaps before these came.
+                await self._tools.purge_secrets(agent_id)
+            raise
+        if identity_ids is None:
+            return described
+        await self._identities.set_of_agent(organization_id, agent_id, identity_ids)
+        return await self.get(organization_id, agent_id)
+
+    async def attach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> Described:
+        """Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND)."""
+        tools = await self._catalogues.tools((tool_id,), ())
+
+        async def changed(before: AgentSettings) -> AgentSettings:
+            after = agents.with_tools(before, (*before.tool_ids, tool_id))
+            return with_their_approvals(after, before, tools)
+
+        return await self.change(caller, agent_id, changed)
+
+    async def detach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> Described:
+        """Raises NotFound (AGENT_NOT_FOUND)."""
+
+        async def changed(before: AgentSettings) -> AgentSettings:
+            return agents.with_tools(before, (each for each in before.tool_ids if each != tool_id))
+
+        return await self.change(caller, agent_id, changed)
+
+    async def set_tool_approval(
+        self, caller: CallContext, agent_id: UUID, tool_name: str, *, required: bool
+    ) -> Described:
+        """Whether calls of an attached tool wait for approval. Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND)."""
+
+        async def changed(before: AgentSettings) -> AgentSettings:
+            without = without_approval(before.tool_rules, tool_name)
+            # A rule about a tool that is not attached any more can be taken away all the same.
+            if without == before.tool_rules:
+                await self._catalogues.check_attached(before, tool_name)
+            after = with_approvals(before.tool_rules, (tool_name,)) if required else without
+            return replace(before, tool_rules=after)
+
+        return await self.change(caller, agent_id, changed)
+
+    async def reset_messages(self, caller: CallContext, agent_id: UUID) -> Described:
+        """Begins its default conversation anew. Raises NotFound (AGENT_NOT_FOUND), Aborted (CONVERSATION_BUSY)."""
+        return await self._describe_one(await self._store.reset_messages(caller.organization_id, agent_id))
+
+    async def delete(self, caller: CallContext, agent_id: UUID) -> None:
+        """Gone for readers at once; what hangs on it follows by the outbox. Raises NotFound (AGENT_NOT_FOUND)."""
+        await self._store.delete(caller.organization_id, agent_id, caller.user_id)
+
+    # Many ----------------------------------------------------------------------------------------------------------
+
+    async def list(self, organization_id: UUID, wanted: AgentList, *, relations: bool) -> PageOf[Described]:
+        """One page in one statement and, with `relations`, two RPCs. Raises Refused, LociError."""
+        page = await self._store.list(organization_id, wanted)
+        described = await self._describe(page.items) if relations else map(Described, page.items)
+        return PageOf(tuple(described), page.next_token)
+
+    async def count(self, organization_id: UUID, wanted: AgentList) -> int:
+        """How many the list would have on all its pages."""
+        return await self._store.count(organization_id, wanted)
+
+    async def tags(self, organization_id: UUID, wanted: TagPage) -> Sequence[str]:
+        """Tags of the tenant's agents."""
+        return await self._store.tags(organization_id, wanted)
+
+    async def _describe(self, found: Sequence[Agent]) -> Sequence[Described]:
+        tool_ids = agents.unique(tool_id for agent in found for tool_id in agent.settings.tool_ids)
+        attached, tools = await together(
+            self._memories.attachments([agent.id for agent in found]), self._catalogues.find(tool_ids)
+        )
+        by_id = {tool.id: tool.tool for tool in tools}
+        return [
+            # A deleted tool dangles until the agent's tools are set anew.
+            Described(
+                agent,
+                attached[agent.id].blocks if agent.id in attached else (),
+                [by_id[each] for each in agent.settings.tool_ids if each in by_id],
+                attached[agent.id].folders if agent.id in attached else (),
+            )
+            for agent in found
+        ]
+
+    async def _describe_one(self, agent: Agent) -> Described:
+        described = await self._describe([agent])
+        return described[0]
+
+    # Parts ---------------------------------------------------------------------------------------------------------
+
+    async def existing(self, organization_id: UUID, agent_id: UUID) -> Described:
+        """The agent that has an id which cannot be given to another. Raises AlreadyExists (AGENT_ID_TAKEN)."""
+        try:
+            return await self.get(organization_id, agent_id)
+        except NotFound:
+            sentence = (
+                f"The id agent-{agent_id} is that of an agent that was deleted or could not be made; use another."
+            )
+            raise AlreadyExists(sentence, reason="AGENT_ID_TAKEN") from None
+
+    async def _resolve(
+        self, organization_id: UUID, draft: AgentDraft, new: NewAgent
+    ) -> tuple[AgentSettings, tuple[CatalogueTool, ...]]:
+        agent_type = draft.agent_type or LETTA_V1_AGENT
+        base = BASE_TOOLS[agent_type] if new.include_base_tools else ()
+        window, tools, _ = await together(
+            self._catalogues.window(organization_id, draft.model or self._defaults.model),
+            self._catalogues.tools(draft.tool_ids, (*base, *new.tool_names, *(FILE_TOOLS if new.folder_ids else ()))),
+            self._catalogues.check_embedding(organization_id, draft.embedding),
+        )
+        rules = draft.tool_rules or ()
+        if has_base_rules(agent_type) if new.include_base_tool_rules is None else new.include_base_tool_rules:
+            rules = with_base_rules(rules, (tool.name for tool in tools))
+        rules = with_approvals(rules, (tool.name for tool in tools if tool.needs_approval))
+        tool_ids = (tool.id for tool in tools)
+        return agents.begin(draft, tool_ids, rules, window=window, defaults=self._defaults), tools
+
+    async def _create_blocks(self, new: NewAgent) -> Sequence[Any]:
+        if not new.blocks and not new.block_ids:
+            return ()
+        return await self._memories.create(new.agent_id, new.blocks, new.block_ids)
+
+    async def change(
+        self,
+        caller: CallContext,
+        agent_id: UUID,
+        changed: Callable[[AgentSettings], Awaitable[AgentSettings]],
+    ) -> Described:
+        """Stores what `changed` makes of the settings, anew as long as others change them. Raises NotFound, Aborted."""
+        for _ in range(_ATTEMPTS):
+            before = await self._store.get(caller.organization_id, agent_id)
+            settings = await changed(before.settings)
+            if settings == before.settings:
+                return await self._describe_one(before)
+            after = await self._store.update(caller.organization_id, caller.user_id, before, settings)
+            if after is not None:
+                return await self._describe_one(after)
+        sentence = f"agent-{agent_id} is being changed by others all the time; try again."
+        raise Aborted(sentence, reason="AGENT_VERSION_CONFLICT")

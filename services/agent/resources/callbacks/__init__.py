@@ -1,0 +1,1 @@
+"""Callbacks: a POST when a run has ended."""

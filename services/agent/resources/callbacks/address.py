@@ -1,0 +1,14 @@
+"""The check of callback URLs."""
+
+from services.common.addresses import Refused
+from services.common.errors import InvalidArgument
+from services.common.late import imported
+
+
+async def check_callback(url: str, *, allow_private: bool) -> None:
+    """Judges a callback URL by its text, when a request gives it. Raises InvalidArgument (CALLBACK_URL_INVALID)."""
+    outward = await imported("services.common.outward")
+    try:
+        outward.check_url(url, allow_private=allow_private)
+    except Refused as refused:
+        raise InvalidArgument(f"`callback_url`: {refused}", reason="CALLBACK_URL_INVALID") from None

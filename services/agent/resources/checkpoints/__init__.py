@@ -1,0 +1,1 @@
+"""Checkpoints of conversations, rewinds and forks."""

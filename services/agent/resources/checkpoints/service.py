@@ -1,0 +1,231 @@
+"""Time travel: the checkpoints of a conversation, going back to one, going on from one elsewhere.
+
+Messages are shared by reference, blocks are asked for by version. A rewind holds the conversation's head while memory
+is set back, so that no turn sees one without the other. Forks make their parts first and their row last, as all that is
+new.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from services.agent.core.refusals import Refused
+from services.agent.resources.agents.model.described import Described
+from services.agent.resources.agents.model.drafts import AgentDraft, check
+from services.agent.resources.agents.ports import AgentStore
+from services.agent.resources.agents.service import Administration
+from services.agent.resources.checkpoints.model import Checkpoint, CheckpointRef, with_edits
+from services.agent.resources.checkpoints.ports import (
+    AgentFork,
+    BlockSeen,
+    CheckpointStore,
+    Inherited,
+    NewRewind,
+    Outcome,
+    Point,
+    Restored,
+    Rewind,
+    RewoundBlock,
+    Scope,
+    VersionedMemories,
+)
+from services.agent.resources.conversations import model as conversations
+from services.agent.resources.conversations.ports import NewConversation
+from services.agent.resources.conversations.service import ConversationAdministration, DescribedConversation
+from services.common.context import CallContext
+from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
+from services.common.ids import uuid7
+from services.common.paging import PageOf
+
+# With these the memory service has made nothing.
+_REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
+_NOTHING = Restored({}, frozenset(), frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A conversation, and its agent where that is given. The default conversation has the agent's id."""
+
+    agent_id: UUID | None
+    conversation_id: UUID
+
+
+class TimeTravel:
+    """What CheckpointService does."""
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        memories: VersionedMemories,
+        agents: AgentStore,
+        administration: Administration,
+        conversation_administration: ConversationAdministration,
+    ) -> None:
+        self._store = store
+        self._memories = memories
+        self._agents = agents
+        self._administration = administration
+        self._conversations = conversation_administration
+
+    async def list(
+        self, organization_id: UUID, where: Where, *, size: int, token: str, after: CheckpointRef | None
+    ) -> PageOf[Checkpoint]:
+        """One page, newest first: two statements and one RPC. Raises Refused, LociError."""
+        await self._conversations.owner(organization_id, where.agent_id, where.conversation_id)
+        last = None
+        if after is not None:
+            last = (await self._store.find(organization_id, where.conversation_id, after)).checkpoint
+        page = await self._store.list(organization_id, where.conversation_id, size=size, token=token, after=last)
+        run_ids = [run_id for each in page.items for run_id in each.run_ids]
+        edits = await self._memories.edits(run_ids) if run_ids else ()
+        return PageOf(tuple(with_edits(each, edits) for each in page.items), page.next_token)
+
+    async def rewind(
+        self, caller: CallContext, where: Where, to: CheckpointRef, *, keep_blocks: bool, rewind_id: UUID
+    ) -> Rewind:
+        """Makes a conversation end at a checkpoint. Raises LociError."""
+        agent_id, _ = await self._conversations.owner(caller.organization_id, where.agent_id, where.conversation_id)
+        new = NewRewind(
+            organization_id=caller.organization_id,
+            user_id=caller.user_id,
+            conversation_id=where.conversation_id,
+            id=rewind_id,
+            to=to,
+        )
+
+        async def restore(point: Point) -> Sequence[RewoundBlock]:
+            return await self._restore(new, agent_id, point, keep=keep_blocks)
+
+        return await self._store.rewind(new, restore)
+
+    async def rewinds(self, organization_id: UUID, where: Where, *, size: int, token: str) -> PageOf[Rewind]:
+        """One page, newest first. Raises Refused, LociError."""
+        await self._conversations.owner(organization_id, where.agent_id, where.conversation_id)
+        return await self._store.rewinds(organization_id, where.conversation_id, size=size, token=token)
+
+    async def fork(
+        self,
+        caller: CallContext,
+        where: Where,
+        at: CheckpointRef,
+        new_id: UUID,
+        *,
+        isolate_blocks: bool,
+        hidden: bool,
+    ) -> DescribedConversation:
+        """Makes a conversation of the same agent. Raises Refused, LociError."""
+        organization_id, source_id = caller.organization_id, where.conversation_id
+        agent_id, labels = await self._conversations.owner(organization_id, where.agent_id, source_id)
+        point = await self._store.find(organization_id, source_id, at)
+        blocks = await self._memories.blocks(agent_id, source_id)
+        if isolate_blocks:
+            labels = conversations.check_labels(block.label for block in blocks)
+        versions = await self._versions(organization_id, agent_id, source_id, point, blocks) if labels else {}
+        new = NewConversation(
+            organization_id=organization_id,
+            id=new_id,
+            agent_id=agent_id,
+            user_id=caller.user_id,
+            isolated_labels=labels,
+        )
+        return await self._conversations.make(
+            new,
+            lambda: self._memories.isolate(agent_id, new_id, labels, source_id, versions),
+            lambda: self._store.fork(new, source_id, point, reserved=bool(labels), hidden=hidden),
+        )
+
+    async def fork_agent(
+        self, caller: CallContext, where: Where, at: CheckpointRef, new_id: UUID, name: str
+    ) -> tuple[Described, Inherited]:
+        """Makes an agent with a past that it shares. Raises Refused, LociError."""
+        organization_id, source_id = caller.organization_id, where.conversation_id
+        draft = check(AgentDraft(name=name or None))
+        agent_id, _ = await self._conversations.owner(organization_id, where.agent_id, source_id)
+        point = await self._store.find(organization_id, source_id, at)
+        if await self._agents.reserve(organization_id, new_id, caller.user_id):
+            try:
+                inherited = await self._copied(organization_id, agent_id, source_id, new_id, point)
+            except _REFUSALS:
+                await self._agents.release(organization_id, new_id)
+                raise
+            fork = AgentFork(
+                organization_id=organization_id,
+                user_id=caller.user_id,
+                id=new_id,
+                conversation_id=source_id,
+                name=draft.name,
+                inherited=inherited,
+            )
+            if await self._store.fork_agent(fork, point):
+                return await self._administration.get(organization_id, new_id), inherited
+        described = await self._administration.existing(organization_id, new_id)
+        found = await self._store.inherited(organization_id, new_id)
+        if found is None:
+            sentence = f"The id agent-{new_id} is that of an agent that is no fork; use another."
+            raise AlreadyExists(sentence, reason="AGENT_ID_TAKEN")
+        return described, found
+
+    # Blocks --------------------------------------------------------------------------------------------------------
+
+    async def _copied(
+        self, organization_id: UUID, agent_id: UUID, source_id: UUID, new_id: UUID, point: Point
+    ) -> Inherited:
+        """Copies of the blocks as they were, and the archives by reference."""
+        blocks = await self._memories.blocks(agent_id, source_id)
+        versions = await self._versions(organization_id, agent_id, source_id, point, blocks)
+        copies = await self._memories.copy(agent_id, source_id, new_id, versions, f"fork {new_id}")
+        archives = await self._memories.share_archives(agent_id, new_id)
+        return Inherited(point.checkpoint.message.id, copies, archives)
+
+    async def _restore(self, new: NewRewind, agent_id: UUID, point: Point, *, keep: bool) -> Sequence[RewoundBlock]:
+        conversation_id = new.conversation_id
+        blocks = await self._memories.blocks(agent_id, conversation_id)
+        versions = await self._versions(new.organization_id, agent_id, conversation_id, point, blocks)
+        seen = {block.id: block for block in blocks}
+        copies = any(block.own for block in blocks)
+        wanted = {
+            block_id: version
+            for block_id, version in versions.items()
+            if not keep and (not copies or (block_id in seen and seen[block_id].own))
+        }
+        restored = _NOTHING
+        if wanted:
+            # A rewind that failed after this and is tried again sets back what was changed in between.
+            request_id = f"rewind {new.id} {uuid7()}"
+            restored = await self._memories.restore(agent_id, conversation_id, wanted, request_id)
+        return [_rewound(block_id, version, seen, restored) for block_id, version in versions.items()]
+
+    async def _versions(
+        self,
+        organization_id: UUID,
+        agent_id: UUID,
+        conversation_id: UUID,
+        point: Point,
+        blocks: Sequence[BlockSeen],
+    ) -> Mapping[UUID, int]:
+        """The versions that the conversation's blocks of today had at the point.
+
+        What was made by copying when the conversation or its agent was forked has no version of an earlier time: its
+        first one, that of the fork, is the nearest.
+        """
+        checkpoint, copies = point.checkpoint, [block.id for block in blocks if block.own]
+        if copies and checkpoint.conversation_id != conversation_id:
+            return dict.fromkeys(copies, 1)
+        if checkpoint.agent_id != agent_id:
+            inherited = await self._store.inherited(organization_id, agent_id)
+            return dict.fromkeys(() if inherited is None else inherited.block_ids, 1)
+        edits = await self._memories.edits(checkpoint.run_ids) if checkpoint.run_ids else ()
+        return with_edits(checkpoint, edits).versions
+
+
+def _rewound(block_id: UUID, version: int, seen: Mapping[UUID, BlockSeen], restored: Restored) -> RewoundBlock:
+    block = seen.get(block_id)
+    label = restored.labels.get(block_id, "" if block is None else block.label)
+    scope: Scope = "conversation" if block is not None and block.own else "agent"
+    outcome: Outcome = "left"
+    if block_id in restored.labels:
+        outcome = "restored"
+        scope = "agents" if block_id in restored.shared else scope
+    elif block_id in restored.missing or block is None:
+        outcome, scope = "missing", ""
+    return RewoundBlock(block_id, label, version, outcome, scope)

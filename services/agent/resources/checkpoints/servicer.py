@@ -1,0 +1,89 @@
+"""CheckpointService: parse, call, convert. The tenant and the user come from the verified call context."""
+
+from typing import Any
+
+from loci.agent.v1 import checkpoint_service_pb2 as wire
+from loci.agent.v1 import checkpoint_service_pb2_grpc
+from services.agent.convert.refusals import refusals
+from services.agent.core.page_tokens import checked_size
+from services.agent.resources.checkpoints.convert import (
+    CHECKPOINTS_PER_PAGE,
+    checkpoint_ref,
+    checkpoint_to_proto,
+    fork_to_proto,
+    rewind_to_proto,
+    where,
+)
+from services.agent.resources.checkpoints.service import TimeTravel
+from services.agent.resources.conversations.convert import conversation_to_proto, new_id
+from services.common.context import current
+from services.common.ids import from_public, uuid7
+
+
+class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
+    """loci.agent.v1.CheckpointService."""
+
+    def __init__(self, time_travel: TimeTravel) -> None:
+        self._time_travel = time_travel
+
+    async def ListCheckpoints(self, request: wire.ListCheckpointsRequest, context: Any) -> wire.ListCheckpointsResponse:
+        """One page."""
+        place = where(request)
+        with refusals():
+            page = await self._time_travel.list(
+                current().organization_id,
+                place,
+                size=checked_size(request.page_size, CHECKPOINTS_PER_PAGE),
+                token=request.page_token,
+                after=checkpoint_ref(request.after) if request.HasField("after") else None,
+            )
+        shown = [checkpoint_to_proto(each, place.conversation_id) for each in page.items]
+        return wire.ListCheckpointsResponse(checkpoints=shown, next_page_token=page.next_token)
+
+    async def RewindConversation(
+        self, request: wire.RewindConversationRequest, context: Any
+    ) -> wire.RewindConversationResponse:
+        """The conversation ends earlier; nothing is erased."""
+        made = await self._time_travel.rewind(
+            current(),
+            where(request),
+            checkpoint_ref(request.checkpoint_id),
+            keep_blocks=request.keep_blocks,
+            rewind_id=from_public("rewind", request.rewind_id) if request.rewind_id else uuid7(),
+        )
+        return wire.RewindConversationResponse(rewind=rewind_to_proto(made))
+
+    async def ListRewinds(self, request: wire.ListRewindsRequest, context: Any) -> wire.ListRewindsResponse:
+        """One page."""
+        with refusals():
+            page = await self._time_travel.rewinds(
+                current().organization_id,
+                where(request),
+                size=checked_size(request.page_size, CHECKPOINTS_PER_PAGE),
+                token=request.page_token,
+            )
+        return wire.ListRewindsResponse(rewinds=map(rewind_to_proto, page.items), next_page_token=page.next_token)
+
+    async def ForkConversationAtCheckpoint(
+        self, request: wire.ForkConversationAtCheckpointRequest, context: Any
+    ) -> wire.ForkConversationAtCheckpointResponse:
+        """A conversation that shares another's messages up to a checkpoint."""
+        with refusals():
+            made = await self._time_travel.fork(
+                current(),
+                where(request),
+                checkpoint_ref(request.checkpoint_id),
+                new_id(request.new_conversation_id),
+                isolate_blocks=request.isolate_blocks,
+                hidden=request.hidden,
+            )
+        return wire.ForkConversationAtCheckpointResponse(conversation=conversation_to_proto(made))
+
+    async def ForkAgent(self, request: wire.ForkAgentRequest, context: Any) -> wire.ForkAgentResponse:
+        """An agent that shares another's past."""
+        new_agent_id = from_public("agent", request.new_agent_id) if request.new_agent_id else uuid7()
+        with refusals():
+            described, inherited = await self._time_travel.fork_agent(
+                current(), where(request), checkpoint_ref(request.checkpoint_id), new_agent_id, request.name
+            )
+        return fork_to_proto(described, inherited)

@@ -1,0 +1,221 @@
+"""Conversations in Postgres: made and forked by one statement each, listed and changed with SQLAlchemy."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+from uuid import UUID, uuid5
+
+import asyncpg
+from sqlalchemy import ColumnElement, Select, Subquery, and_, func, select, true, update
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.agent.core.messages import system_message_id
+from services.agent.core.page_tokens import Place
+from services.agent.postgres.paging import bounded, page_of, reading
+from services.agent.postgres.tables import agents, conversation_heads, conversations, runs
+from services.agent.resources.agents.statements import window_of
+from services.agent.resources.conversations import sql
+from services.agent.resources.conversations.eraser import stop_runs
+from services.agent.resources.conversations.model import Conversation, ConversationSettings
+from services.agent.resources.conversations.ports import ConversationList, ConversationOrder, NewConversation
+from services.agent.resources.conversations.service import no_such_conversation
+from services.common.errors import NotFound
+from services.common.ids import uuid7
+from services.common.paging import PageOf
+
+# What a deleted conversation leaves to do, and when: who still reads one of its runs sees it end.
+_PURGES = {"purge_conversation": 0.0, "erase_conversation": 3.0}
+# Before everything that was said: what the compiled system message stands for.
+_BEGINNING = Place(-1, 0)
+_SETTINGS = tuple(each.name for each in fields(ConversationSettings))
+
+
+class PostgresConversations:
+    """`resources.conversations.ports.ConversationStore`."""
+
+    def __init__(self, pool: asyncpg.Pool, engine: AsyncEngine) -> None:
+        self._pool = pool
+        self._engine = engine
+        self._reading = reading(engine)
+
+    async def reserve(self, new: NewConversation) -> bool:
+        payload = {"user_id": str(new.user_id), "agent_id": str(new.agent_id)}
+        ids = (new.organization_id, _reservation(new), new.id)
+        return await self._pool.fetchval(sql.RESERVE, *ids, payload) is not None
+
+    async def release(self, new: NewConversation) -> None:
+        await self._pool.execute(sql.RELEASE, new.organization_id, _reservation(new))
+
+    async def insert(self, new: NewConversation, settings: ConversationSettings) -> Conversation | None:
+        row = await self._pool.fetchrow(
+            sql.INSERT,
+            *_of_new(new),
+            settings.hidden,
+            settings.summary,
+            settings.description,
+            settings.model,
+            settings.model_settings,
+            settings.context_window_limit,
+            settings.archived_at,
+            settings.last_message_at,
+        )
+        return None if row is None else conversation_from_row(row)
+
+    async def fork(
+        self, new: NewConversation, source_id: UUID, cut: Place | None, *, hidden: bool
+    ) -> Conversation | None:
+        row = await self._pool.fetchrow(sql.FORK, *_of_new(new), hidden, source_id, *(cut or (None, None)))
+        return None if row is None else conversation_from_row(row)
+
+    async def place(self, organization_id: UUID, conversation_id: UUID, message_id: UUID) -> Place:
+        if message_id == system_message_id(conversation_id):
+            return _BEGINNING
+        row = await self._pool.fetchrow(sql.PLACE, organization_id, conversation_id, message_id)
+        if row is None:
+            sentence = f"The message message-{message_id} was not found in this conversation"
+            raise NotFound(sentence, reason="MESSAGE_NOT_FOUND")
+        return Place(*row)
+
+    async def get(self, organization_id: UUID, conversation_id: UUID) -> Conversation:
+        listed = _listed(organization_id, "created_at")
+        async with self._reading.connect() as connection:
+            row = (await connection.execute(_present(listed).where(listed.c.id == conversation_id))).first()
+        if row is None:
+            raise no_such_conversation(conversation_id)
+        return conversation_from_row(row._asdict())
+
+    async def window(self, organization_id: UUID, conversation_id: UUID) -> tuple[UUID, ...]:
+        rows = (
+            select(conversations.c.organization_id, conversations.c.id)
+            .where(conversations.c.organization_id == organization_id, conversations.c.id == conversation_id)
+            .subquery("found")
+        )
+        view = window_of(rows)
+        async with self._reading.connect() as connection:
+            found = (await connection.execute(select(view).select_from(rows.join(view, true())))).scalar_one_or_none()
+        return tuple(found or ())
+
+    async def list(self, organization_id: UUID, wanted: ConversationList) -> PageOf[Conversation]:
+        listed = _listed(organization_id, wanted.order)
+        query = _present(listed).where(*_filters(wanted, listed))
+        async with self._reading.connect() as connection:
+            query = await bounded(connection, query, listed, listed.c.time, wanted.page, organization_id)
+            rows = (await connection.execute(query)).all()
+        page = page_of(rows, "time", wanted.page)
+        return PageOf(tuple(conversation_from_row(row._asdict()) for row in page.items), page.next_token)
+
+    async def update(
+        self, organization_id: UUID, user_id: UUID, conversation_id: UUID, values: Mapping[str, Any]
+    ) -> Conversation:
+        columns = {name: value for name, value in values.items() if name != "last_message_at"}
+        its_own = (conversations.c.organization_id == organization_id, conversations.c.id == conversation_id)
+        statement = (
+            update(conversations)
+            .where(*its_own, conversations.c.deleted_at.is_(None))
+            .values(**columns, last_updated_by_id=user_id, updated_at=func.now())
+        )
+        head = (
+            update(conversation_heads)
+            .where(
+                conversation_heads.c.organization_id == organization_id,
+                conversation_heads.c.conversation_id == conversation_id,
+            )
+            .values(last_message_at=values.get("last_message_at"))
+        )
+        async with self._engine.begin() as connection:
+            await connection.execute(statement)
+            if "last_message_at" in values:
+                await connection.execute(head)
+        return await self.get(organization_id, conversation_id)
+
+    async def forget_prompt(self, organization_id: UUID, conversation_id: UUID) -> None:
+        await self._pool.execute(sql.FORGET_PROMPT, organization_id, conversation_id)
+
+    async def delete(self, organization_id: UUID, conversation_id: UUID, user_id: UUID) -> None:
+        async with self._pool.acquire() as connection, connection.transaction():
+            agent_id = await connection.fetchval(sql.BURY, organization_id, conversation_id)
+            if agent_id is None:
+                raise no_such_conversation(conversation_id)
+            await stop_runs(connection, organization_id, conversation_id)
+            payload = {"user_id": str(user_id), "agent_id": str(agent_id)}
+            for kind, delay in _PURGES.items():
+                await connection.execute(sql.ORDER, organization_id, conversation_id, uuid7(), kind, payload, delay)
+
+
+def _of_new(new: NewConversation) -> tuple[Any, ...]:
+    """The parameters that INSERT and FORK share: $1 to $7."""
+    reservation = _reservation(new) if new.isolated_labels else None
+    ids = (new.organization_id, reservation, new.id, new.agent_id, new.user_id)
+    return (*ids, list(new.isolated_labels), uuid7())
+
+
+def _reservation(new: NewConversation) -> UUID:
+    return uuid5(new.id, "reservation")
+
+
+def _listed(organization_id: UUID, by: ConversationOrder) -> Subquery:
+    """The tenant's conversations that are not default ones, deleted ones too, each with the time it is ordered by."""
+    head = conversation_heads
+    its_head = and_(
+        head.c.organization_id == conversations.c.organization_id, head.c.conversation_id == conversations.c.id
+    )
+    times: dict[ConversationOrder, ColumnElement[Any]] = {
+        "created_at": conversations.c.created_at,
+        "last_message_at": func.coalesce(head.c.last_message_at, conversations.c.created_at),
+        "last_run_completion": func.coalesce(_last_completion(), conversations.c.created_at),
+    }
+    return (
+        select(conversations, head.c.last_message_at, times[by].label("time"))
+        .join(head, its_head)
+        .where(conversations.c.organization_id == organization_id, conversations.c.id != conversations.c.agent_id)
+        .subquery("conversations")
+    )
+
+
+def _last_completion() -> ColumnElement[Any]:
+    """When the newest run that has ended did so."""
+    return (
+        select(runs.c.completed_at)
+        .where(
+            runs.c.organization_id == conversations.c.organization_id,
+            runs.c.conversation_id == conversations.c.id,
+            runs.c.completed_at.is_not(None),
+        )
+        .order_by(runs.c.created_at.desc())
+        .limit(1)
+        .correlate(conversations)
+        .scalar_subquery()
+    )
+
+
+def _present(listed: Subquery) -> Select[Any]:
+    agent = and_(agents.c.organization_id == listed.c.organization_id, agents.c.id == listed.c.agent_id)
+    return select(listed).join(agents, agent).where(listed.c.deleted_at.is_(None), agents.c.deleted_at.is_(None))
+
+
+def _filters(wanted: ConversationList, listed: Subquery) -> list[ColumnElement[bool]]:
+    """What a list asks for, but for its page."""
+    chosen: list[ColumnElement[bool]] = []
+    if wanted.agent_id is not None:
+        chosen.append(listed.c.agent_id == wanted.agent_id)
+    if wanted.archived is not None:
+        chosen.append(listed.c.archived_at.is_not(None) if wanted.archived else listed.c.archived_at.is_(None))
+    if wanted.summary_search:
+        chosen.append(listed.c.summary.icontains(wanted.summary_search, autoescape=True))
+    if not wanted.show_hidden:
+        chosen.append(listed.c.hidden.is_(False))
+    return chosen
+
+
+def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
+    """A row of `conversations`, with `last_message_at`."""
+    return Conversation(
+        id=row["id"],
+        agent_id=row["agent_id"],
+        settings=ConversationSettings(**{name: row[name] for name in _SETTINGS}),
+        isolated_labels=tuple(row["isolated_labels"]),
+        created_by_id=row["created_by_id"],
+        last_updated_by_id=row["last_updated_by_id"] or row["created_by_id"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )

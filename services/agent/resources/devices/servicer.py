@@ -1,0 +1,97 @@
+"""DeviceService."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+from uuid import UUID
+
+from loci.agent.v1 import device_service_pb2 as wire
+from loci.agent.v1 import device_service_pb2_grpc
+from services.agent.convert.refusals import refusals
+from services.agent.core.page_tokens import checked_size
+from services.agent.core.ports_streams import Notifier
+from services.agent.resources.devices.convert import (
+    acknowledged,
+    changes,
+    device_list,
+    device_to_proto,
+    outgoing,
+    pushed_to_proto,
+    registration,
+)
+from services.agent.resources.devices.ports import DeviceStore
+from services.agent.resources.devices.switchboard import Switchboard
+from services.common.context import current
+from services.common.ids import from_public
+
+_PER_PAGE = 50
+
+
+class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
+    """loci.agent.v1.DeviceService."""
+
+    def __init__(self, devices: DeviceStore, switchboard: Switchboard, notifier: Notifier) -> None:
+        self._devices = devices
+        self._switchboard = switchboard
+        self._notifier = notifier
+
+    async def RegisterDevice(self, request: wire.RegisterDeviceRequest, context: Any) -> wire.RegisterDeviceResponse:
+        """A device is there."""
+        device = await self._devices.register(registration(request, current()))
+        # What hung on its connection before ends now.
+        self._stir(device.id)
+        return wire.RegisterDeviceResponse(device=device_to_proto(device))
+
+    async def GetDevice(self, request: wire.GetDeviceRequest, context: Any) -> wire.GetDeviceResponse:
+        """One, by its own name."""
+        device = await self._devices.get(current().organization_id, request.device_id)
+        return wire.GetDeviceResponse(device=device_to_proto(device))
+
+    async def ListDevices(self, request: wire.ListDevicesRequest, context: Any) -> wire.ListDevicesResponse:
+        """A page."""
+        with refusals():
+            wanted = device_list(request, checked_size(request.page_size, _PER_PAGE))
+            found = await self._devices.list(current().organization_id, wanted)
+        return wire.ListDevicesResponse(devices=map(device_to_proto, found.items), next_page_token=found.next_token)
+
+    async def UpdateDevice(self, request: wire.UpdateDeviceRequest, context: Any) -> wire.UpdateDeviceResponse:
+        """What a device says of itself."""
+        connection_id = from_public("connection", request.connection_id)
+        device = await self._devices.update(current().organization_id, connection_id, *changes(request))
+        return wire.UpdateDeviceResponse(device=device_to_proto(device))
+
+    async def StreamDeviceMessages(
+        self, request: wire.StreamDeviceMessagesRequest, context: Any
+    ) -> AsyncIterator[wire.StreamDeviceMessagesResponse]:
+        """What waits for a device, as long as it is connected."""
+        connection_id = from_public("connection", request.connection_id)
+        device, connection = await self._devices.connect(current().organization_id, connection_id)
+        # One that hung here or elsewhere ends now.
+        self._stir(device.id)
+        try:
+            yield wire.StreamDeviceMessagesResponse(connected=device_to_proto(device))
+            async with aclosing(self._switchboard.messages(connection)) as messages:
+                async for message in messages:
+                    yield wire.StreamDeviceMessagesResponse(message=pushed_to_proto(message))
+        finally:
+            await self._devices.disconnect(connection)
+
+    async def AcknowledgeDeviceMessages(
+        self, request: wire.AcknowledgeDeviceMessagesRequest, context: Any
+    ) -> wire.AcknowledgeDeviceMessagesResponse:
+        """A device has got something."""
+        connection_id = from_public("connection", request.connection_id)
+        await self._devices.acknowledge(current().organization_id, connection_id, acknowledged(request))
+        return wire.AcknowledgeDeviceMessagesResponse()
+
+    async def SendDeviceMessages(
+        self, request: wire.SendDeviceMessagesRequest, context: Any
+    ) -> wire.SendDeviceMessagesResponse:
+        """Something for a device."""
+        connection_id = from_public("connection", request.connection_id)
+        self._stir(await self._devices.send(current().organization_id, connection_id, outgoing(request)))
+        return wire.SendDeviceMessagesResponse()
+
+    def _stir(self, device_id: UUID) -> None:
+        self._switchboard.stir(device_id)
+        self._notifier.tell("pushed", device_id)

@@ -1,0 +1,127 @@
+"""Groups of agents in Postgres, with SQLAlchemy."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, delete, exists, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.agent.postgres.paging import bounded, page_of, reading
+from services.agent.postgres.tables import group_agents, groups
+from services.agent.resources.agents.members import lock_agents
+from services.agent.resources.groups.model import Group, GroupList, GroupSettings
+from services.agent.resources.identities.rows import members_of
+from services.common.errors import NotFound
+from services.common.paging import PageOf
+from services.common.records import columns, names_in, record
+
+_COLUMNS = names_in(GroupSettings, groups.c.keys())
+
+
+class PostgresGroups:
+    """`resources.groups.ports.GroupStore`."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._reading = reading(engine)
+
+    async def get(self, organization_id: UUID, group_id: UUID) -> Group:
+        async with self._reading.connect() as connection:
+            return await _get(connection, organization_id, group_id)
+
+    async def list(self, organization_id: UUID, wanted: GroupList) -> PageOf[Group]:
+        time, page = groups.c.created_at, wanted.page
+        async with self._reading.connect() as connection:
+            query = _whole().where(groups.c.organization_id == organization_id, *_filters(wanted))
+            query = await bounded(connection, query, groups, time, page, organization_id)
+            rows = (await connection.execute(query)).all()
+        one = page_of(rows, time.name, page)
+        return PageOf(tuple(record(Group, row._mapping) for row in one.items), one.next_token)
+
+    async def count(self, organization_id: UUID) -> int:
+        query = select(func.count()).where(groups.c.organization_id == organization_id)
+        async with self._reading.connect() as connection:
+            return (await connection.execute(query)).scalar_one()
+
+    async def check_agents(self, organization_id: UUID, agent_ids: frozenset[UUID]) -> None:
+        async with self._reading.connect() as connection:
+            await lock_agents(connection, organization_id, agent_ids)
+
+    async def insert(self, organization_id: UUID, group_id: UUID, user_id: UUID, settings: GroupSettings) -> Group:
+        values = columns(settings, _COLUMNS) | {"organization_id": organization_id, "id": group_id}
+        values |= {"created_by_id": user_id, "last_updated_by_id": user_id}
+        try:
+            async with self._engine.begin() as connection:
+                await lock_agents(connection, organization_id, settings.agents)
+                await connection.execute(insert(groups).values(values))
+                await _join(connection, organization_id, group_id, settings.agent_ids)
+                return await _get(connection, organization_id, group_id)
+        except IntegrityError:
+            return await self.get(organization_id, group_id)
+
+    async def update(self, organization_id: UUID, user_id: UUID, before: Group, after: Group) -> Group | None:
+        statement = (
+            update(groups)
+            .where(*_is(organization_id, before.id), groups.c.updated_at == before.updated_at)
+            .values(**columns(after, _COLUMNS), last_updated_by_id=user_id, updated_at=func.clock_timestamp())
+        )
+        members = group_agents.c.organization_id == organization_id, group_agents.c.group_id == before.id
+        async with self._engine.begin() as connection:
+            # Agents first, as everywhere: two that lock both get in each other's way otherwise.
+            await lock_agents(connection, organization_id, after.agents)
+            if not (await connection.execute(statement)).rowcount:
+                return None
+            await connection.execute(delete(group_agents).where(*members))
+            await _join(connection, organization_id, before.id, after.agent_ids)
+            return await _get(connection, organization_id, before.id)
+
+    async def delete(self, organization_id: UUID, group_id: UUID) -> None:
+        async with self._reading.connect() as connection:
+            gone = await connection.execute(delete(groups).where(*_is(organization_id, group_id)))
+        if not gone.rowcount:
+            raise no_such_group(group_id)
+
+
+def no_such_group(group_id: UUID) -> NotFound:
+    """The error for a group that is not there."""
+    return NotFound(f"Group group-{group_id} not found", reason="GROUP_NOT_FOUND")
+
+
+def _whole() -> Select[Any]:
+    return select(groups, members_of(groups))
+
+
+def _filters(wanted: GroupList) -> list[ColumnElement[bool]]:
+    chosen = [
+        groups.c[name] == value
+        for name in ("manager_type", "project_id", "deployment_id")
+        if (value := getattr(wanted, name)) is not None
+    ]
+    if wanted.agent_id is not None:
+        member = group_agents.c.organization_id == groups.c.organization_id, group_agents.c.group_id == groups.c.id
+        chosen.append(exists().where(*member, group_agents.c.agent_id == wanted.agent_id).correlate(groups))
+    if not wanted.show_hidden:
+        chosen.append(groups.c.hidden.is_(False))
+    return chosen
+
+
+def _is(organization_id: UUID, group_id: UUID) -> tuple[ColumnElement[bool], ...]:
+    return groups.c.organization_id == organization_id, groups.c.id == group_id
+
+
+async def _get(connection: AsyncConnection, organization_id: UUID, group_id: UUID) -> Group:
+    row = (await connection.execute(_whole().where(*_is(organization_id, group_id)))).first()
+    if row is None:
+        raise no_such_group(group_id)
+    return record(Group, row._mapping)
+
+
+async def _join(connection: AsyncConnection, organization_id: UUID, group_id: UUID, agent_ids: Sequence[UUID]) -> None:
+    rows = [
+        {"organization_id": organization_id, "group_id": group_id, "agent_id": agent_id, "position": place}
+        for place, agent_id in enumerate(agent_ids)
+    ]
+    if rows:
+        await connection.execute(insert(group_agents), rows)

@@ -1,0 +1,1 @@
+"""Windows of models, as calls showed them."""

@@ -1,0 +1,85 @@
+"""What reads and changes of stored messages need from outside, as a Protocol. An adapter implements it (adapters/)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from services.agent.core.messages import Message
+from services.agent.resources.agents.model.settings import Agent
+from services.common.paging import Page, PageOf
+
+
+class StoredMessages(Protocol):
+    """The messages of a tenant's agents; those of agents that are deleted are not there."""
+
+    async def all(self, organization_id: UUID, page: Page) -> PageOf[Message]:
+        """One page, by when they were stored.
+
+        Raises NotFound (MESSAGE_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID).
+        """
+        ...
+
+    async def find(self, organization_id: UUID, message_id: UUID) -> Message | None:
+        """The message that is shown under this id."""
+        ...
+
+    async def prompted(self, organization_id: UUID, message_id: UUID) -> tuple[UUID, UUID] | None:
+        """The agent and the conversation whose compiled prompt is shown under this id."""
+        ...
+
+    async def revise(
+        self,
+        organization_id: UUID,
+        user_id: UUID,
+        agent_id: UUID,
+        message_id: UUID,
+        change: Callable[[Message], Message],
+    ) -> Message:
+        """Stores what `change` makes of a message, and keeps what it was. Its vector follows.
+
+        Raises NotFound (AGENT_NOT_FOUND, MESSAGE_NOT_FOUND), and what `change` raises.
+        """
+        ...
+
+    async def add(
+        self, organization_id: UUID, agent_id: UUID, conversation_id: UUID, messages: Sequence[Message]
+    ) -> tuple[Message, ...]:
+        """Adds messages to the end of a conversation, as they are there then; ids that are taken add nothing.
+
+        Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND).
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation and its agent, as far as the list of its messages needs them."""
+
+    id: UUID
+    agent: Agent
+    created_at: datetime
+
+
+class CompiledPrompts(Protocol):
+    """System prompts for those who look at a conversation from outside."""
+
+    async def compiled_prompt(self, organization_id: UUID, agent: Agent, conversation_id: UUID) -> str:
+        """The system prompt as it would be now."""
+        ...
+
+
+class History(Protocol):
+    """Stored messages of a tenant."""
+
+    async def conversation(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID) -> Conversation:
+        """Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
+        ...
+
+    async def messages(self, organization_id: UUID, conversation_id: UUID, page: Page) -> PageOf[Message | None]:
+        """One page; None stands for the system message, the oldest one.
+
+        Raises NotFound (MESSAGE_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID).
+        """
+        ...

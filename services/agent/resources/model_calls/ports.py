@@ -1,0 +1,35 @@
+"""What model calls beside turns need from outside, as Protocols. Adapters implement them (adapters/)."""
+
+from typing import Protocol
+from uuid import UUID
+
+from services.agent.core.facts import Options
+from services.agent.core.messages import Message
+from services.agent.core.ports import ModelRequest
+from services.agent.core.ports_journal import Owned
+
+
+class Peeks(Protocol):
+    """Runs that are not begun."""
+
+    async def peek(
+        self,
+        organization_id: UUID,
+        agent_id: UUID,
+        conversation_id: UUID,
+        messages: tuple[Message, ...] = (),
+        options: Options | None = None,
+    ) -> Owned:
+        """What a run of a request would begin with now. Nothing is stored, and no line is entered.
+
+        Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND).
+        """
+        ...
+
+
+class Renderer(Protocol):
+    """The model gateway, as it would ask."""
+
+    async def render(self, request: ModelRequest) -> str:
+        """The body that the provider would be sent, JSON text. Raises LociError."""
+        ...

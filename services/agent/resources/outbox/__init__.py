@@ -1,0 +1,1 @@
+"""The outbox: deliveries that a transaction orders."""

@@ -1,0 +1,89 @@
+"""What RunService reads from the database: runs, their messages, steps, tokens and times; and how runs are erased."""
+
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from loci.agent.v1 import run_service_pb2 as wire
+from loci.agent.v1 import run_service_pb2_grpc
+from services.agent.convert.lists import page
+from services.agent.convert.messages import messages_to_proto
+from services.agent.convert.refusals import refusals
+from services.agent.resources.agents.ports import ToolCatalogue
+from services.agent.resources.runs.convert import (
+    called_names,
+    run_list,
+    run_metrics_to_proto,
+    run_usage_to_proto,
+    span_to_proto,
+    stored_run_to_proto,
+)
+from services.agent.resources.runs.model import spans_of
+from services.agent.resources.runs.ports import Runs
+from services.agent.resources.steps.convert import step_to_proto
+from services.common.context import current
+from services.common.errors import InvalidArgument
+from services.common.ids import from_public
+
+_PER_PAGE = 100
+_SPANS, _MOST_SPANS = 1_000, 5_000
+
+
+class RunReads(run_service_pb2_grpc.RunServiceServicer):
+    """The part of loci.agent.v1.RunService that needs no live run."""
+
+    def __init__(self, runs: Runs, tools: ToolCatalogue) -> None:
+        self._runs = runs
+        self._tools = tools
+
+    async def GetRun(self, request: wire.GetRunRequest, context: Any) -> wire.GetRunResponse:
+        """One run."""
+        run = await self._runs.get(current().organization_id, from_public("run", request.run_id))
+        return wire.GetRunResponse(run=stored_run_to_proto(run))
+
+    async def ListRuns(self, request: wire.ListRunsRequest, context: Any) -> wire.ListRunsResponse:
+        """One page."""
+        with refusals():
+            found = await self._runs.list(current().organization_id, run_list(request))
+        return wire.ListRunsResponse(runs=map(stored_run_to_proto, found.items), next_page_token=found.next_token)
+
+    async def ListRunMessages(self, request: wire.ListRunMessagesRequest, context: Any) -> wire.ListRunMessagesResponse:
+        """A page of its messages."""
+        run_id = from_public("run", request.run_id)
+        with refusals():
+            wanted = page(request, "message", _PER_PAGE)
+            found = await self._runs.messages(current().organization_id, run_id, wanted)
+        shown = [piece for message in found.items for piece in messages_to_proto(message)]
+        return wire.ListRunMessagesResponse(messages=shown, next_page_token=found.next_token)
+
+    async def ListRunSteps(self, request: wire.ListRunStepsRequest, context: Any) -> wire.ListRunStepsResponse:
+        """A page of its steps."""
+        run_id = from_public("run", request.run_id)
+        with refusals():
+            found = await self._runs.steps(current().organization_id, run_id, page(request, "step", _PER_PAGE))
+        return wire.ListRunStepsResponse(steps=map(step_to_proto, found.items), next_page_token=found.next_token)
+
+    async def GetRunUsage(self, request: wire.GetRunUsageRequest, context: Any) -> wire.GetRunUsageResponse:
+        """Tokens so far."""
+        used = await self._runs.usage(current().organization_id, from_public("run", request.run_id))
+        return wire.GetRunUsageResponse(usage=run_usage_to_proto(used))
+
+    async def GetRunMetrics(self, request: wire.GetRunMetricsRequest, context: Any) -> wire.GetRunMetricsResponse:
+        """Times so far."""
+        whole = await self._runs.whole(current().organization_id, from_public("run", request.run_id))
+        tools = await self._tools.find(names=called_names(whole))
+        return wire.GetRunMetricsResponse(metrics=run_metrics_to_proto(whole, {tool.name: tool.id for tool in tools}))
+
+    async def GetRunTrace(self, request: wire.GetRunTraceRequest, context: Any) -> wire.GetRunTraceResponse:
+        """The run as spans."""
+        limit = request.limit or _SPANS
+        if not 1 <= limit <= _MOST_SPANS:
+            raise InvalidArgument(f"limit must be from 1 to {_MOST_SPANS}, not {limit}", reason="PAGE_SIZE_INVALID")
+        whole = await self._runs.whole(current().organization_id, from_public("run", request.run_id))
+        spans = islice(spans_of(whole, datetime.now(UTC)), limit)
+        return wire.GetRunTraceResponse(spans=map(span_to_proto, spans))
+
+    async def DeleteRun(self, request: wire.DeleteRunRequest, context: Any) -> wire.DeleteRunResponse:
+        """Erases an ended run."""
+        await self._runs.delete(current().organization_id, from_public("run", request.run_id))
+        return wire.DeleteRunResponse()

@@ -1,0 +1,138 @@
+"""Runs and what came of them in Postgres, as their readers see them, with SQLAlchemy."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, literal, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.agent.core.events import RunView
+from services.agent.core.fact_log import failure_from_json
+from services.agent.core.messages import Message, calls_of
+from services.agent.postgres.paging import bounded, page_of, reading
+from services.agent.postgres.rows import message_from_row, run_view, usage_from_column
+from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, messages, runs, steps
+from services.agent.resources.runs.ports import Callback, RunList, RunSteps, RunUsage, StoredRun
+from services.agent.resources.steps.ports import StepList, StepView
+from services.agent.resources.steps.store import message_page, present_steps, step_page, step_view
+from services.common.errors import FailedPrecondition, NotFound
+from services.common.paging import Page, PageOf
+
+# A duration as a moment, so that lists by either page alike.
+_TOOK = literal(datetime(1970, 1, 1, tzinfo=UTC)) + func.coalesce(runs.c.completed_at - runs.c.created_at, timedelta(0))
+
+
+class PostgresRuns:
+    """`resources.callbacks.ports.Runs`."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._reading = reading(engine)
+
+    async def get(self, organization_id: UUID, run_id: UUID) -> StoredRun:
+        async with self._reading.connect() as connection:
+            return _stored(await _row(connection, organization_id, run_id))
+
+    async def list(self, organization_id: UUID, wanted: RunList) -> PageOf[StoredRun]:
+        place = _TOOK if wanted.by_duration else runs.c.created_at
+        query = _present(organization_id).add_columns(place.label("place")).where(*_filters(wanted))
+        async with self._reading.connect() as connection:
+            query = await bounded(connection, query, runs, place, wanted.page, organization_id)
+            rows = (await connection.execute(query)).all()
+        page = page_of(rows, "place", wanted.page)
+        return PageOf(tuple(map(_stored, page.items)), page.next_token)
+
+    async def messages(self, organization_id: UUID, run_id: UUID, page: Page) -> PageOf[Message]:
+        async with self._reading.connect() as connection:
+            await _row(connection, organization_id, run_id)
+            return await message_page(connection, organization_id, page, messages.c.run_id == run_id)
+
+    async def steps(self, organization_id: UUID, run_id: UUID, page: Page) -> PageOf[StepView]:
+        async with self._reading.connect() as connection:
+            await _row(connection, organization_id, run_id)
+            return await step_page(connection, organization_id, StepList(page=page, run_id=run_id))
+
+    async def usage(self, organization_id: UUID, run_id: UUID) -> RunUsage:
+        async with self._reading.connect() as connection:
+            return RunUsage(*usage_from_column((await _row(connection, organization_id, run_id)).usage))
+
+    async def whole(self, organization_id: UUID, run_id: UUID) -> RunSteps:
+        of_run = present_steps(organization_id).where(steps.c.run_id == run_id).order_by(steps.c.number)
+        async with self._reading.connect() as connection:
+            row = await _row(connection, organization_id, run_id)
+            found = (await connection.execute(of_run)).all()
+            called = await _called(connection, organization_id, run_id)
+        return RunSteps(_stored(row), tuple(map(step_view, found)), called, row.project_id)
+
+    async def delete(self, organization_id: UUID, run_id: UUID) -> None:
+        ended = runs.c.completed_at.is_not(None)
+        statement = delete(runs).where(runs.c.organization_id == organization_id, runs.c.id == run_id, ended)
+        async with self._reading.connect() as connection:
+            await _row(connection, organization_id, run_id)
+            if (await connection.execute(statement)).rowcount == 0:
+                sentence = f"Run run-{run_id} has not ended; cancel it first."
+                raise FailedPrecondition(sentence, reason="RUN_ACTIVE", metadata={"run_id": f"run-{run_id}"})
+
+
+def _present(organization_id: UUID) -> Select[Any]:
+    """Runs of agents that are not deleted, with the projects of these."""
+    agent = and_(
+        agents.c.organization_id == organization_id,
+        agents.c.id == runs.c.agent_id,
+        agents.c.deleted_at.is_(None),
+    )
+    return select(runs, agents.c.project_id).join(agents, agent).where(runs.c.organization_id == organization_id)
+
+
+async def _row(connection: AsyncConnection, organization_id: UUID, run_id: UUID) -> Row[Any]:
+    row: Row[Any] | None = (await connection.execute(_present(organization_id).where(runs.c.id == run_id))).first()
+    if row is None:
+        raise NotFound(f"Run run-{run_id} not found", reason="RUN_NOT_FOUND")
+    return row
+
+
+async def _called(connection: AsyncConnection, organization_id: UUID, run_id: UUID) -> Mapping[UUID, tuple[str, ...]]:
+    """Names of the tools that each step called, in the order of the calls."""
+    query = (
+        select(*MESSAGE_COLUMNS)
+        .where(
+            messages.c.organization_id == organization_id,
+            messages.c.run_id == run_id,
+            messages.c.role == "assistant",
+            messages.c.step_id.is_not(None),
+        )
+        .order_by(messages.c.seq)
+    )
+    called: dict[UUID, tuple[str, ...]] = {}
+    for row in (await connection.execute(query)).all():
+        names = tuple(call.name for call in calls_of(message_from_row(row._asdict())))
+        called[row.step_id] = (*called.get(row.step_id, ()), *names)
+    return called
+
+
+def _stored(row: Row[Any]) -> StoredRun:
+    view = run_view(row._asdict())
+    url = row.options.get("callback_url")
+    return StoredRun(
+        **{each.name: getattr(view, each.name) for each in fields(RunView)},
+        callback=Callback(url, row.callback_sent_at, row.callback_status_code, row.callback_error) if url else None,
+        failure=None if row.error is None else failure_from_json(row.error),
+        view=row.options.get("view") or "",
+    )
+
+
+def _filters(wanted: RunList) -> list[ColumnElement[bool]]:
+    filters: list[ColumnElement[bool]] = []
+    if wanted.agent_ids:
+        filters.append(runs.c.agent_id.in_(wanted.agent_ids))
+    if wanted.statuses:
+        filters.append(runs.c.status.in_(wanted.statuses))
+    if wanted.stop_reason is not None:
+        filters.append(runs.c.stop_reason == wanted.stop_reason)
+    if wanted.conversation_id is not None:
+        filters.append(runs.c.conversation_id == wanted.conversation_id)
+    if wanted.background is not None:
+        filters.append(runs.c.background.is_(wanted.background))
+    return filters

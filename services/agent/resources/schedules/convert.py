@@ -1,0 +1,92 @@
+"""Schedules <-> protobuf."""
+
+from datetime import UTC, datetime
+
+from loci.agent.v1 import message_pb2, message_service_pb2
+from loci.agent.v1 import schedule_service_pb2 as wire
+from services.agent.convert.inputs import messages_from_proto
+from services.agent.convert.messages import content_to_proto
+from services.agent.convert.options import options_from_proto
+from services.agent.core.messages import Message
+from services.agent.resources.schedules.ports import Draft, Schedule, When
+from services.common.context import CallContext
+from services.common.errors import InvalidArgument
+from services.common.ids import from_public, to_public, uuid7
+from services.common.timestamps import timestamp
+
+_ROLES = {"system": message_pb2.MESSAGE_ROLE_SYSTEM}
+
+
+def draft(request: wire.CreateScheduleRequest, context: CallContext) -> Draft:
+    """What is to be sent. Raises InvalidArgument."""
+    schedule_id = from_public("schedule", request.schedule_id) if request.schedule_id else uuid7()
+    given = request.input
+    if any(message.answers for message in given.messages):
+        raise InvalidArgument("answers to calls cannot be scheduled", reason="MESSAGE_INVALID")
+    turn = message_service_pb2.TurnRequest(
+        max_steps=given.max_steps if given.HasField("max_steps") else None,
+        options=message_service_pb2.TurnOptions(
+            callback_url=given.callback_url if given.HasField("callback_url") else None, view_json=given.view_json
+        ),
+    )
+    return Draft(
+        organization_id=context.organization_id,
+        user_id=context.user_id,
+        agent_id=from_public("agent", request.agent_id),
+        id=schedule_id,
+        messages=messages_from_proto(given.messages, schedule_id, datetime.now(UTC)),
+        options=options_from_proto(turn),
+        when=_when(request.time),
+    )
+
+
+def schedule_to_proto(schedule: Schedule) -> wire.Schedule:
+    """A schedule as clients see it."""
+    options = schedule.options
+    shown = wire.Schedule(
+        id=to_public("schedule", schedule.id),
+        agent_id=to_public("agent", schedule.agent_id),
+        input=wire.ScheduledInput(
+            messages=map(_message, schedule.messages),
+            max_steps=options.max_steps,
+            callback_url=options.callback_url,
+            view_json=options.view or "",
+        ),
+        timezone=schedule.timezone,
+        last_run_id="" if schedule.last_run_id is None else to_public("run", schedule.last_run_id),
+        last_error=schedule.last_error or "",
+        created_at=timestamp(schedule.created_at),
+    )
+    if schedule.when.cron is not None:
+        shown.time.cron_expression = schedule.when.cron
+    if schedule.when.at is not None:
+        shown.time.scheduled_at.CopyFrom(timestamp(schedule.when.at))
+    if schedule.next_at is not None:
+        shown.next_at.CopyFrom(timestamp(schedule.next_at))
+    if schedule.last_at is not None:
+        shown.last_at.CopyFrom(timestamp(schedule.last_at))
+    return shown
+
+
+def _when(time: wire.ScheduleTime) -> When:
+    match time.WhichOneof("when"):
+        case "scheduled_at":
+            try:
+                return When(at=time.scheduled_at.ToDatetime(tzinfo=UTC))
+            except ValueError:
+                sentence = "scheduled_at must be in the years 1 to 9999"
+                raise InvalidArgument(sentence, reason="SCHEDULE_INVALID") from None
+        case "cron_expression":
+            return When(cron=time.cron_expression)
+        case _:
+            raise InvalidArgument("give one of scheduled_at and cron_expression", reason="SCHEDULE_INVALID")
+
+
+def _message(message: Message) -> message_pb2.InputMessage:
+    return message_pb2.InputMessage(
+        role=_ROLES.get(message.role, message_pb2.MESSAGE_ROLE_USER),
+        content=map(content_to_proto, message.parts),
+        name=message.name,
+        otid=message.otid,
+        sender_id=message.sender_id,
+    )

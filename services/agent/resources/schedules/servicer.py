@@ -1,0 +1,73 @@
+"""ScheduleService."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from loci.agent.v1 import schedule_service_pb2 as wire
+from loci.agent.v1 import schedule_service_pb2_grpc
+from services.agent.convert.refusals import refusals
+from services.agent.core.page_tokens import checked_size
+from services.agent.resources.callbacks.address import check_callback
+from services.agent.resources.schedules.convert import draft, schedule_to_proto
+from services.agent.resources.schedules.model import checked_cron, checked_time
+from services.agent.resources.schedules.ports import ScheduleStore, When
+from services.common.context import current
+from services.common.ids import from_public
+from services.common.paging import Page
+
+_PER_PAGE = 100
+
+
+class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
+    """loci.agent.v1.ScheduleService. `planned`: told that something was; allow_private_urls: as for messages."""
+
+    def __init__(
+        self, schedules: ScheduleStore, planned: Callable[[], None], *, allow_private_urls: bool = False
+    ) -> None:
+        self._schedules = schedules
+        self._planned = planned
+        self._allow_private_urls = allow_private_urls
+
+    async def CreateSchedule(self, request: wire.CreateScheduleRequest, context: Any) -> wire.CreateScheduleResponse:
+        """Plans something."""
+        wanted = draft(request, current())
+        if wanted.options.callback_url is not None:
+            await check_callback(wanted.options.callback_url, allow_private=self._allow_private_urls)
+        with refusals():
+            schedule = await self._schedules.create(wanted, _first)
+        self._planned()
+        return wire.CreateScheduleResponse(schedule=schedule_to_proto(schedule))
+
+    async def GetSchedule(self, request: wire.GetScheduleRequest, context: Any) -> wire.GetScheduleResponse:
+        """One."""
+        schedule = await self._schedules.get(current().organization_id, *_ids(request))
+        return wire.GetScheduleResponse(schedule=schedule_to_proto(schedule))
+
+    async def ListSchedules(self, request: wire.ListSchedulesRequest, context: Any) -> wire.ListSchedulesResponse:
+        """A page."""
+        agent_id = from_public("agent", request.agent_id)
+        after = from_public("schedule", request.after) if request.HasField("after") else None
+        with refusals():
+            size = checked_size(request.page_size, _PER_PAGE)
+            page = Page(size, token=request.page_token, after=after, ascending=True)
+            found = await self._schedules.list(current().organization_id, agent_id, page)
+        return wire.ListSchedulesResponse(
+            schedules=map(schedule_to_proto, found.items), next_page_token=found.next_token
+        )
+
+    async def DeleteSchedule(self, request: wire.DeleteScheduleRequest, context: Any) -> wire.DeleteScheduleResponse:
+        """Forgets one."""
+        await self._schedules.delete(current().organization_id, *_ids(request))
+        return wire.DeleteScheduleResponse()
+
+
+def _first(when: When, timezone: str, now: datetime) -> datetime:
+    if when.cron is not None:
+        return checked_cron(when.cron, timezone, now)
+    assert when.at is not None
+    return checked_time(when.at, now)
+
+
+def _ids(request: wire.GetScheduleRequest | wire.DeleteScheduleRequest) -> Any:
+    return from_public("agent", request.agent_id), from_public("schedule", request.schedule_id)

@@ -1,0 +1,76 @@
+"""StepService: steps as they are stored, and what people thought of them."""
+
+from typing import Any
+
+from loci.agent.v1 import step_service_pb2 as wire
+from loci.agent.v1 import step_service_pb2_grpc
+from services.agent.convert.lists import page
+from services.agent.convert.messages import messages_to_proto
+from services.agent.convert.refusals import refusals
+from services.agent.resources.steps.convert import (
+    feedback_of,
+    step_list,
+    step_metrics_to_proto,
+    step_to_proto,
+    trace_to_proto,
+    transaction_of,
+)
+from services.agent.resources.steps.ports import Steps
+from services.common.context import current
+from services.common.ids import from_public
+
+_MESSAGES_PER_PAGE = 100
+
+
+class StepServicer(step_service_pb2_grpc.StepServiceServicer):
+    """loci.agent.v1.StepService."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+
+    async def GetStep(self, request: wire.GetStepRequest, context: Any) -> wire.GetStepResponse:
+        """One step."""
+        step = await self._steps.get(current().organization_id, from_public("step", request.step_id))
+        return wire.GetStepResponse(step=step_to_proto(step))
+
+    async def ListSteps(self, request: wire.ListStepsRequest, context: Any) -> wire.ListStepsResponse:
+        """One page."""
+        with refusals():
+            found = await self._steps.list(current().organization_id, step_list(request))
+        return wire.ListStepsResponse(steps=map(step_to_proto, found.items), next_page_token=found.next_token)
+
+    async def ListStepMessages(
+        self, request: wire.ListStepMessagesRequest, context: Any
+    ) -> wire.ListStepMessagesResponse:
+        """A page of its messages."""
+        step_id = from_public("step", request.step_id)
+        with refusals():
+            wanted = page(request, "message", _MESSAGES_PER_PAGE)
+            found = await self._steps.messages(current().organization_id, step_id, wanted)
+        shown = [piece for message in found.items for piece in messages_to_proto(message)]
+        return wire.ListStepMessagesResponse(messages=shown, next_page_token=found.next_token)
+
+    async def SetStepFeedback(self, request: wire.SetStepFeedbackRequest, context: Any) -> wire.SetStepFeedbackResponse:
+        """What a person thought of it."""
+        step_id = from_public("step", request.step_id)
+        with refusals():
+            step = await self._steps.set_feedback(current().organization_id, step_id, feedback_of(request))
+        return wire.SetStepFeedbackResponse(step=step_to_proto(step))
+
+    async def SetStepTransaction(
+        self, request: wire.SetStepTransactionRequest, context: Any
+    ) -> wire.SetStepTransactionResponse:
+        """The caller's own name for what it paid for."""
+        step_id, transaction = from_public("step", request.step_id), transaction_of(request)
+        step = await self._steps.set_transaction(current().organization_id, step_id, transaction)
+        return wire.SetStepTransactionResponse(step=step_to_proto(step))
+
+    async def GetStepMetrics(self, request: wire.GetStepMetricsRequest, context: Any) -> wire.GetStepMetricsResponse:
+        """How long it took."""
+        step = await self._steps.get(current().organization_id, from_public("step", request.step_id))
+        return wire.GetStepMetricsResponse(metrics=step_metrics_to_proto(step))
+
+    async def GetStepTrace(self, request: wire.GetStepTraceRequest, context: Any) -> wire.GetStepTraceResponse:
+        """What the provider was sent and what it answered."""
+        found = await self._steps.trace(current().organization_id, from_public("step", request.step_id))
+        return wire.GetStepTraceResponse(trace=trace_to_proto(found))

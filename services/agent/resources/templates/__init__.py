@@ -1,0 +1,1 @@
+"""Templates of agents, and their versions."""

@@ -1,0 +1,1 @@
+"""Tool calls outside of turns."""

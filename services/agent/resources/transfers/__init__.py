@@ -1,0 +1,1 @@
+"""Agents on their way in and out."""

@@ -1,0 +1,232 @@
+"""Moving agents in and out, with what was said.
+
+Parts are read as they come and written in one transaction, which begins with the agents' rows: each comes out of a
+reservation, so nobody else makes an agent of that id meanwhile. What memory and the tool runner attach to an agent has
+no transaction with that: it is taken back when something later is wrong, and swept when this process dies first.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from typing import assert_never
+from uuid import UUID
+
+from services.agent.core.messages import Message
+from services.agent.core.refusals import Refused
+from services.agent.resources.agents.catalogues import Catalogues
+from services.agent.resources.agents.model import drafts
+from services.agent.resources.agents.model import settings as agents
+from services.agent.resources.agents.model.drafts import AgentDraft
+from services.agent.resources.agents.model.settings import AgentSettings, Defaults
+from services.agent.resources.agents.ports import AgentMemories, AgentStore, ToolCatalogue
+from services.agent.resources.conversations import model as conversations
+from services.agent.resources.conversations.model import ConversationDraft
+from services.agent.resources.transfers.model import (
+    Imported,
+    ImportedAgent,
+    ImportedConversation,
+    ImportedGroup,
+    ImportedMessages,
+    ImportPart,
+    Log,
+    invalid,
+)
+from services.agent.resources.transfers.ports import ImportWriting, TransferMemories, TransferStore
+from services.common.context import CallContext
+from services.common.errors import AlreadyExists, DeadlineExceeded, InvalidArgument, LociError, NotFound
+from services.common.ids import uuid7
+from services.common.storable import storable
+
+logger = logging.getLogger(__name__)
+
+MOST_AGENTS = 1_000
+LONGEST_NAME = 256
+# Imports that hold a connection at the same time, and for how long at most, in seconds.
+_AT_ONCE = 2
+_SECONDS = 3_600.0
+
+
+class Transfers:
+    """What TransferService does."""
+
+    def __init__(
+        self,
+        store: TransferStore,
+        agent_store: AgentStore,
+        memories: AgentMemories,
+        attachments: TransferMemories,
+        tools: ToolCatalogue,
+        catalogues: Catalogues,
+        defaults: Defaults,
+    ) -> None:
+        self._store = store
+        self._agents = agent_store
+        self._memories = memories
+        self._attachments = attachments
+        self._tools = tools
+        self._catalogues = catalogues
+        self._defaults = defaults
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def take_in(self, caller: CallContext, parts: AsyncIterator[ImportPart]) -> Imported:
+        """Stores all of it or nothing. Raises Refused, LociError."""
+        begun: list[UUID] = []
+        try:
+            async with self._places, asyncio.timeout(_SECONDS):
+                return await self._import(caller, parts, begun)
+        except TimeoutError:
+            await self._take_back(caller, begun)
+            raise DeadlineExceeded(f"the import took more than {_SECONDS:.0f} s; nothing was stored") from None
+        except (LociError, Refused, asyncio.CancelledError):
+            # Cancelled: the caller went away.
+            await self._take_back(caller, begun)
+            raise
+
+    async def find(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Sequence[UUID]:
+        """Those of the agents that are there. Raises Refused (IMPORT_INVALID)."""
+        if len(agent_ids) > MOST_AGENTS:
+            raise invalid(f"agent_ids has {len(agent_ids)} ids; at most {MOST_AGENTS} are looked for at once")
+        return await self._store.find(organization_id, agent_ids)
+
+    async def stored(
+        self, organization_id: UUID, agent_id: UUID, conversation_id: UUID, *, whole: bool
+    ) -> AsyncIterator[tuple[Message, bool]]:
+        """The messages of a conversation, and whether each is in its window: those that are not come first.
+
+        Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND).
+        """
+        window = await self._store.window(organization_id, agent_id, conversation_id)
+        if whole:
+            shown = {message.id for message in window}
+            async for message in self._store.history(organization_id, conversation_id):
+                if message.id not in shown:
+                    yield message, False
+        for message in window:
+            yield message, True
+
+    # One import -----------------------------------------------------------------------------------------------------
+
+    async def _import(self, caller: CallContext, parts: AsyncIterator[ImportPart], begun: list[UUID]) -> Imported:
+        logs: dict[UUID, Log] = {}
+        made: list[UUID] = []
+        async with self._store.writing(caller.organization_id, caller.user_id) as writing:
+            async for part in parts:
+                match part:
+                    case ImportedAgent():
+                        _unknown(part.id, logs)
+                        if len(made) == MOST_AGENTS:
+                            raise invalid(f"an import has at most {MOST_AGENTS} agents")
+                        log = logs[part.id] = Log(part.id, part.id, uuid7())
+                        made.append(part.id)
+                        await self._agent(caller, writing, part, log, begun)
+                    case ImportedConversation():
+                        _unknown(part.id, logs)
+                        _known(part.agent_id, made, "agent_id")
+                        log = logs[part.id] = Log(part.agent_id, part.id, uuid7())
+                        await self._conversation(writing, part, log)
+                    case ImportedMessages():
+                        if (of := logs.get(part.conversation_id)) is None:
+                            raise invalid(f"the conversation conv-{part.conversation_id} was not named before")
+                        first = of.next_seq
+                        of.add(part)
+                        await writing.messages(of, first, [message for message, _ in part.messages])
+                    case ImportedGroup():
+                        for agent_id in part.members:
+                            _known(agent_id, made, "a group")
+                        await writing.group(part)
+                    case _:
+                        assert_never(part)
+            if not made:
+                raise invalid("an import has at least one agent")
+            for log in logs.values():
+                await writing.head(log)
+        return Imported(tuple(made), sum(log.next_seq - 1 for log in logs.values()))
+
+    async def _agent(
+        self, caller: CallContext, writing: ImportWriting, new: ImportedAgent, log: Log, begun: list[UUID]
+    ) -> None:
+        settings = await self._settings(caller.organization_id, new)
+        if not await self._agents.reserve(caller.organization_id, new.id, caller.user_id):
+            raise _taken(new.id)
+        begun.append(new.id)
+        if not await writing.agent(new, settings, log):
+            raise _taken(new.id)
+        if new.block_ids:
+            await self._memories.create(new.id, (), new.block_ids)
+        for folder_id in new.folder_ids:
+            await self._memories.attach_folder(new.id, folder_id, settings.file_limits)
+        for archive_id in new.archive_ids:
+            await self._attachments.attach_archive(new.id, archive_id)
+        if new.secrets:
+            await self._tools.set_secrets(new.id, new.secrets)
+
+    async def _settings(self, organization_id: UUID, new: ImportedAgent) -> AgentSettings:
+        try:
+            draft = replace(drafts.check(replace(new.draft, name=None)), name=_name(new.draft.name))
+        except Refused as refused:
+            raise InvalidArgument(
+                refused.message, reason=refused.reason, metadata={"entity": f"agent-{new.id}"}
+            ) from None
+        tools = await self._catalogues.tools(draft.tool_ids, ())
+        window = await self._window(organization_id, draft)
+        tool_ids = (tool.id for tool in tools)
+        return agents.begin(draft, tool_ids, draft.tool_rules or (), window=window, defaults=self._defaults)
+
+    async def _window(self, organization_id: UUID, draft: AgentDraft) -> int:
+        """Tokens that the agent may have: what was asked for, whoever serves the model."""
+        if draft.context_window_limit is not None:
+            return draft.context_window_limit
+        try:
+            return await self._catalogues.window(organization_id, draft.model or self._defaults.model)
+        except NotFound:
+            return agents.LARGEST_DEFAULT_WINDOW
+
+    async def _conversation(self, writing: ImportWriting, new: ImportedConversation, log: Log) -> None:
+        draft = conversations.check(
+            ConversationDraft(summary=new.summary, model=new.model, model_settings=new.model_settings)
+        )
+        labels: tuple[str, ...] = ()
+        if new.isolated_block_ids:
+            labels = await self._attachments.adopt(new.agent_id, new.id, new.isolated_block_ids)
+        await writing.conversation(new, draft, labels, log)
+
+    async def _take_back(self, caller: CallContext, begun: Sequence[UUID]) -> None:
+        """What was attached to agents that did not come to be."""
+        for agent_id in begun:
+            # Somebody else may have made it.
+            if not await self._agents.reserve(caller.organization_id, agent_id, caller.user_id):
+                continue
+            try:
+                await self._memories.purge(agent_id, erase_blocks=False)
+                await self._tools.purge_secrets(agent_id)
+            except LociError as error:
+                # The reservation stays, and with it the order to do this within the hour.
+                logger.warning("what was attached to agent-%s is taken back later: %r", agent_id, error)
+                continue
+            await self._agents.release(caller.organization_id, agent_id)
+
+
+def _name(given: str | None) -> str | None:
+    """As another server had it, whatever its rules."""
+    name = " ".join(storable(given or "").split())[:LONGEST_NAME]
+    return name or None
+
+
+def _known(agent_id: UUID, made: Sequence[UUID], where: str) -> None:
+    if agent_id not in made:
+        raise invalid(f"{where} names agent-{agent_id}, which was not named before")
+
+
+def _unknown(new_id: UUID, logs: Mapping[UUID, Log]) -> None:
+    """Before anything is asked: a reservation waits for the transaction that has used it up."""
+    if new_id in logs:
+        raise invalid(f"{new_id} is the id of two agents or conversations")
+
+
+def _taken(agent_id: UUID) -> AlreadyExists:
+    return AlreadyExists(
+        f"The id agent-{agent_id} is taken; nothing was stored",
+        reason="IMPORT_EXISTS",
+        metadata={"entity": f"agent-{agent_id}"},
+    )

@@ -1,0 +1,91 @@
+"""Statements about agents on their way in and out."""
+
+from functools import lru_cache
+
+from services.agent.resources.conversations import sql as conversation_sql
+
+# $1 organization, $2 reservation
+USE_RESERVATION = f"{conversation_sql.RELEASE} RETURNING id"
+
+# An agent without one has an empty conversation of its own: its head says so until the end.
+# $1 organization, $2 conversation, $3 agent, $4 user, $5 summary, $6 model, $7 model settings, $8 isolated labels,
+# $9 created at (null: now), $10 log
+CONVERSATION = """
+WITH made AS (
+    INSERT INTO agent.conversations (organization_id, id, agent_id, created_by_id, summary, model, model_settings,
+                                     isolated_labels, created_at, updated_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8::text[], coalesce($9::timestamptz, now()),
+            coalesce($9::timestamptz, now()))
+    RETURNING id
+), segment AS (
+    INSERT INTO agent.conversation_segments (organization_id, conversation_id, ordinal, log_id, from_seq)
+    SELECT $1, id, 0, $10::uuid, 1 FROM made
+)
+INSERT INTO agent.conversation_heads (organization_id, conversation_id, log_id) SELECT $1, id, $10::uuid FROM made
+"""
+
+# What waits for the client waits for ever: a rule answers once.
+# $3 next seq, $4 first seq of the window, $5 summary, $6 message whose calls wait, $7 last message at
+HEAD = """
+UPDATE agent.conversation_heads
+SET next_seq = $3, window_seq = $4, summary_id = $5, pending_message_id = $6, last_message_at = $7
+WHERE organization_id = $1 AND conversation_id = $2
+"""
+
+# $2 agent, $3 identities
+IDENTITIES = """
+INSERT INTO agent.agent_identities (organization_id, agent_id, identity_id)
+SELECT $1, $2, i.id FROM agent.identities i WHERE i.organization_id = $1 AND i.id = ANY($3::uuid[])
+RETURNING identity_id
+"""
+
+# $2 group, $3 description, $4 manager type, $5 manager, $6 settings, $7 shared blocks, $8 user, $9 members in order,
+# $10 template, $11 base template, $12 deployment
+GROUP = """
+WITH made AS (
+    INSERT INTO agent.groups (organization_id, id, description, manager_type, manager_agent_id, manager_settings,
+                              shared_block_ids, created_by_id, last_updated_by_id, template_id, base_template_id,
+                              deployment_id)
+    VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7::uuid[], $8, $8, $10, $11, $12)
+    RETURNING id
+)
+INSERT INTO agent.group_agents (organization_id, group_id, agent_id, position)
+SELECT $1, made.id, member.agent_id, member.place - 1
+FROM made, unnest($9::uuid[]) WITH ORDINALITY AS member (agent_id, place)
+"""
+
+# $2 agents
+FIND = """
+SELECT id FROM agent.agents WHERE organization_id = $1 AND id = ANY($2::uuid[]) AND deleted_at IS NULL ORDER BY id
+"""
+# $2 agent
+HAS_AGENT = """
+SELECT EXISTS (SELECT FROM agent.agents WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL)
+"""
+# $2 agent, $3 conversation
+HAS_CONVERSATION = """
+SELECT EXISTS (
+    SELECT FROM agent.conversations WHERE organization_id = $1 AND id = $3 AND agent_id = $2 AND deleted_at IS NULL)
+"""
+
+# $2 conversation, $3 ordinal and $4 seq of the last one read, $5 most
+HISTORY = """
+SELECT s.ordinal, m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.seq, m.created_at
+FROM agent.conversation_segments s
+CROSS JOIN LATERAL (
+    SELECT * FROM agent.messages
+    WHERE organization_id = $1 AND log_id = s.log_id
+        AND seq >= greatest(s.from_seq, CASE WHEN s.ordinal = $3 THEN $4 + 1 END)
+        AND seq <= coalesce(s.to_seq, 9223372036854775807)
+    ORDER BY seq LIMIT $5
+) m
+WHERE s.organization_id = $1 AND s.conversation_id = $2 AND s.ordinal >= $3
+ORDER BY s.ordinal, m.seq LIMIT $5
+"""
+
+
+@lru_cache
+def insert_agent(columns: tuple[str, ...]) -> str:
+    """The statement for an agent's row with these columns, whose values are its parameters."""
+    places = ", ".join(f"${place}" for place in range(1, len(columns) + 1))
+    return f"INSERT INTO agent.agents ({', '.join(columns)}) VALUES ({places})"

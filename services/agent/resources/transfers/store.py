@@ -1,0 +1,149 @@
+"""Agents on their way in and out of Postgres, and what the memory service attaches to them."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID, uuid5
+
+import asyncpg
+
+from services.agent.core.messages import Message
+from services.agent.postgres import sql
+from services.agent.postgres.conversations import window
+from services.agent.postgres.rows import message_from_row, message_to_row
+from services.agent.resources.agents.model.settings import AgentSettings
+from services.agent.resources.agents.store import agent_columns
+from services.agent.resources.conversations.model import ConversationDraft
+from services.agent.resources.conversations.service import no_such_conversation
+from services.agent.resources.transfers import sql as moves
+from services.agent.resources.transfers.model import ImportedAgent, ImportedConversation, ImportedGroup, Log
+from services.common.errors import AlreadyExists, NotFound
+
+_PAGE = 100
+
+
+class PostgresTransfers:
+    """`resources.transfers.ports.TransferStore`."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    @asynccontextmanager
+    async def writing(self, organization_id: UUID, user_id: UUID) -> AsyncIterator["_Writing"]:
+        try:
+            async with self._pool.acquire() as connection, connection.transaction():
+                yield _Writing(connection, organization_id, user_id)
+        except asyncpg.UniqueViolationError as error:
+            raise _taken(error) from None
+
+    async def find(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Sequence[UUID]:
+        return [row["id"] for row in await self._pool.fetch(moves.FIND, organization_id, list(agent_ids))]
+
+    async def window(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID) -> Sequence[Message]:
+        async with self._pool.acquire() as connection:
+            if not await connection.fetchval(moves.HAS_AGENT, organization_id, agent_id):
+                raise NotFound(f"Agent agent-{agent_id} not found", reason="AGENT_NOT_FOUND")
+            if not await connection.fetchval(moves.HAS_CONVERSATION, organization_id, agent_id, conversation_id):
+                raise no_such_conversation(conversation_id)
+            return await window(connection, organization_id, conversation_id)
+
+    async def history(self, organization_id: UUID, conversation_id: UUID) -> AsyncIterator[Message]:
+        ordinal, seq = -1, 0
+        while True:
+            rows = await self._pool.fetch(moves.HISTORY, organization_id, conversation_id, ordinal, seq, _PAGE)
+            for row in rows:
+                yield message_from_row(row)
+            if len(rows) < _PAGE:
+                return
+            ordinal, seq = rows[-1]["ordinal"], rows[-1]["seq"]
+
+
+class _Writing:
+    """`resources.transfers.ports.ImportWriting`."""
+
+    def __init__(self, connection: Any, organization_id: UUID, user_id: UUID) -> None:
+        self._connection = connection
+        self._organization_id = organization_id
+        self._user_id = user_id
+
+    async def agent(self, new: ImportedAgent, settings: AgentSettings, log: Log) -> bool:
+        reservation = uuid5(new.id, "reservation")
+        if not await self._connection.fetchval(moves.USE_RESERVATION, self._organization_id, reservation):
+            return False
+        columns = agent_columns(settings) | {"organization_id": self._organization_id, "id": new.id}
+        columns |= {"created_by_id": self._user_id, "last_updated_by_id": self._user_id}
+        if new.created_at is not None:
+            columns |= {"created_at": new.created_at, "updated_at": new.created_at}
+        await self._connection.execute(moves.insert_agent(tuple(columns)), *columns.values())
+        if new.identity_ids:
+            await self._identities(new)
+        its_own = ImportedConversation(id=new.id, agent_id=new.id, created_at=new.created_at)
+        await self.conversation(its_own, ConversationDraft(), (), log)
+        return True
+
+    async def _identities(self, new: ImportedAgent) -> None:
+        rows = await self._connection.fetch(
+            moves.IDENTITIES, self._organization_id, new.id, list(dict.fromkeys(new.identity_ids))
+        )
+        found = {row["identity_id"] for row in rows}
+        if missing := [each for each in new.identity_ids if each not in found]:
+            raise NotFound(f"Identity identity-{missing[0]} not found", reason="IDENTITY_NOT_FOUND")
+
+    async def conversation(
+        self, new: ImportedConversation, draft: ConversationDraft, labels: Sequence[str], log: Log
+    ) -> None:
+        await self._connection.execute(
+            moves.CONVERSATION,
+            self._organization_id,
+            new.id,
+            new.agent_id,
+            self._user_id,
+            draft.summary,
+            draft.model,
+            draft.model_settings,
+            list(labels),
+            new.created_at,
+            log.log_id,
+        )
+
+    async def messages(self, log: Log, first_seq: int, said: Sequence[Message]) -> None:
+        rows = [message_to_row(message, place, 0) for place, message in enumerate(said)]
+        ids = (self._organization_id, log.log_id, first_seq, log.agent_id, log.conversation_id)
+        await self._connection.execute(sql.IMPORT_MESSAGES, *ids, rows)
+
+    async def head(self, log: Log) -> None:
+        await self._connection.execute(
+            moves.HEAD,
+            self._organization_id,
+            log.conversation_id,
+            log.next_seq,
+            log.window_seq or log.next_seq,
+            log.summary_id,
+            log.pending_message_id,
+            log.last_message_at,
+        )
+
+    async def group(self, new: ImportedGroup) -> None:
+        await self._connection.execute(
+            moves.GROUP,
+            self._organization_id,
+            new.id,
+            new.description,
+            new.manager_type,
+            new.manager_agent_id,
+            dict(new.manager_settings),
+            list(new.shared_block_ids),
+            self._user_id,
+            list(dict.fromkeys(new.agent_ids)),
+            new.template_id,
+            new.base_template_id,
+            new.deployment_id,
+        )
+
+
+def _taken(error: asyncpg.UniqueViolationError) -> AlreadyExists:
+    """Postgres says "Key (organization_id, id)=(..., ...) already exists."."""
+    value = str(error.detail or "").partition(")=(")[2].partition(")")[0].rpartition(" ")[2]
+    kind = str(error.table_name or "entity").removesuffix("s")
+    sentence = f"The id {value} of a {kind} is taken; nothing was stored"
+    return AlreadyExists(sentence, reason="IMPORT_EXISTS", metadata={"entity": value})

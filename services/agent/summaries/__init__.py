@@ -1,1 +1,0 @@
-"""Summaries for what leaves the window: settings, requests, texts. When and where to cut: ../compaction.py."""

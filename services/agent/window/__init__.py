@@ -1,1 +1,0 @@
-"""How much fits into the window, and how what does not is made smaller. What is shown: ../context.py."""

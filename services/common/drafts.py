@@ -1,0 +1,14 @@
+"""What a client sets of a resource. Pure."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+D = TypeVar("D")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft(Generic[D]):
+    """What a client sets: the fields of `values` that `names` lists; the others have their defaults."""
+
+    values: D
+    names: frozenset[str]

@@ -1,1 +1,0 @@
-"""Archives and passages on Postgres; embeddings from the llm gateway."""

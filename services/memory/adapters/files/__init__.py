@@ -1,1 +1,0 @@
-"""Folders and files on Postgres; the parsing child."""

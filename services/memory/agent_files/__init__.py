@@ -1,0 +1,1 @@
+"""Files as agents see them: attached, open, in view."""

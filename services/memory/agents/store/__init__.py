@@ -1,0 +1,1 @@
+"""Agents' memory on Postgres."""

@@ -1,0 +1,254 @@
+"""Blocks and their versions: plain values, and what may be stored."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import IntEnum
+from typing import TypedDict, TypeVar
+from uuid import UUID
+
+from services.common.paging import PageBy
+from services.memory.core.errors import Refused
+from services.memory.core.paging import version_of
+from services.memory.core.storable import JsonObject, json_without_nul, unique_tags, without_nul
+
+DEFAULT_LIMIT = 100_000
+LONGEST_LABEL = 100
+LARGEST_LIMIT = 10_000_000
+
+
+class Operation(IntEnum):
+    """How a version of a block came to be; the numbers are those of BlockOperation in the proto, and stored."""
+
+    CREATE = 1
+    SET = 2
+    APPEND = 3
+    INSERT = 4
+    REPLACE = 5
+    RESTORE = 6
+    REWRITE = 7
+    PATCH = 8
+    UNDO = 9
+    REDO = 10
+
+
+class BlockChanges(TypedDict, total=False):
+    """New values of those fields of a block that a client may set."""
+
+    label: str
+    value: str
+    limit: int
+    description: str | None
+    read_only: bool
+    hidden: bool
+    metadata: JsonObject
+    tags: tuple[str, ...]
+    project_id: str | None
+    template_name: str | None
+    is_template: bool
+    template_id: str | None
+    base_template_id: str | None
+    deployment_id: str | None
+    entity_id: str | None
+    preserve_on_migration: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockDraft:
+    """A block to create. `id` is None where the service mints it."""
+
+    id: UUID | None
+    label: str
+    value: str = ""
+    limit: int = DEFAULT_LIMIT
+    description: str | None = None
+    read_only: bool = False
+    hidden: bool = False
+    metadata: JsonObject = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    project_id: str | None = None
+    template_name: str | None = None
+    is_template: bool = False
+    template_id: str | None = None
+    base_template_id: str | None = None
+    deployment_id: str | None = None
+    entity_id: str | None = None
+    preserve_on_migration: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A block as stored; see loci.memory.v1.Block for the fields."""
+
+    id: UUID
+    label: str
+    value: str
+    limit: int
+    description: str | None
+    read_only: bool
+    hidden: bool
+    metadata: JsonObject
+    tags: tuple[str, ...]
+    project_id: str | None
+    template_name: str | None
+    is_template: bool
+    created_by_id: UUID
+    last_updated_by_id: UUID
+    created_at: datetime
+    updated_at: datetime
+    version: int
+    template_id: str | None = None
+    base_template_id: str | None = None
+    deployment_id: str | None = None
+    entity_id: str | None = None
+    preserve_on_migration: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockVersion:
+    """One row of a block's history; the ids of agent, run, step and call are None for a change by the API.
+
+    restored_version: whose value this one brought back, None for all but RESTORE, UNDO and REDO.
+    redo_version: see core/editing/undo.py.
+    """
+
+    block_id: UUID
+    version: int
+    label: str
+    value: str
+    limit: int
+    description: str | None
+    metadata: JsonObject
+    operation: Operation
+    actor_id: UUID
+    agent_id: UUID | None
+    run_id: UUID | None
+    step_id: UUID | None
+    call_key: str | None
+    created_at: datetime
+    restored_version: int | None = None
+    redo_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restoration:
+    """What history says of a version that brings an earlier value back; see BlockVersion."""
+
+    version: int
+    redo_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Who makes a change, for history."""
+
+    actor_id: UUID
+    agent_id: UUID | None = None
+    run_id: UUID | None = None
+    step_id: UUID | None = None
+    call_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockById:
+    """A block by its id."""
+
+    block_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class BlockByLabel:
+    """The block that an agent knows by this label."""
+
+    agent_id: UUID
+    label: str
+
+
+BlockKey = BlockById | BlockByLabel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockList:
+    """Filters of a list of blocks; see loci.memory.v1.ListBlocksRequest."""
+
+    label: str | None = None
+    agent_id: UUID | None = None
+    label_search: str | None = None
+    value_search: str | None = None
+    description_search: str | None = None
+    tags: tuple[str, ...] = ()
+    match_any_tag: bool = False
+    show_hidden: bool = False
+    is_template: bool | None = None
+    template_name: str | None = None
+    project_id: str | None = None
+    deployment_id: str | None = None
+    more_agents_than: int | None = None
+    fewer_agents_than: int | None = None
+    agent_counts: tuple[int, ...] = ()
+    identity_ids: tuple[UUID, ...] = ()
+    identity_id: UUID | None = None
+
+    @property
+    def counts_agents(self) -> bool:
+        """Whether it matters how many agents a block is attached to."""
+        return self.more_agents_than is not None or self.fewer_agents_than is not None or bool(self.agent_counts)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionPage(PageBy[int]):
+    """Which versions of a block, by their numbers."""
+
+    def bounds(self) -> tuple[int | None, int | None]:
+        """Where the scan begins and where it ends, neither included. Raises Refused (PAGE_TOKEN_INVALID)."""
+        start, end = (self.before, None) if self.backwards else (self.after, self.before)
+        return version_of(self.token) if self.token else start, end
+
+
+B = TypeVar("B", Block, BlockDraft)
+
+
+def validate_draft(draft: BlockDraft) -> BlockDraft:
+    """The draft as it will be stored. Raises Refused (BLOCK_INVALID, BLOCK_OVER_LIMIT)."""
+    return _validate(draft)
+
+
+def apply_changes(block: Block, changes: BlockChanges) -> Block:
+    """The block with new values in the fields that `changes` names. Raises Refused as `validate_draft`."""
+    return _validate(replace(block, **changes))
+
+
+def _validate(block: B) -> B:
+    """Raises Refused as `validate_draft`."""
+    block = replace(
+        block,
+        label=without_nul(block.label),
+        value=without_nul(block.value),
+        description=_optional(block.description),
+        metadata=json_without_nul(block.metadata),
+        tags=unique_tags(block.tags, "BLOCK_INVALID"),
+        project_id=_optional(block.project_id),
+        template_name=_optional(block.template_name),
+        template_id=_optional(block.template_id),
+        base_template_id=_optional(block.base_template_id),
+        deployment_id=_optional(block.deployment_id),
+        entity_id=_optional(block.entity_id),
+    )
+    _check(block.label, block.value, block.limit)
+    return block
+
+
+def _optional(text: str | None) -> str | None:
+    return None if text is None else without_nul(text)
+
+
+def _check(label: str, value: str, limit: int) -> None:
+    if not 1 <= len(label) <= LONGEST_LABEL:
+        raise Refused("BLOCK_INVALID", f"a block's label has 1 to {LONGEST_LABEL} characters, this one {len(label)}")
+    if not 1 <= limit <= LARGEST_LIMIT:
+        raise Refused("BLOCK_INVALID", f"a block's limit is 1 to {LARGEST_LIMIT}, not {limit}")
+    if len(value) > limit:
+        raise Refused(
+            "BLOCK_OVER_LIMIT",
+            f"the value of block {label!r} is {len(value)} characters long, its limit is {limit}; "
+            "shorten the value or raise the limit",
+        )

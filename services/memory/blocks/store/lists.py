@@ -1,0 +1,149 @@
+"""Pages of blocks and versions, with SQLAlchemy: filters and cursors both ways."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, FromClause, Select, and_, collate, exists, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from services.common.paging import Page, PageOf, TagPage
+from services.memory.blocks.model import Block, BlockList, BlockVersion, VersionPage
+from services.memory.blocks.store.blocks import no_such_block
+from services.memory.blocks.store.history import version_of_row
+from services.memory.blocks.store.rows import block_of_row
+from services.memory.blocks.tables import agent_blocks, block_history, block_identities, blocks
+from services.memory.sql.pages import page_of, with_values
+
+
+class PostgresBlockLists:
+    """`BlockLists`."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def blocks(self, organization_id: UUID, filters: BlockList, page: Page) -> PageOf[Block]:
+        query = select(blocks).where(blocks.c.organization_id == organization_id, *_block_filters(filters))
+        if filters.agent_id is not None:
+            query = query.join(
+                agent_blocks,
+                and_(
+                    agent_blocks.c.organization_id == blocks.c.organization_id,
+                    agent_blocks.c.block_id == blocks.c.id,
+                    agent_blocks.c.agent_id == filters.agent_id,
+                ),
+            )
+        async with self._engine.connect() as connection:
+            result = await page_of(connection, query, blocks, organization_id, page, "BLOCK")
+        return PageOf(tuple(block_of_row(row._asdict()) for row in result.items), result.next_token)
+
+    async def count_blocks(self, organization_id: UUID, identity_ids: Sequence[UUID] = ()) -> int:
+        query = select(func.count()).select_from(blocks).where(blocks.c.organization_id == organization_id)
+        if identity_ids:
+            query = query.where(_about(identity_ids))
+        async with self._engine.connect() as connection:
+            return (await connection.execute(query)).scalar_one()
+
+    async def block_tags(self, organization_id: UUID, page: TagPage) -> Sequence[str]:
+        tags = select(func.unnest(blocks.c.tags).label("tag")).where(blocks.c.organization_id == organization_id)
+        async with self._engine.connect() as connection:
+            return page.in_order((await connection.scalars(_tags(tags.subquery(), page))).all())
+
+    async def versions(self, organization_id: UUID, block_id: UUID, page: VersionPage) -> PageOf[BlockVersion]:
+        number = block_history.c.version
+        start, end = page.bounds()
+        query = select(block_history).where(
+            block_history.c.organization_id == organization_id, block_history.c.block_id == block_id
+        )
+        if start is not None:
+            query = query.where(number > start if page.scan_ascending else number < start)
+        if end is not None:
+            query = query.where(number < end if page.scan_ascending else number > end)
+        query = query.order_by(number if page.scan_ascending else number.desc()).limit(page.size + 1)
+        values = with_values(query)
+        place = values.c.version
+        query = select(values).order_by(place if page.scan_ascending else place.desc())
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(query)).all()
+            if not rows and not await _exists(connection, organization_id, block_id):
+                raise no_such_block(block_id)
+        items = tuple(version_of_row(row._asdict()) for row in rows[: page.size])
+        token = str(items[-1].version) if len(rows) > page.size else ""
+        return PageOf(items[::-1] if page.backwards else items, token)
+
+
+def _tags(every: FromClause, page: TagPage) -> Select[str]:
+    """The page in a column `tag`, each tag once, in the order of the scan."""
+    name = collate(every.c.tag, "C")
+    query = select(name.label("tag")).distinct()
+    if page.low is not None:
+        query = query.where(name > page.low)
+    if page.high is not None:
+        query = query.where(name < page.high)
+    if page.query_text:
+        query = query.where(every.c.tag.icontains(page.query_text, autoescape=True))
+    return query.order_by(name if page.scan_ascending else name.desc()).limit(page.size)
+
+
+def _block_filters(filters: BlockList) -> list[ColumnElement[bool]]:
+    conditions = []
+    if filters.label is not None:
+        conditions.append(blocks.c.label == filters.label)
+    for column, part in (
+        (blocks.c.label, filters.label_search),
+        (blocks.c.value, filters.value_search),
+        (blocks.c.description, filters.description_search),
+    ):
+        if part:
+            conditions.append(column.icontains(part, autoescape=True))
+    for exact, value in (
+        (blocks.c.template_name, filters.template_name),
+        (blocks.c.project_id, filters.project_id),
+        (blocks.c.deployment_id, filters.deployment_id),
+    ):
+        if value is not None:
+            conditions.append(exact == value)
+    if filters.tags:
+        tags = list(filters.tags)
+        conditions.append(blocks.c.tags.overlap(tags) if filters.match_any_tag else blocks.c.tags.contains(tags))
+    if filters.counts_agents:
+        conditions += _count_filters(filters)
+    if not filters.show_hidden:
+        conditions.append(blocks.c.hidden.is_(False))
+    if filters.is_template is not None:
+        conditions.append(blocks.c.is_template.is_(filters.is_template))
+    if filters.identity_ids:
+        conditions.append(_about(filters.identity_ids))
+    if filters.identity_id is not None:
+        conditions.append(_about([filters.identity_id]))
+    return conditions
+
+
+def _count_filters(filters: BlockList) -> list[ColumnElement[bool]]:
+    """By the number of agents that a block is attached to."""
+    agents = (
+        select(func.count())
+        .where(agent_blocks.c.organization_id == blocks.c.organization_id, agent_blocks.c.block_id == blocks.c.id)
+        .correlate(blocks)
+        .scalar_subquery()
+    )
+    conditions = []
+    if filters.more_agents_than is not None:
+        conditions.append(agents > filters.more_agents_than)
+    if filters.fewer_agents_than is not None:
+        conditions.append(agents < filters.fewer_agents_than)
+    if filters.agent_counts:
+        conditions.append(agents.in_(filters.agent_counts))
+    return conditions
+
+
+def _about(identity_ids: Sequence[UUID]) -> ColumnElement[bool]:
+    """Whether a block is about one of these identities."""
+    its_links = and_(
+        block_identities.c.organization_id == blocks.c.organization_id, block_identities.c.block_id == blocks.c.id
+    )
+    return exists().where(its_links, block_identities.c.identity_id.in_(identity_ids)).correlate(blocks)
+
+
+async def _exists(connection: AsyncConnection, organization_id: UUID, block_id: UUID) -> bool:
+    query = select(blocks.c.id).where(blocks.c.organization_id == organization_id, blocks.c.id == block_id)
+    return (await connection.execute(query)).first() is not None

@@ -1,1 +1,0 @@
-"""Protobuf to plain values and back."""

@@ -1,0 +1,1 @@
+"""Edits of the values of blocks, and ways back."""

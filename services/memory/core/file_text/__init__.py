@@ -1,0 +1,1 @@
+"""The text of files: kinds, pages, views, names, search by patterns."""

@@ -1,0 +1,155 @@
+"""A file's text in pages of whole lines, and the pieces of a page that become passages. Pure.
+
+Pages end where pieces end, so that no piece runs over two of them, and each can be read by its place alone.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from services.memory.files.model import Chunk, TextPage
+
+# Characters. A page is as long at most as LONGEST_PAGE, a line within it as LONGEST_LINE.
+LONGEST_PAGE = 16_000
+LONGEST_LINE = 4_000
+LONGEST_TEXT = 20_000_000
+_BACK = LONGEST_PAGE // 4
+
+_NOT_STORED = re.compile("[\x00\ud800-\udfff]")
+
+
+def storable(text: str) -> str:
+    """The text with newlines alone between lines, without NUL and halves of surrogate pairs, and a blank end."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _NOT_STORED.sub(lambda match: "" if match[0] == "\0" else "\ufffd", text).rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line, or a part of one that is too long; `continued`: the next part goes on in the same line."""
+
+    text: str
+    continued: bool = False
+
+
+def lines_of(text: str) -> Iterator[Line]:
+    """The lines of a text; those of more than LONGEST_LINE characters in parts, each counted as a line."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        while end - start > LONGEST_LINE:
+            yield Line(text[start : start + LONGEST_LINE], continued=True)
+            start += LONGEST_LINE
+        yield Line(text[start:end])
+        start = end + 1
+
+
+def pages_of(text: str) -> Iterator[TextPage]:
+    """The pages of a text that is `storable`. None for an empty one."""
+    number, first, size, lines = 0, 1, 0, list[str]()
+
+    def page(count: int, *, continued: bool = False) -> TextPage:
+        """The first lines that are held, as a page."""
+        nonlocal number, first, size
+        result = TextPage(
+            page=number,
+            first_line=first,
+            last_line=first + count - 1,
+            text="\n".join(lines[:count]),
+            continued=continued,
+        )
+        del lines[:count]
+        number, first, size = number + 1, first + count, sum(len(line) + 1 for line in lines)
+        return result
+
+    after_part = False
+    for line in lines_of(text):
+        if lines and (line.continued or after_part or size + len(line.text) > LONGEST_PAGE):
+            yield page(len(lines) if line.continued or after_part else _page_end(lines))
+        lines.append(line.text)
+        size += len(line.text) + 1
+        if line.continued:
+            yield page(1, continued=True)
+        elif after_part:
+            yield page(1)
+        after_part = line.continued
+    if lines:
+        yield page(len(lines))
+
+
+def _page_end(lines: list[str]) -> int:
+    """How many of the lines a page takes: up to a blank line or before a heading near its end, else all."""
+    left = _BACK
+    for count in range(len(lines) - 1, 0, -1):
+        left -= len(lines[count]) + 1
+        if left < 0:
+            break
+        if not lines[count - 1].strip() or lines[count].startswith("#"):
+            return count
+    return len(lines)
+
+
+def joined(pages: Iterable[TextPage]) -> str:
+    """The whole text again."""
+    parts: list[str] = []
+    for page in pages:
+        parts += (page.text, "" if page.continued else "\n")
+    return "".join(parts[:-1])
+
+
+def chunks_of(page: TextPage) -> list[Chunk]:
+    """The pieces of a page, by its cuts."""
+    starts = [0, *(match.end() for match in re.finditer("\n", page.text))]
+    chunks, line = [], 0
+    for index, (start, end) in enumerate(page.cuts):
+        while line + 1 < len(starts) and starts[line + 1] <= start:
+            line += 1
+        text = page.text[start:end]
+        first = page.first_line + line
+        chunks.append(
+            Chunk(
+                place=page.first_place + index,
+                first_line=first,
+                last_line=first + text.rstrip("\n").count("\n"),
+                text=text,
+            )
+        )
+    return chunks
+
+
+def line_cuts(text: str, longest: int) -> list[tuple[int, int]]:
+    """Pieces of whole lines of at most `longest` characters, ended by blank lines where some are in their last half."""
+    cuts: list[tuple[int, int]] = []
+    start, blank, end = 0, 0, 0
+    for match in re.finditer(".*\n|.+", text):
+        if match.end() - start > longest and end > start:
+            cut = blank if blank - start > longest // 2 else end
+            cuts.append((start, cut))
+            start = cut
+        while match.end() - start > longest:
+            cuts.append((start, start + longest))
+            start += longest
+        end = match.end()
+        if not match[0].strip():
+            blank = end
+    return [*cuts, (start, len(text))] if start < len(text) else cuts
+
+
+def has_letters(text: str) -> bool:
+    """Whether a piece has a letter or digit: nothing else is looked for."""
+    return any(map(str.isalnum, text))
+
+
+def trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """The slice without blank lines around it; indents stay."""
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    line = start
+    for position in range(start, end):
+        if text[position] == "\n":
+            line = position + 1
+        elif not text[position].isspace():
+            break
+    return line, end

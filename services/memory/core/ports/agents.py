@@ -1,0 +1,114 @@
+"""Stores of what an agent remembers as a whole."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+from uuid import UUID
+
+from services.memory.agent_tools.model import CallRecord
+from services.memory.agents.model import AgentMemory, BlockEdit, RestoreRequest
+from services.memory.blocks.model import Block, BlockDraft, Origin
+from services.memory.core.editing.patches import Plan
+
+
+class AgentStore(Protocol):
+    """An agent's memory as a whole."""
+
+    async def memory(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None = None) -> AgentMemory:
+        """In one statement: it is on the path of every turn. With the copies of a conversation if one is given."""
+
+    async def memories(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> list[AgentMemory]:
+        """In the order asked, without counts and tags of passages; a constant number of statements."""
+
+    async def create(
+        self,
+        organization_id: UUID,
+        user_id: UUID,
+        agent_id: UUID,
+        drafts: Sequence[BlockDraft],
+        block_ids: Sequence[UUID],
+    ) -> None:
+        """Creates and attaches, all or nothing. Raises as BlockStore.create and attach."""
+
+    async def purge(self, organization_id: UUID, agent_id: UUID, *, erase_blocks: bool) -> None:
+        """See AgentMemoryService.PurgeAgent."""
+
+    async def purge_organization(self, organization_id: UUID) -> bool:
+        """Erases rows of the tenant in all tables; False while there are some left. May be repeated."""
+
+
+class CopyStore(Protocol):
+    """Blocks that are made out of others. Every method is all or nothing."""
+
+    async def isolate(
+        self,
+        organization_id: UUID,
+        user_id: UUID,
+        agent_id: UUID,
+        conversation_id: UUID,
+        labels: Sequence[str],
+        source_conversation_id: UUID | None,
+        versions: Mapping[UUID, int],
+    ) -> list[Block]:
+        """The conversation's copies in the order of `labels`, made where they are missing; of the blocks in `versions`
+        as they were then.
+
+        Raises NotFound (BLOCK_NOT_FOUND) for a label that neither the agent nor the conversation has, NotFound
+        (BLOCK_VERSION_NOT_FOUND).
+        """
+
+    async def adopt(
+        self, organization_id: UUID, agent_id: UUID, conversation_id: UUID, block_ids: Sequence[UUID]
+    ) -> list[Block]:
+        """Makes blocks that are there the conversation's copies of their labels; where it has one, that stays.
+
+        Raises NotFound (BLOCK_NOT_FOUND).
+        """
+
+    async def purge_conversation(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID) -> None:
+        """Erases the conversation's copies."""
+
+    async def restore(self, request: RestoreRequest, arguments_hash: bytes) -> CallRecord:
+        """Sets blocks back; the answer names them, and as its text the ids (JSON) that the owners have no more.
+
+        Raises NotFound (BLOCK_VERSION_NOT_FOUND), CallRepeated.
+        """
+
+    async def at_versions(self, organization_id: UUID, versions: Mapping[UUID, int]) -> dict[UUID, Block]:
+        """Those that still exist, with the label, value, limit, description and metadata of these versions.
+
+        Raises NotFound (BLOCK_VERSION_NOT_FOUND).
+        """
+
+    async def create_attached(
+        self,
+        organization_id: UUID,
+        agent_id: UUID,
+        drafts: Sequence[BlockDraft],
+        origin: Origin,
+        record: CallRecord,
+    ) -> None:
+        """Creates blocks, attaches them in this order and keeps the call's result.
+
+        Raises AlreadyExists (BLOCK_LABEL_TAKEN), CallRepeated.
+        """
+
+    async def apply_plan(
+        self, organization_id: UUID, agent_id: UUID, plan: Plan, origin: Origin, record: CallRecord
+    ) -> None:
+        """Carries out a patch on several blocks and keeps the call's result.
+
+        Raises VersionConflict, AlreadyExists (BLOCK_LABEL_TAKEN), CallRepeated.
+        """
+
+    async def share_archives(
+        self, organization_id: UUID, source_agent_id: UUID, target_agent_id: UUID
+    ) -> Sequence[UUID]:
+        """Attaches the archives of one agent to another; which they are."""
+
+    async def edits(self, organization_id: UUID, run_ids: Sequence[UUID]) -> Sequence[BlockEdit]:
+        """The versions that runs made, of each block in order."""
+
+    async def shared_with_others(
+        self, organization_id: UUID, agent_id: UUID, block_ids: Sequence[UUID]
+    ) -> Sequence[UUID]:
+        """Which of these blocks are attached to other agents."""

@@ -1,0 +1,75 @@
+"""Stores of passages."""
+
+from collections.abc import Sequence
+from typing import Protocol
+from uuid import UUID
+
+from services.common.paging import Page, PageOf
+from services.memory.agent_tools.model import CallRecord
+from services.memory.archives.model import Archive, ArchiveList, EmbeddingModel
+from services.memory.core.ranking.search import Scope
+from services.memory.passages.model import (
+    EmbeddedTexts,
+    NewPassages,
+    Passage,
+    PassageChanges,
+    PassageKey,
+    PassageList,
+    Place,
+)
+
+
+class PassageStore(Protocol):
+    """Passages, and what insertion and search have to know of their archives."""
+
+    async def default_archive(self, organization_id: UUID, agent_id: UUID) -> Archive | None:
+        """The archive that new passages go into."""
+
+    async def scope(self, organization_id: UUID, place: Place) -> Scope:
+        """In one statement. Raises NotFound (ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND)."""
+
+    async def embedding_model(self, handle: str, dimensions: int) -> EmbeddingModel:
+        """Known from now on, if it was not."""
+
+    async def insert(
+        self, organization_id: UUID, user_id: UUID, new: NewPassages, record: CallRecord | None = None
+    ) -> list[Passage]:
+        """Stores passages, tags, vectors, the archive if it is missing, the call's result: all or nothing.
+
+        Ids that are there already are left as they are. Raises ArchiveChanged, CallRepeated.
+        """
+
+    async def update(
+        self,
+        organization_id: UUID,
+        user_id: UUID,
+        key: PassageKey,
+        changes: PassageChanges,
+        embedded: EmbeddedTexts | None,
+    ) -> Passage:
+        """`embedded`: of the new text, if there is one; vectors of other models are erased with the old text.
+
+        Raises NotFound (PASSAGE_NOT_FOUND), ArchiveChanged.
+        """
+
+    async def delete(self, organization_id: UUID, place: Place, passage_id: UUID) -> None:
+        """Raises NotFound (PASSAGE_NOT_FOUND)."""
+
+    async def get(self, organization_id: UUID, place: Place, passage_id: UUID) -> Passage:
+        """Raises NotFound (PASSAGE_NOT_FOUND)."""
+
+    async def by_keys(self, organization_id: UUID, keys: Sequence[PassageKey]) -> dict[PassageKey, Passage]:
+        """Those that still exist."""
+
+
+class PassageLists(Protocol):
+    """Pages of archives and passages."""
+
+    async def passages(self, organization_id: UUID, request: PassageList, page: Page) -> PageOf[Passage]:
+        """Raises NotFound (PASSAGE_NOT_FOUND for a cursor that does not exist, ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND)."""
+
+    async def storage(self, organization_id: UUID) -> tuple[int, int]:
+        """How many vectors there are, and the bytes of their values."""
+
+    async def archives(self, organization_id: UUID, filters: ArchiveList, page: Page) -> PageOf[Archive]:
+        """Raises NotFound (ARCHIVE_NOT_FOUND) for a cursor that does not exist."""

@@ -1,0 +1,36 @@
+"""Rankings of passages, and the samples they need."""
+
+from collections.abc import Sequence
+from typing import Protocol
+from uuid import UUID
+
+from services.memory.archives.model import EmbeddingModel
+from services.memory.core.ranking.search import Part, RankedPassage, Scope
+from services.memory.passages.model import PassageFilter
+
+
+class Rankings(Protocol):
+    """Passages in the order in which they answer a question; the best `limit` of those that are wanted."""
+
+    async def by_words(
+        self, organization_id: UUID, scope: Scope, query: str, filters: PassageFilter, limit: int
+    ) -> list[RankedPassage]:
+        """BM25, with document frequencies of the scope."""
+
+    async def by_vector(
+        self,
+        organization_id: UUID,
+        part: Part,
+        model: EmbeddingModel,
+        vector: Sequence[float],
+        filters: PassageFilter,
+        limit: int,
+    ) -> list[RankedPassage]:
+        """Cosine similarity; the part is that of the scope which has vectors of this model."""
+
+
+class SampleStore(Protocol):
+    """Samples, kept."""
+
+    async def take(self, organization_id: UUID, scope_id: UUID) -> None:
+        """Of an archive, or of all of the tenant, instead of the one there was. A sample of nothing is none."""

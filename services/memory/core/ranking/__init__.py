@@ -1,0 +1,1 @@
+"""How passages are searched: which way is soonest, and how answers are fused."""

@@ -1,0 +1,128 @@
+"""Hybrid search: how the answers of several searches become one. Pure.
+
+Text is ranked by BM25 over the archives searched, vectors by cosine, and the ranks are fused
+(`services/common/ranking.py`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from services.common.ranking import any_of, reciprocal_ranks
+from services.memory.archives.model import Archive, EmbeddingModel
+from services.memory.passages.model import Passage
+
+_LEAST_DEPTH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Archives: those of `archive_ids`, or with None all of the tenant that are not a folder's; and their passages."""
+
+    archive_ids: tuple[UUID, ...] | None
+    passages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where to search, with what ranking has to know of it. `by_model`: the part with vectors of each model."""
+
+    whole: Part
+    words: int
+    by_model: Mapping[EmbeddingModel, Part]
+
+
+@dataclass(frozen=True, slots=True)
+class RankedPassage:
+    """A passage in the answer of one search; higher scores first."""
+
+    archive_id: UUID
+    passage_id: UUID
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class FusedPassage:
+    """A passage in the fused answer; `vector` and `text` are its scores in the lists in which it stands."""
+
+    archive_id: UUID
+    passage_id: UUID
+    score: float
+    vector: float | None
+    text: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage found, with its scores."""
+
+    passage: Passage
+    score: float
+    vector_score: float | None
+    text_score: float | None
+
+
+def scope_of(archives: Sequence[Archive]) -> Scope:
+    """The scope of some archives; those without passages are left out."""
+    archives = [archive for archive in archives if archive.passage_count]
+    by_model: dict[EmbeddingModel, list[Archive]] = {}
+    for archive in archives:
+        if archive.model is not None:
+            by_model.setdefault(archive.model, []).append(archive)
+    return Scope(
+        _part(archives),
+        sum(archive.word_count for archive in archives),
+        {model: _part(members) for model, members in by_model.items()},
+    )
+
+
+def _part(archives: Sequence[Archive]) -> Part:
+    return Part(tuple(archive.id for archive in archives), sum(archive.passage_count for archive in archives))
+
+
+def depth(top_k: int) -> int:
+    """How many results each search gives: enough that fusion can lift what stands lower in one list."""
+    return max(_LEAST_DEPTH, 2 * top_k)
+
+
+def fuse(
+    vector_lists: Sequence[Sequence[RankedPassage]], text_list: Sequence[RankedPassage], top_k: int
+) -> list[FusedPassage]:
+    """The best `top_k` over all lists; one vector list per embedding model. Ties go to the better vector."""
+    rankings = (*vector_lists, text_list)
+    scores = reciprocal_ranks([(one.archive_id, one.passage_id) for one in ranking] for ranking in rankings)
+    vectors = _scores(hit for ranking in vector_lists for hit in ranking)
+    texts = _scores(text_list)
+    fused = [FusedPassage(*key, score, vectors.get(key), texts.get(key)) for key, score in scores.items()]
+    fused.sort(key=lambda one: (-one.score, -(one.vector or 0.0), one.passage_id.int))
+    return fused[:top_k]
+
+
+def _scores(ranking: Iterable[RankedPassage]) -> dict[tuple[UUID, UUID], float]:
+    return {(hit.archive_id, hit.passage_id): hit.score for hit in ranking}
+
+
+def archive_lexeme(archive_id: UUID) -> str:
+    """The lexeme that every passage of an archive carries.
+
+    A GIN index over tsvector alone would walk all tenants' passages for a common word; asked for together with
+    this lexeme, it walks those of the archive. No word has an "@".
+    """
+    return f"@{archive_id.hex}"
+
+
+def tenant_lexeme(organization_id: UUID) -> str:
+    """The lexeme that every passage of a tenant's archives carries; pieces of files have that of their folder alone."""
+    return f"@@{organization_id.hex}"
+
+
+def scope_lexemes(organization_id: UUID, archive_ids: Iterable[UUID] | None) -> list[str]:
+    """Of which a passage in these archives carries one; None: in any archive of the tenant."""
+    if archive_ids is None:
+        return [tenant_lexeme(organization_id)]
+    return [archive_lexeme(archive_id) for archive_id in archive_ids]
+
+
+def tsquery(scope: Iterable[str], query: str) -> str:
+    """Of the passages with one of the scope's lexemes those that a query, in tsquery's notation, finds."""
+    return f"{any_of(scope)} & {query}"

@@ -1,0 +1,1 @@
+"""The arguments of the tools, and what they ask for."""

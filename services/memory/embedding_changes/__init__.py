@@ -1,0 +1,1 @@
+"""Changes of an archive's embedding model."""

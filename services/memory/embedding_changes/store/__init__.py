@@ -1,0 +1,1 @@
+"""Changes of embedding models on Postgres."""

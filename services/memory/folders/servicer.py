@@ -1,0 +1,118 @@
+"""loci.memory.v1.FolderService."""
+
+from collections.abc import Callable
+from typing import Any
+
+from loci.memory.v1 import folder_service_pb2 as folder_pb
+from services.common.context import current
+from services.common.ids import from_public, uuid7
+from services.memory import wire
+from services.memory.agent_files.servicer import AgentFileServicer
+from services.memory.core.errors import Refused
+from services.memory.core.ports.agent_files import AgentFileStore
+from services.memory.core.ports.embedder import Embedder
+from services.memory.core.ports.files import FileStore, IngestionStore
+from services.memory.core.ports.folders import FolderStore
+from services.memory.files.service import UploadService
+from services.memory.files.servicer import FileServicer
+from services.memory.folders.convert import folder_message
+from services.memory.folders.model import FolderChanges, FolderDraft, validate_changes, validate_folder
+
+_PER_PAGE = 50
+_CHECK_SECONDS = 10.0
+_REASON = "FOLDER_INVALID"
+_CHANGEABLE = ("name", "description", "instructions", "metadata_json")
+
+
+class FolderServicer(AgentFileServicer, FileServicer):
+    """loci.memory.v1.FolderService."""
+
+    def __init__(
+        self,
+        folders: FolderStore,
+        files: FileStore,
+        agent_files: AgentFileStore,
+        ingestion: IngestionStore,
+        uploads: UploadService,
+        embedder: Embedder,
+        wake: Callable[[], None],
+    ) -> None:
+        """`wake`: there is a job to do."""
+        AgentFileServicer.__init__(self, agent_files)
+        FileServicer.__init__(self, files, folders, ingestion, uploads, wake)
+        self._embedder = embedder
+
+    async def CreateFolder(
+        self, request: folder_pb.CreateFolderRequest, context: Any
+    ) -> folder_pb.CreateFolderResponse:
+        caller = current()
+        with wire.refusals():
+            draft = validate_folder(folder_draft(request.folder))
+        if draft.embedding:
+            await self._embedder.check(draft.embedding, _CHECK_SECONDS)
+        folder = await self._folders.create(caller.organization_id, caller.user_id, draft)
+        return folder_pb.CreateFolderResponse(folder=folder_message(folder))
+
+    async def GetFolder(self, request: folder_pb.GetFolderRequest, context: Any) -> folder_pb.GetFolderResponse:
+        folder = await self._folders.get(current().organization_id, from_public("source", request.folder_id))
+        return folder_pb.GetFolderResponse(folder=folder_message(folder))
+
+    async def ListFolders(self, request: folder_pb.ListFoldersRequest, context: Any) -> folder_pb.ListFoldersResponse:
+        with wire.refusals():
+            page = wire.page(request, "source", _PER_PAGE)
+            result = await self._folders.list(current().organization_id, wire.text(request, "name"), page)
+        return folder_pb.ListFoldersResponse(
+            folders=[folder_message(folder) for folder in result.items], next_page_token=result.next_token
+        )
+
+    async def CountFolders(
+        self, request: folder_pb.CountFoldersRequest, context: Any
+    ) -> folder_pb.CountFoldersResponse:
+        folders, files, size = await self._folders.count(current().organization_id)
+        return folder_pb.CountFoldersResponse(folders=folders, files=files, total_size=size)
+
+    async def UpdateFolder(
+        self, request: folder_pb.UpdateFolderRequest, context: Any
+    ) -> folder_pb.UpdateFolderResponse:
+        caller, folder_id = current(), from_public("source", request.folder_id)
+        with wire.refusals():
+            changes = validate_changes(folder_changes(request))
+        folder = await self._folders.update(caller.organization_id, caller.user_id, folder_id, changes)
+        return folder_pb.UpdateFolderResponse(folder=folder_message(folder))
+
+    async def DeleteFolder(
+        self, request: folder_pb.DeleteFolderRequest, context: Any
+    ) -> folder_pb.DeleteFolderResponse:
+        await self._folders.delete(current().organization_id, from_public("source", request.folder_id))
+        self._wake()
+        return folder_pb.DeleteFolderResponse()
+
+
+def folder_draft(draft: folder_pb.FolderDraft) -> FolderDraft:
+    """Raises InvalidArgument (INVALID_ID), Refused (FOLDER_INVALID)."""
+    return FolderDraft(
+        id=from_public("source", draft.id) if draft.id else uuid7(),
+        name=draft.name,
+        description=draft.description if draft.HasField("description") else None,
+        instructions=draft.instructions if draft.HasField("instructions") else None,
+        metadata=wire.json_object(draft.metadata_json, _REASON),
+        embedding=draft.embedding,
+    )
+
+
+def folder_changes(request: folder_pb.UpdateFolderRequest) -> FolderChanges:
+    """The fields of the mask. Raises Refused (FOLDER_INVALID)."""
+    changes, draft = FolderChanges(), request.folder
+    for path in request.update_mask.paths:
+        match path:
+            case "name":
+                changes["name"] = draft.name
+            case "description":
+                changes["description"] = draft.description if draft.HasField("description") else None
+            case "instructions":
+                changes["instructions"] = draft.instructions if draft.HasField("instructions") else None
+            case "metadata_json":
+                changes["metadata"] = wire.json_object(draft.metadata_json, _REASON)
+            case _:
+                raise Refused(_REASON, f"{path!r} cannot be changed; of a folder, {', '.join(_CHANGEABLE)} can")
+    return changes

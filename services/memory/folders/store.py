@@ -1,0 +1,178 @@
+"""Folders on Postgres."""
+
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from services.common.errors import AlreadyExists, NotFound
+from services.common.paging import Page, PageOf
+from services.memory.archives.store import erase_archive
+from services.memory.archives.tables import archives
+from services.memory.files.model import FOLDER_JOB
+from services.memory.files.tables import files
+from services.memory.folders.model import Folder, FolderChanges, FolderDraft
+from services.memory.folders.tables import folders
+from services.memory.jobs.store import add_job
+from services.memory.sql.pages import page_of
+from services.memory.sql.rows import Row
+
+FOLDER_COLUMNS = """d.id, d.name, d.description, d.instructions, d.metadata, a.embedding, d.created_by_id,
+    d.last_updated_by_id, d.created_at, d.updated_at,
+    (SELECT count(*) FROM memory.files n WHERE n.organization_id = d.organization_id AND n.folder_id = d.id)
+        AS file_count"""
+# Of a folder `d`, the archive that holds its passages.
+FOLDER_JOIN = "JOIN memory.archives a ON a.organization_id = d.organization_id AND a.id = d.id"
+
+
+def folder_of_row(row: Row) -> Folder:
+    """A row with FOLDER_COLUMNS."""
+    return Folder(
+        id=row["id"],
+        name=row["name"],
+        description=row["description"],
+        instructions=row["instructions"],
+        metadata=row["metadata"],
+        embedding=row["embedding"] or "",
+        file_count=row["file_count"],
+        created_by_id=row["created_by_id"],
+        last_updated_by_id=row["last_updated_by_id"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )
+
+
+def no_such_folder(folder_id: UUID) -> NotFound:
+    """For an id that names no folder of the tenant."""
+    return NotFound(f"Folder source-{folder_id} not found", reason="FOLDER_NOT_FOUND")
+
+
+# Files that are removed in one statement, with their texts.
+_PORTION = 20
+
+_GET = f"SELECT {FOLDER_COLUMNS} FROM memory.folders d {FOLDER_JOIN} WHERE d.organization_id = $1 AND d.id = $2"
+_NEW_ARCHIVE = """
+INSERT INTO memory.archives (organization_id, id, name, embedding, kind, created_by_id, last_updated_by_id)
+VALUES ($1, $2, $3, $4, 2, $5, $5) ON CONFLICT DO NOTHING RETURNING id
+"""
+_NEW_FOLDER = """
+INSERT INTO memory.folders (
+    organization_id, id, name, description, instructions, metadata, created_by_id, last_updated_by_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
+"""
+_UPDATE = """
+UPDATE memory.folders
+SET name = coalesce($4, name), description = CASE WHEN $5 THEN $6 ELSE description END,
+    instructions = CASE WHEN $7 THEN $8 ELSE instructions END, metadata = coalesce($9::jsonb, metadata),
+    last_updated_by_id = $3, updated_at = now()
+WHERE organization_id = $1 AND id = $2 RETURNING id
+"""
+_DELETE = "DELETE FROM memory.folders WHERE organization_id = $1 AND id = $2 RETURNING id"
+_EMPTY = """
+WITH gone AS (
+    DELETE FROM memory.files WHERE (organization_id, id) IN (
+        SELECT organization_id, id FROM memory.files f
+        WHERE f.organization_id = $1 AND f.folder_id = $2
+            AND NOT EXISTS (SELECT FROM memory.folders d WHERE d.organization_id = $1 AND d.id = $2)
+        LIMIT $3)
+    RETURNING upload_id
+), bytes AS (
+    DELETE FROM memory.file_uploads u USING gone WHERE u.organization_id = $1 AND u.upload_id = gone.upload_id
+)
+SELECT count(*) FROM gone
+"""
+_COUNT = """
+SELECT (SELECT count(*) FROM memory.folders WHERE organization_id = $1) AS folders, count(*) AS files,
+    coalesce(sum(f.size), 0)::bigint AS total_size
+FROM memory.files f JOIN memory.folders d ON d.organization_id = f.organization_id AND d.id = f.folder_id
+WHERE f.organization_id = $1
+"""
+
+
+class PostgresFolders:
+    """`FolderStore`."""
+
+    def __init__(self, pool: asyncpg.Pool, engine: AsyncEngine) -> None:
+        self._pool = pool
+        self._engine = engine
+
+    async def create(self, organization_id: UUID, user_id: UUID, draft: FolderDraft) -> Folder:
+        archive = (organization_id, draft.id, draft.name, draft.embedding or None, user_id)
+        values = (draft.name, draft.description, draft.instructions, draft.metadata, user_id)
+        try:
+            async with self._pool.acquire() as connection, connection.transaction():
+                if await connection.fetchval(_NEW_ARCHIVE, *archive) is not None:
+                    await connection.execute(_NEW_FOLDER, organization_id, draft.id, *values)
+        except asyncpg.UniqueViolationError:
+            raise _name_taken(draft.name) from None
+        stored = await self._pool.fetchrow(_GET, organization_id, draft.id)
+        if stored is None or not _is_of(folder_of_row(stored), draft):
+            raise AlreadyExists(
+                f"the id source-{draft.id} belongs to something else; mint a new one", reason="FOLDER_NAME_TAKEN"
+            )
+        return folder_of_row(stored)
+
+    async def get(self, organization_id: UUID, folder_id: UUID) -> Folder:
+        return await _get(self._pool, organization_id, folder_id)
+
+    async def update(self, organization_id: UUID, user_id: UUID, folder_id: UUID, changes: FolderChanges) -> Folder:
+        values: list[object] = [changes.get("name")]
+        for name in ("description", "instructions"):
+            values += (name in changes, changes.get(name))
+        values.append(changes.get("metadata"))
+        try:
+            if not await self._pool.fetchval(_UPDATE, organization_id, folder_id, user_id, *values):
+                raise no_such_folder(folder_id)
+        except asyncpg.UniqueViolationError:
+            raise _name_taken(changes["name"]) from None
+        return await _get(self._pool, organization_id, folder_id)
+
+    async def delete(self, organization_id: UUID, folder_id: UUID) -> None:
+        async with self._pool.acquire() as connection, connection.transaction():
+            if not await connection.fetchval(_DELETE, organization_id, folder_id):
+                raise no_such_folder(folder_id)
+            await erase_archive(connection, organization_id, folder_id, kind=2)
+            await add_job(connection, organization_id, FOLDER_JOB, str(folder_id))
+
+    async def empty(self, organization_id: UUID, folder_id: UUID) -> bool:
+        return bool(await self._pool.fetchval(_EMPTY, organization_id, folder_id, _PORTION))
+
+    async def count(self, organization_id: UUID) -> tuple[int, int, int]:
+        row = await self._pool.fetchrow(_COUNT, organization_id)
+        return row["folders"], row["files"], row["total_size"]
+
+    async def list(self, organization_id: UUID, name: str | None, page: Page) -> PageOf[Folder]:
+        file_count = (
+            select(func.count())
+            .where(files.c.organization_id == folders.c.organization_id, files.c.folder_id == folders.c.id)
+            .scalar_subquery()
+        )
+        of_folder = (archives.c.organization_id == folders.c.organization_id) & (archives.c.id == folders.c.id)
+        query = (
+            select(*folders.c, archives.c.embedding, file_count.label("file_count"))
+            .join(archives, of_folder)
+            .where(folders.c.organization_id == organization_id)
+        )
+        if name is not None:
+            query = query.where(folders.c.name == name)
+        async with self._engine.connect() as connection:
+            result = await page_of(connection, query, folders, organization_id, page, "FOLDER")
+        return PageOf(tuple(folder_of_row(row._asdict()) for row in result.items), result.next_token)
+
+
+async def _get(executor: Any, organization_id: UUID, folder_id: UUID) -> Folder:
+    row = await executor.fetchrow(_GET, organization_id, folder_id)
+    if row is None:
+        raise no_such_folder(folder_id)
+    return folder_of_row(row)
+
+
+def _is_of(stored: Folder, draft: FolderDraft) -> bool:
+    names = ("name", "description", "instructions", "metadata", "embedding")
+    return all(getattr(stored, name) == getattr(draft, name) for name in names)
+
+
+def _name_taken(name: str) -> AlreadyExists:
+    return AlreadyExists(f"there is a folder named {name!r}; choose another name", reason="FOLDER_NAME_TAKEN")

@@ -1,0 +1,1 @@
+"""Passages: stored, embedded, listed."""

@@ -1,0 +1,244 @@
+"""Passages: plain values, where they are looked for, and what may be stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import IntEnum
+from typing import TypedDict
+from uuid import UUID, uuid5
+
+from services.memory.archives.model import EmbeddingModel
+from services.memory.core.errors import Refused
+from services.memory.core.storable import JsonObject, json_without_nul, unique_tags, without_nul
+from services.memory.core.vectors import MOST_DIMENSIONS, unit_vector
+
+LONGEST_TEXT = 1_000_000
+LONGEST_QUERY = 10_000
+MOST_DRAFTS = 1_000
+MOST_RESULTS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class OfAgent:
+    """The archives attached to an agent."""
+
+    agent_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class InArchive:
+    """One archive."""
+
+    archive_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class InFolder:
+    """The files of one folder."""
+
+    folder_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class FoldersOfAgent:
+    """The files of all folders attached to an agent."""
+
+    agent_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class OfTenant:
+    """All archives of the tenant; no folders."""
+
+
+Place = OfAgent | InArchive | InFolder | FoldersOfAgent | OfTenant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageDraft:
+    """A passage to create, with its id minted. embedding: its vector where the caller has it, else empty."""
+
+    id: UUID
+    text: str
+    tags: tuple[str, ...] = ()
+    metadata: JsonObject = field(default_factory=dict)
+    created_at: datetime | None = None
+    embedding: tuple[float, ...] = ()
+
+
+class PassageChanges(TypedDict, total=False):
+    """New values of those fields of a passage that a client may change."""
+
+    text: str
+    tags: tuple[str, ...]
+    metadata: JsonObject
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePiece:
+    """Where in a file a passage is from; see loci.memory.v1.FilePiece. `file_name` is `folder/name`."""
+
+    file_id: UUID
+    file_name: str
+    place: int
+    first_line: int
+    last_line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A passage as stored; `embedding` is the handle of the model whose vector it has, None without one.
+
+    file: set for a piece of a file, whose archive has the id of the folder.
+    """
+
+    id: UUID
+    archive_id: UUID
+    text: str
+    tags: tuple[str, ...]
+    metadata: JsonObject
+    embedding: str | None
+    created_by_id: UUID
+    last_updated_by_id: UUID
+    created_at: datetime
+    updated_at: datetime
+    file: FilePiece | None = None
+
+
+# Archive and passage.
+PassageKey = tuple[UUID, UUID]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedTexts:
+    """Words and vectors of some texts, made for an archive with this embedding handle, if any.
+
+    model: that of the vectors, None without a handle. A vector may be None also with a model: a text without any
+    direction. search_words: see `services.common.words.to_index`.
+    """
+
+    embedding: str | None
+    model: EmbeddingModel | None
+    search_words: Sequence[Sequence[str]]
+    vectors: Sequence[Sequence[float] | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPassages:
+    """Passages for one archive. `default_of`: the agent whose default archive must be made with them, else None."""
+
+    archive_id: UUID
+    default_of: UUID | None
+    drafts: Sequence[PassageDraft]
+    embedded: EmbeddedTexts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageFilter:
+    """Which passages count: with any (or all) of `tags`, made in [start, end]. Empty: all."""
+
+    tags: tuple[str, ...] = ()
+    match_all_tags: bool = False
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+class SearchMode(IntEnum):
+    """How to search; the numbers are those of the proto."""
+
+    HYBRID = 1
+    VECTOR = 2
+    TEXT = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageQuery:
+    """What to look for and how, and how many passages at most."""
+
+    text: str
+    top_k: int = 5
+    mode: SearchMode = SearchMode.HYBRID
+    filter: PassageFilter = field(default_factory=PassageFilter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageList:
+    """Filters of a list of passages; see loci.memory.v1.ListPassagesRequest."""
+
+    place: Place
+    search: str | None = None
+    filter: PassageFilter = field(default_factory=PassageFilter)
+
+
+def validate_drafts(drafts: Sequence[PassageDraft]) -> list[PassageDraft]:
+    """The drafts as they will be stored. Raises Refused (PASSAGE_INVALID)."""
+    if not 1 <= len(drafts) <= MOST_DRAFTS:
+        raise Refused("PASSAGE_INVALID", f"give 1 to {MOST_DRAFTS} passages, not {len(drafts)}")
+    if len({draft.id for draft in drafts}) < len(drafts):
+        raise Refused("PASSAGE_INVALID", "two of the passages have the same id")
+    return [_validate(draft) for draft in drafts]
+
+
+def draft_vectors(drafts: Sequence[PassageDraft]) -> list[list[float] | None] | None:
+    """The vectors that drafts bring, at length 1 (None for one without any direction); None where they bring none.
+
+    Raises Refused (PASSAGE_INVALID): all of one length or none at all, and finite numbers alone.
+    """
+    lengths = {len(draft.embedding) for draft in drafts}
+    if lengths == {0}:
+        return None
+    if len(lengths) > 1:
+        raise Refused("PASSAGE_INVALID", "all passages of a request bring a vector of one length, or none does")
+    if max(lengths) > MOST_DIMENSIONS:
+        raise Refused("PASSAGE_INVALID", f"vectors have 1 to {MOST_DIMENSIONS} dimensions, not {max(lengths)}")
+    try:
+        return [unit_vector(draft.embedding) for draft in drafts]
+    except ValueError as error:
+        raise Refused("PASSAGE_INVALID", f"a vector cannot be stored: {error}") from None
+
+
+def _validate(draft: PassageDraft) -> PassageDraft:
+    return replace(
+        draft,
+        text=_validate_text(draft.text),
+        tags=unique_tags(draft.tags, "PASSAGE_INVALID"),
+        metadata=json_without_nul(draft.metadata),
+    )
+
+
+def _validate_text(text: str) -> str:
+    text = without_nul(text)
+    if not 1 <= len(text) <= LONGEST_TEXT:
+        raise Refused("PASSAGE_INVALID", f"a passage has 1 to {LONGEST_TEXT} characters, this one {len(text)}")
+    if not text.strip():
+        raise Refused("PASSAGE_INVALID", "a passage is more than blanks")
+    return text
+
+
+def validate_changes(changes: PassageChanges) -> PassageChanges:
+    """The changes as they will be stored. Raises Refused (PASSAGE_INVALID)."""
+    checked = changes.copy()
+    if "text" in changes:
+        checked["text"] = _validate_text(changes["text"])
+    if "tags" in changes:
+        checked["tags"] = unique_tags(changes["tags"], "PASSAGE_INVALID")
+    if "metadata" in changes:
+        checked["metadata"] = json_without_nul(changes["metadata"])
+    return checked
+
+
+def validate_query(query: PassageQuery) -> PassageQuery:
+    """The query as it will be asked. Raises Refused (QUERY_INVALID)."""
+    text = without_nul(query.text).strip()
+    if not 1 <= len(text) <= LONGEST_QUERY:
+        raise Refused("QUERY_INVALID", f"a query has 1 to {LONGEST_QUERY} characters, this one {len(text)}")
+    if not 1 <= query.top_k <= MOST_RESULTS:
+        raise Refused("QUERY_INVALID", f"top_k is 1 to {MOST_RESULTS}, not {query.top_k}")
+    tags = unique_tags(query.filter.tags, "QUERY_INVALID")
+    return replace(query, text=text, filter=replace(query.filter, tags=tags))
+
+
+def id_of_call(organization_id: UUID, call_key: str) -> UUID:
+    """The id of the passage that a tool call stores: derived from its key (UUID version 5)."""
+    return uuid5(organization_id, f"passage {call_key}")

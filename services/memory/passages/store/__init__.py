@@ -1,0 +1,1 @@
+"""Passages on Postgres."""

@@ -1,0 +1,190 @@
+"""New passages on Postgres: one statement for a batch."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from services.common.vectors import encode
+from services.memory.core.errors import ArchiveConflict
+from services.memory.core.ranking.search import archive_lexeme, tenant_lexeme
+from services.memory.passages.model import EmbeddedTexts, NewPassages, Passage, PassageDraft
+
+# What a large batch is made of is encoded in a thread: the loop serves others meanwhile.
+_MANY = 50
+
+# Whether vectors with the model {model}, made for the handle {embedding}, belong into an archive `a`.
+_FITS = """a.kind < 3 AND CASE
+    WHEN a.model_id IS NULL THEN a.embedding IS NOT DISTINCT FROM {embedding} ELSE a.model_id = {model} END"""
+
+_NEW_ARCHIVE = """
+INSERT INTO memory.archives (organization_id, id, name, embedding, created_by_id, last_updated_by_id)
+VALUES ($1, $2, $3, $4, $5, $5)
+"""
+# Of two that make one at the same time, the second waits here, and finds that there is one.
+_NEW_DEFAULT = """
+INSERT INTO memory.agent_archives (organization_id, agent_id, archive_id, is_default, created_with_agent)
+VALUES ($1, $2, $3, true, true)
+ON CONFLICT (organization_id, agent_id) WHERE is_default DO NOTHING
+RETURNING archive_id
+"""
+
+# The archive's row is locked last, and not for long: batches for one archive are made side by side.
+_INSERT = f"""
+WITH added AS (
+    INSERT INTO memory.passages (
+        organization_id, archive_id, id, text, tags, metadata, words, word_count, created_by_id,
+        last_updated_by_id, created_at)
+    SELECT $1, $2, d.id, d.text, d.tags, d.metadata,
+        to_tsvector('memory.words', d.words) || array_to_tsvector($5::text[]), d.word_count, $3, $3,
+        coalesce(d.created_at, now())
+    FROM jsonb_to_recordset($4) AS d (
+        id uuid, text text, tags text[], metadata jsonb, words text, word_count integer,
+        created_at timestamptz)
+    ON CONFLICT (organization_id, archive_id, id) DO NOTHING
+    RETURNING id, tags, metadata, word_count, created_at, updated_at
+), tagged AS (
+    INSERT INTO memory.passage_tags (organization_id, archive_id, passage_id, tag)
+    SELECT $1, $2, added.id, tag FROM added CROSS JOIN unnest(added.tags) AS tag
+), found_by_meaning AS (
+    INSERT INTO memory.passage_vectors (organization_id, archive_id, passage_id, model_id, embedding)
+    SELECT $1, $2, added.id, $6, v.embedding
+    FROM unnest($7::uuid[], $8::halfvec[]) AS v (id, embedding) JOIN added ON added.id = v.id
+), counted AS (
+    UPDATE memory.archives a
+    SET passage_count = a.passage_count + n.passages, word_count = a.word_count + n.words, model_id = $6
+    FROM (SELECT count(*) AS passages, coalesce(sum(word_count), 0) AS words FROM added) n
+    WHERE a.organization_id = $1 AND a.id = $2 AND {_FITS.format(model="$6", embedding="$9")}
+    RETURNING a.id
+)
+SELECT added.id, added.metadata, added.created_at, added.updated_at, EXISTS (SELECT FROM counted) AS fits FROM added
+"""
+
+_UPDATE_COUNT = f"""
+UPDATE memory.archives a SET word_count = a.word_count + $3, model_id = $4
+WHERE a.organization_id = $1 AND a.id = $2 AND {_FITS.format(model="$4", embedding="$5")}
+RETURNING a.id
+"""
+_UPDATE_TEXT = """
+UPDATE memory.passages
+SET text = $4, word_count = $6, words = to_tsvector('memory.words', $5) || array_to_tsvector($7::text[])
+WHERE organization_id = $1 AND archive_id = $2 AND id = $3
+"""
+_ERASE_VECTORS = """
+DELETE FROM memory.passage_vectors WHERE organization_id = $1 AND archive_id = $2 AND passage_id = $3
+"""
+_NEW_VECTOR = """
+INSERT INTO memory.passage_vectors (organization_id, archive_id, passage_id, model_id, embedding)
+VALUES ($1, $2, $3, $4, $5)
+"""
+
+
+async def make_default_archive(
+    connection: Any, organization_id: UUID, user_id: UUID, new: NewPassages, agent_id: UUID
+) -> None:
+    """The agent's own archive. Raises ArchiveChanged when there is one by now."""
+    name = f"Archive of agent-{agent_id}"
+    await connection.execute(_NEW_ARCHIVE, organization_id, new.archive_id, name, new.embedded.embedding, user_id)
+    if await connection.fetchval(_NEW_DEFAULT, organization_id, agent_id, new.archive_id) is None:
+        raise ArchiveConflict
+
+
+async def insert_passages(
+    connection: Any, organization_id: UUID, user_id: UUID, new: NewPassages
+) -> dict[UUID, Passage]:
+    """Stores those whose ids are new, and returns them. Raises ArchiveChanged."""
+    drafts, ids, vectors = _values(new) if len(new.drafts) < _MANY else await asyncio.to_thread(_values, new)
+    embedded = new.embedded
+    try:
+        added = await connection.fetch(
+            _INSERT,
+            organization_id,
+            new.archive_id,
+            user_id,
+            drafts,
+            _lexemes(organization_id, new.archive_id),
+            None if embedded.model is None else embedded.model.id,
+            ids,
+            vectors,
+            embedded.embedding,
+        )
+    except asyncpg.ForeignKeyViolationError:
+        raise ArchiveConflict from None  # deleted meanwhile
+    if added and not added[0]["fits"]:
+        raise ArchiveConflict
+    drafted, with_vector = {draft.id: draft for draft in new.drafts}, set(ids)
+    return {
+        row["id"]: _stored(
+            drafted[row["id"]], row, new.archive_id, user_id, embedded.embedding if row["id"] in with_vector else None
+        )
+        for row in added
+    }
+
+
+def _stored(draft: PassageDraft, row: Any, archive_id: UUID, user_id: UUID, embedding: str | None) -> Passage:
+    return Passage(
+        id=draft.id,
+        archive_id=archive_id,
+        text=draft.text,
+        tags=draft.tags,
+        metadata=row["metadata"],
+        embedding=embedding,
+        created_by_id=user_id,
+        last_updated_by_id=user_id,
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )
+
+
+async def replace_text(
+    connection: Any,
+    organization_id: UUID,
+    key: tuple[UUID, UUID],
+    text: str,
+    words_before: int,
+    embedded: EmbeddedTexts,
+) -> None:
+    """The text of a passage with its words and vector; others of its vectors are of the old text, and erased.
+
+    Raises ArchiveChanged.
+    """
+    [search_words], [vector] = embedded.search_words, embedded.vectors
+    more = len(search_words) - words_before
+    model_id = None if embedded.model is None else embedded.model.id
+    if not await connection.fetchval(_UPDATE_COUNT, organization_id, key[0], more, model_id, embedded.embedding):
+        raise ArchiveConflict
+    lexemes = _lexemes(organization_id, key[0])
+    words = " ".join(search_words)
+    await connection.execute(_UPDATE_TEXT, organization_id, *key, text, words, len(search_words), lexemes)
+    await connection.execute(_ERASE_VECTORS, organization_id, *key)
+    if vector is not None:
+        await connection.execute(_NEW_VECTOR, organization_id, *key, model_id, encode(vector))
+
+
+def _lexemes(organization_id: UUID, archive_id: UUID) -> list[str]:
+    return [archive_lexeme(archive_id), tenant_lexeme(organization_id)]
+
+
+def _values(new: NewPassages) -> tuple[list[dict[str, object]], list[UUID], list[bytes]]:
+    """The drafts as JSON, and vectors with the passages they belong to."""
+    drafts = [_draft_json(*pair) for pair in zip(new.drafts, new.embedded.search_words, strict=True)]
+    vectors = {
+        draft.id: encode(vector)
+        for draft, vector in zip(new.drafts, new.embedded.vectors, strict=True)
+        if vector is not None
+    }
+    return drafts, list(vectors), list(vectors.values())
+
+
+def _draft_json(draft: PassageDraft, search_words: Sequence[str]) -> dict[str, object]:
+    return {
+        "id": draft.id,
+        "text": draft.text,
+        "tags": draft.tags,
+        "metadata": draft.metadata,
+        "words": " ".join(search_words),
+        "word_count": len(search_words),
+        "created_at": draft.created_at,
+    }

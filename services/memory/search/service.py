@@ -1,0 +1,141 @@
+"""Passages are found again: words and vectors are asked at the same time, and their answers fused."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from uuid import UUID
+
+from services.common.errors import LociError
+from services.memory.archives.model import EmbeddingModel
+from services.memory.core.ports.embedder import Embedder
+from services.memory.core.ports.embedding_changes import ModelAlternatives
+from services.memory.core.ports.passages import PassageStore
+from services.memory.core.ports.search import Rankings
+from services.memory.core.ranking.search import FusedPassage, Hit, Part, RankedPassage, Scope, depth, fuse
+from services.memory.core.vectors import to_embed
+from services.memory.embedding_changes.model import usable_alternatives
+from services.memory.passages.embedding import unit, unusable_vector
+from services.memory.passages.model import PassageQuery, Place, SearchMode, validate_query
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Hits, best first. `without_vectors`: handles that could not be asked, so that words alone decided."""
+
+    hits: list[Hit]
+    without_vectors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """One ranking per embedding model, or why there is none; and that by words."""
+
+    vectors: dict[EmbeddingModel, list[RankedPassage] | LociError]
+    texts: list[RankedPassage]
+
+
+class PassageSearch:
+    """Searches. `search_seconds`: how long one waits for the embedding of its query."""
+
+    def __init__(
+        self,
+        store: PassageStore,
+        rankings: Rankings,
+        embedder: Embedder,
+        sides: ModelAlternatives,
+        *,
+        search_seconds: float,
+    ) -> None:
+        self._store = store
+        self._sides = sides
+        self._rankings = rankings
+        self._embedder = embedder
+        self._search_seconds = search_seconds
+
+    async def search(self, organization_id: UUID, place: Place, query: PassageQuery) -> SearchResult:
+        """The best passages of a place. Without vectors, a hybrid search is answered by words alone.
+
+        Raises Refused; NotFound (ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND); the embedder's LociError in a search by vectors.
+        """
+        query = validate_query(query)
+        scope = await self._store.scope(organization_id, place)
+        if not scope.whole.passages:
+            return SearchResult([])
+        answers = await self._answers(organization_id, scope, query)
+        failed = {model: error for model, error in answers.vectors.items() if isinstance(error, LociError)}
+        if query.mode is SearchMode.VECTOR and failed:
+            raise next(iter(failed.values()))
+        rankings = [ranking for ranking in answers.vectors.values() if not isinstance(ranking, LociError)]
+        fused = fuse(rankings, answers.texts, query.top_k)
+        passages = await self._store.by_keys(organization_id, [(one.archive_id, one.passage_id) for one in fused])
+        hits = [
+            Hit(passage, _score(one, query.mode, len(rankings)), one.vector, one.text)
+            for one in fused
+            if (passage := passages.get((one.archive_id, one.passage_id))) is not None
+        ]
+        return SearchResult(hits, tuple(model.handle for model in failed))
+
+    async def _answers(self, organization_id: UUID, scope: Scope, query: PassageQuery) -> _Answers:
+        limit = depth(query.top_k)
+        by_model = {} if query.mode is SearchMode.TEXT else scope.by_model
+        async with asyncio.TaskGroup() as tasks:
+            vectors = {
+                model: tasks.create_task(self._by_vector(organization_id, model, part, query, limit))
+                for model, part in by_model.items()
+            }
+            texts = []
+            if query.mode is not SearchMode.VECTOR:
+                texts = await self._rankings.by_words(organization_id, scope, query.text, query.filter, limit)
+        return _Answers({model: task.result() for model, task in vectors.items()}, texts)
+
+    async def _by_vector(
+        self, organization_id: UUID, model: EmbeddingModel, part: Part, query: PassageQuery, limit: int
+    ) -> list[RankedPassage] | LociError:
+        """The ranking by one model's vectors; an error where the query cannot be embedded now."""
+        try:
+            vector = await self._embedded(model, query.text)
+        except LociError as error:
+            logger.warning("a query could not be embedded", extra={"model": model.handle, "reason": error.reason})
+            return await self._by_alternatives(organization_id, model, part, query, limit) or error
+        if vector is None:
+            return []
+        return await self._rankings.by_vector(organization_id, part, model, vector, query.filter, limit)
+
+    async def _by_alternatives(
+        self, organization_id: UUID, model: EmbeddingModel, part: Part, query: PassageQuery, limit: int
+    ) -> list[RankedPassage]:
+        """A ranking by the vectors that a change of embedding models makes, or keeps; empty where they do not do."""
+        sides = usable_alternatives(await self._sides.alternatives(organization_id, part.archive_ids, model))
+        if query.mode is SearchMode.VECTOR and sum(side.passages for side in sides.values()) < part.passages:
+            return []
+        rankings = []
+        for other, its_part in sides.items():
+            try:
+                vector = await self._embedded(other, query.text)
+            except LociError:
+                return []
+            if vector is not None:
+                rankings.append(
+                    await self._rankings.by_vector(organization_id, its_part, other, vector, query.filter, limit)
+                )
+        # Similarities by different models cannot be compared.
+        return [passage for places in zip_longest(*rankings) for passage in places if passage is not None][:limit]
+
+    async def _embedded(self, model: EmbeddingModel, text: str) -> Sequence[float] | None:
+        [values] = await self._embedder.embed(model.handle, [to_embed(text)], self._search_seconds)
+        if len(values) != model.dimensions:
+            raise unusable_vector(model.handle, f"{len(values)} dimensions instead of {model.dimensions}")
+        return unit(model.handle, values)
+
+
+def _score(one: FusedPassage, mode: SearchMode, rankings: int) -> float:
+    """That of the one search, where there is one; cosines of several models cannot be compared, so ranks are."""
+    if mode is SearchMode.TEXT and one.text is not None:
+        return one.text
+    if mode is SearchMode.VECTOR and rankings == 1 and one.vector is not None:
+        return one.vector
+    return one.score

@@ -1,0 +1,1 @@
+"""Rankings on Postgres."""

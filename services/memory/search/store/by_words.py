@@ -1,0 +1,156 @@
+"""Passages ranked by their words; services/common/candidates.py says which of them are looked at."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from services.common import words
+from services.common.candidates import Candidates, candidates, rarest, weight, widened
+from services.common.ranking import all_of, any_of, frequency_thresholds, quoted
+from services.memory.core.ranking.search import RankedPassage, Scope, scope_lexemes, tsquery
+from services.memory.core.ranking.word_choice import (
+    MOST_EXACT,
+    MOST_NEWEST,
+    MOST_WORDS,
+    count_before_filter,
+    count_limit,
+    most_candidates,
+    most_chosen,
+)
+from services.memory.passages.model import PassageFilter
+from services.memory.search.store.filters import Selection, Values, select_by_filter
+from services.memory.search.store.word_samples import SampleRequests, frequencies
+from services.memory.search.store.word_statements import (
+    SETTINGS,
+    matching,
+    matching_of_chosen,
+    matching_of_newest,
+    ranked,
+)
+
+# Below the first: not at all.
+_THRESHOLDS = [0.3, *frequency_thresholds()]
+
+# English stop words are left out of a query that has others: they match every passage and tell nothing.
+_LEXEMES = """
+SELECT CASE WHEN cardinality(telling) > 0 THEN telling ELSE every END
+FROM (SELECT tsvector_to_array(to_tsvector('pg_catalog.english', $1)) AS telling,
+    tsvector_to_array(to_tsvector('memory.words', $1)) AS every) AS words
+"""
+
+
+class WordRanking:
+    """The half of `Rankings` that ranks by words."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+        self._sample_requests = SampleRequests(pool)
+
+    async def by_words(
+        self, organization_id: UUID, scope: Scope, query: str, filters: PassageFilter, limit: int
+    ) -> list[RankedPassage]:
+        """See `Rankings`."""
+        part = scope.whole
+        if not part.passages:
+            return []
+        old: Sequence[UUID] = ()
+        async with self._pool.acquire() as connection, connection.transaction(readonly=True):
+            await connection.execute(SETTINGS)
+            lexemes = await connection.fetchval(_LEXEMES, " ".join(words.to_find(query)))
+            if not lexemes:
+                return []
+            search = WordSearch(connection, organization_id, scope, filters, limit)
+            if part.passages <= MOST_EXACT:
+                rows = await search.among_all(lexemes)
+            else:
+                shares = await frequencies(connection, organization_id, part, lexemes)
+                rows, old = await search.among_some(shares.shares), shares.old
+        if old:
+            await self._sample_requests.ask(organization_id, old)
+        return [RankedPassage(*row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class WordSearch:
+    """One question, within a transaction."""
+
+    connection: Any
+    organization_id: UUID
+    scope: Scope
+    filters: PassageFilter
+    limit: int
+
+    async def among_all(self, lexemes: Sequence[str]) -> Sequence[Any]:
+        """Among all passages that have a word. How many have which comes out of that."""
+        values = self._values(dict.fromkeys(lexemes))
+        return await self._ranked([matching(self._within(any_of(lexemes)), None, values)], len(lexemes), values)
+
+    async def among_some(self, shares: Mapping[str, float]) -> Sequence[Any]:
+        """Among those that may be the best; when these are few, among more; when the filter leaves few, among those."""
+        shares = {word: shares[word] for word in rarest(shares, MOST_WORDS)}
+        part = self.scope.whole
+        countable = count_limit(part.passages)
+        selection = await select_by_filter(self.connection, self.organization_id, part, self.filters, countable)
+        if selection is not None and selection.passages <= most_chosen(part.passages):
+            return await self._among_chosen(selection, shares)
+        most = most_candidates(self.limit, filtered=selection is not None)
+        selected = None if selection is None else selection.passages
+        enough = count_before_filter(self.limit, part.passages, selected)
+        first = candidates(shares, part.passages, wanted=enough, most=most)
+        rows = await self._among(first, shares, most)
+        if len(rows) >= self.limit // 2 or first.whole == shares.keys():
+            return rows
+        if selection is not None and selection.passages < countable:
+            return await self._among_chosen(selection, shares)
+        return await self._among(widened(shares, part.passages, most=most), shares, most)
+
+    async def _among(self, some: Candidates, shares: Mapping[str, float], most: int) -> Sequence[Any]:
+        values = self._values({word: None if word in some.whole else self._weight(shares[word]) for word in shares})
+        sources = []
+        sure = any_of_all(some.sure)
+        if some.sure:
+            sources.append(matching(self._within(sure), most, values))
+        if some.unsure:
+            query = any_of_all(some.unsure) + (f" & !{sure}" if some.sure else "")
+            if some.newest:
+                sources.append(matching_of_newest(query, MOST_NEWEST, self.scope.whole, values))
+            else:
+                sources.append(matching(self._within(query), most, values))
+        return await self._ranked(sources, len(shares), values)
+
+    async def _among_chosen(self, selection: Selection, shares: Mapping[str, float]) -> Sequence[Any]:
+        values = self._values({word: self._weight(share) for word, share in shares.items()})
+        keys = selection.sql(self.filters, self.scope.whole, values)
+        return await self._ranked([matching_of_chosen(any_of(shares), keys, values)], len(shares), values)
+
+    async def _ranked(self, sources: list[str], terms: int, values: Values) -> Sequence[Any]:
+        statement = ranked(sources, terms, self.scope.whole, self.filters, values)
+        rows: Sequence[Any] = await self.connection.fetch(statement, *values.all)
+        return rows
+
+    def _values(self, weights: Mapping[str, float | None]) -> Values:
+        part = self.scope.whole
+        return Values(
+            self.organization_id,
+            part.archive_ids,
+            _THRESHOLDS,
+            part.passages,
+            max(1.0, self.scope.words / part.passages),
+            list(weights.values()),
+            [quoted(lexeme) for lexeme in weights],
+            self.limit,
+        )
+
+    def _weight(self, share: float) -> float:
+        return weight(share, self.scope.whole.passages)
+
+    def _within(self, query: str) -> str:
+        return tsquery(scope_lexemes(self.organization_id, self.scope.whole.archive_ids), query)
+
+
+def any_of_all(conjunctions: Sequence[Sequence[str]]) -> str:
+    """In tsquery's notation: has all lexemes of one of these."""
+    return "(" + " | ".join(all_of(lexemes) for lexemes in conjunctions) + ")"

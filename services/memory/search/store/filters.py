@@ -1,0 +1,177 @@
+"""SQL for where a search looks, and what it leaves out."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from services.memory.core.ranking.search import Part
+from services.memory.passages.model import PassageFilter
+
+# What a ranking by words reads of a passage.
+COLUMNS = "c.organization_id, c.archive_id, c.id, c.words, c.word_count, c.tags, c.created_at"
+# Of more archives, the largest.
+_MOST_ARCHIVES = 16
+
+_NEWEST = """
+    SELECT {columns} FROM (
+        SELECT a.id FROM memory.archives a
+        WHERE a.organization_id = $1 AND {within}
+        ORDER BY a.passage_count DESC LIMIT {archives}
+    ) AS archive CROSS JOIN LATERAL (
+        SELECT * FROM memory.passages p WHERE p.organization_id = $1 AND p.archive_id = archive.id
+        ORDER BY p.created_at DESC, p.id DESC LIMIT {each}
+    ) AS c LIMIT {most}"""
+
+
+def newest(part: Part, most: str) -> str:
+    """At most `most` (SQL) passages `c` of a part, about as many of each archive; the tenant is $1, its archives $2."""
+    one = part.archive_ids is not None and len(part.archive_ids) == 1
+    of_archives = "$2::uuid[] IS NULL AND a.kind = 1" if part.archive_ids is None else "a.id = ANY($2)"
+    each = f"{most}::bigint" if one else f"{most}::bigint / 4"
+    return _NEWEST.format(columns=COLUMNS, within=of_archives, archives=_MOST_ARCHIVES, each=each, most=most)
+
+
+_WITH_TAGS = """(c.archive_id, c.{key}) IN (
+        SELECT t.archive_id, t.passage_id FROM memory.passage_tags t
+        WHERE t.organization_id = $1 AND {within} AND t.tag = ANY(${tags}::text[])
+        GROUP BY t.archive_id, t.passage_id HAVING count(*) >= ${least})"""
+_WITH_DATES = """(c.archive_id, c.{key}) IN (
+        SELECT d.archive_id, d.id FROM memory.passages d
+        WHERE d.organization_id = $1 AND {within}{bounds})"""
+
+# Of rows `{alias}`, those of the archives in $2; where that is null, those of all archives of the tenant, but no
+# pieces of files.
+_OF_ARCHIVES = "{alias}.archive_id = ANY($2)"
+_OF_TENANT = """$2::uuid[] IS NULL AND {alias}.archive_id NOT IN (
+        SELECT f.id FROM memory.archives f WHERE f.organization_id = $1 AND f.kind <> 1)"""
+
+
+def within(part: Part, alias: str = "c") -> str:
+    """SQL for rows `alias` of a part of the tenant's archives, whose ids are $2; the tenant is $1."""
+    return (_OF_TENANT if part.archive_ids is None else _OF_ARCHIVES).format(alias=alias)
+
+
+def condition(filters: PassageFilter, part: Part, *, key: str, first: int) -> tuple[str, list[object]]:
+    """SQL for a filter on rows `c` of a part, whose column `key` is a passage's id, and its values, from `first` on."""
+    values: list[object] = []
+
+    def number(value: object) -> int:
+        values.append(value)
+        return first + len(values) - 1
+
+    conditions = []
+    if filters.tags:
+        least = len(filters.tags) if filters.match_all_tags else 1
+        conditions.append(
+            _WITH_TAGS.format(key=key, within=within(part, "t"), tags=number(filters.tags), least=number(least))
+        )
+    bounds = ""
+    if filters.start is not None:
+        bounds += f" AND d.created_at >= ${number(filters.start)}"
+    if filters.end is not None:
+        bounds += f" AND d.created_at <= ${number(filters.end)}"
+    if bounds:
+        conditions.append(_WITH_DATES.format(key=key, within=within(part, "d"), bounds=bounds))
+    return " AND ".join(conditions) or "true", values
+
+
+# Scalar subqueries: the planner makes neither joins nor hashes of them, which would read all that has the tags.
+_HAS_TAGS = """(SELECT count(*) FROM memory.passage_tags t
+        WHERE t.organization_id = $1 AND t.archive_id = c.archive_id AND t.passage_id = c.passage_id
+            AND t.tag = ANY({tags}::text[])) >= {least}"""
+_HAS_DATES = """(SELECT {bounds} FROM memory.passages d
+        WHERE d.organization_id = $1 AND d.archive_id = c.archive_id AND d.id = c.passage_id)"""
+
+_WITH_TAGS = """SELECT DISTINCT t.archive_id, t.passage_id FROM memory.passage_tags t
+        WHERE t.organization_id = $1 AND {within} AND t.tag = ANY({tags}::text[])"""
+_WITH_DATES = """SELECT d.archive_id, d.id AS passage_id FROM memory.passages d
+        WHERE d.organization_id = $1 AND {within} AND {bounds}"""
+
+_COUNT_TAGS = """
+SELECT wanted.tag, (
+    SELECT count(*) FROM (
+        SELECT FROM memory.passage_tags t WHERE t.organization_id = $1 AND {within} AND t.tag = wanted.tag LIMIT $3
+    ) AS found) AS passages
+FROM unnest($4::text[]) AS wanted (tag)
+"""
+_COUNT_DATES = """
+SELECT count(*) FROM (
+    SELECT FROM memory.passages d WHERE d.organization_id = $1 AND {within} AND {bounds} LIMIT $3) AS found
+"""
+
+
+class Values:
+    """The values of a statement; each is given its place."""
+
+    def __init__(self, *values: object) -> None:
+        self.all = list(values)
+
+    def add(self, value: object) -> str:
+        """Returns what stands for it in SQL."""
+        self.all.append(value)
+        return f"${len(self.all)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """About `passages` passages, among them all that a filter leaves: those with any of `tags`, or of its dates."""
+
+    passages: int
+    tags: tuple[str, ...] = ()
+
+    def sql(self, filters: PassageFilter, part: Part, values: Values) -> str:
+        """A query of their keys."""
+        if self.tags:
+            return _WITH_TAGS.format(within=within(part, "t"), tags=values.add(self.tags))
+        return _WITH_DATES.format(within=within(part, "d"), bounds=_bounds(filters, values))
+
+    def rest(self, filters: PassageFilter) -> PassageFilter:
+        """What of the filter these passages need not all fit."""
+        if not self.tags:
+            return replace(filters, start=None, end=None)
+        return replace(filters, tags=()) if self.tags == filters.tags else filters
+
+
+def filter_condition(filters: PassageFilter, values: Values) -> str:
+    """A condition on rows `c` of vectors; the tenant is $1."""
+    conditions = []
+    if filters.tags:
+        least = len(filters.tags) if filters.match_all_tags else 1
+        conditions.append(_HAS_TAGS.format(tags=values.add(filters.tags), least=values.add(least)))
+    if _has_dates(filters):
+        conditions.append(_HAS_DATES.format(bounds=_bounds(filters, values)))
+    return " AND ".join(conditions) or "true"
+
+
+async def select_by_filter(
+    connection: Any, organization_id: UUID, part: Part, filters: PassageFilter, most: int
+) -> Selection | None:
+    """The smallest of the sets that the filter names, counted up to `most`; None without a filter."""
+    sets = []
+    if filters.tags:
+        statement = _COUNT_TAGS.format(within=within(part, "t"))
+        rows = await connection.fetch(statement, organization_id, part.archive_ids, most, filters.tags)
+        counts = {row["tag"]: row["passages"] for row in rows}
+        if filters.match_all_tags:
+            rarest = min(counts, key=lambda tag: counts[tag])
+            sets.append(Selection(counts[rarest], (rarest,)))
+        else:
+            sets.append(Selection(sum(counts.values()), filters.tags))
+    if _has_dates(filters):
+        values = Values(organization_id, part.archive_ids, most)
+        statement = _COUNT_DATES.format(within=within(part, "d"), bounds=_bounds(filters, values))
+        sets.append(Selection(await connection.fetchval(statement, *values.all)))
+    return min(sets, key=lambda one: one.passages, default=None)
+
+
+def _has_dates(filters: PassageFilter) -> bool:
+    return filters.start is not None or filters.end is not None
+
+
+def _bounds(filters: PassageFilter, values: Values) -> str:
+    bounds = []
+    if filters.start is not None:
+        bounds.append(f"d.created_at >= {values.add(filters.start)}")
+    if filters.end is not None:
+        bounds.append(f"d.created_at <= {values.add(filters.end)}")
+    return " AND ".join(bounds)

@@ -1,1 +1,0 @@
-"""The memory tools of agents."""

@@ -1,0 +1,111 @@
+"""What the next owner of a run is told is what the owner before was told."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
+from itertools import count
+from uuid import UUID
+
+import pytest
+
+from services.agent.adapters.leases import PostgresLeases
+from services.agent.core.facts import Usage
+from services.agent.core.messages import Call
+from services.agent.core.ports import BlockView, MemoryView, ModelRequest, PartDelta, Reply
+from services.agent.core.ports_journal import Owned
+from services.common.ids import uuid7
+from services.common.migrate import migrate
+from tests.conftest import DatabaseUrl
+from tests.integration.agent.world import ORGANIZATION, Replica, World, calls, text, world_on
+
+# A reply after which the window is compacted.
+FULL = replace(calls("quick"), usage=Usage(31_000, 5))
+
+
+@pytest.fixture(scope="module")
+def agent_url(database_url: DatabaseUrl) -> str:
+    """A migrated database."""
+    url = database_url("agent")
+    asyncio.run(migrate(url, "services.agent"))
+    return url
+
+
+@pytest.fixture
+async def world(agent_url: str) -> AsyncIterator[World]:
+    """One agent in it."""
+    async with world_on(agent_url) as made:
+        yield made
+
+
+async def quick(call: Call) -> str:
+    return "It is done."
+
+
+async def resumed(world: World, replica: Replica, *replies: object) -> tuple[Owned, Owned]:
+    """A run that is driven until its script is over, as its first owner had it and as the next one has it."""
+    hangs = asyncio.Event()
+
+    async def hang(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+        hangs.set()
+        await asyncio.sleep(60)
+        yield text("never")
+
+    replica.tools.actions, replica.models.replies = {"quick": quick}, [*replies, hang]
+    request = world.request("Go on.")
+    accepted, _ = await replica.worker.accept(request, stream=False)
+    assert accepted.owned is not None
+    async with asyncio.timeout(10):
+        await hangs.wait()
+    await replica.die()
+    leases = PostgresLeases(world.pool, uuid7())
+    await leases.register()
+    await world.pool.execute("UPDATE agent.runs SET worker_id = $2 WHERE id = $1", request.run_id, leases.worker_id)
+    row = await leases.reclaim(ORGANIZATION, request.run_id)
+    assert row is not None
+    return accepted.owned, await leases.load(row)
+
+
+async def talked(replica: Replica, world: World) -> None:
+    """Some turns, each of a memory that is another one whenever it is looked at."""
+    numbers = count()
+
+    async def view(agent_id: UUID, conversation_id: UUID) -> MemoryView:
+        number = next(numbers)
+        return MemoryView((BlockView(agent_id, number, "human", f"Look number {number}.", 5_000),))
+
+    replica.worker._ports.memory.view = view  # type: ignore[method-assign]
+    for _ in range(6):
+        await replica.send(world.request("x" * 6_000))
+
+
+async def test_the_conversation_is_known_as_before(world: World) -> None:
+    async with world.replica() as replica:
+        await talked(replica, world)
+        first, next_one = await resumed(world, replica, calls("quick"))
+    assert first.recalled == next_one.recalled == 12
+    assert first.counted.reported == next_one.counted.reported == 10
+    assert next_one.prompt_versions == await world.pool.fetchval(
+        "SELECT prompt_versions FROM agent.conversation_heads WHERE conversation_id = $1", world.agent_id
+    )
+    assert next_one.prompt is not None
+    assert next_one.prompt.text == replica.models.requests[-1].prompt
+
+
+async def test_after_a_compaction_it_is_the_prompt_of_that(world: World) -> None:
+    async with world.replica() as replica:
+        await talked(replica, world)
+        first, next_one = await resumed(world, replica, FULL, calls("quick"))
+    assert replica.models.requests[-1].history[0].role == "summary"
+    assert first.recalled == next_one.recalled
+    assert next_one.prompt is not None
+    prompts = [request.prompt for request in replica.models.requests[-3:]]
+    assert prompts[0] != prompts[1]
+    assert next_one.prompt.text == prompts[1] == prompts[2]
+
+
+async def test_the_prompt_of_before_a_compaction_is_not_used_again(world: World) -> None:
+    async with world.replica() as replica:
+        await talked(replica, world)
+        _, next_one = await resumed(world, replica, FULL)
+    assert replica.models.requests[-1].history[0].role == "summary"
+    assert next_one.prompt is None

@@ -1,0 +1,92 @@
+"""Readers that stop reading cost a bounded amount of memory, are cut, resume, and disturb nobody."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+
+import psutil
+import pytest
+
+from services.agent.core.events import Delta, Ended, Event, Shown
+from services.agent.core.facts import RunStatus
+from services.agent.core.messages import Text
+from services.agent.core.ports import ModelRequest, PartDelta, Reply
+from services.agent.streams.broadcast import LONGEST_BACKLOG
+from services.common.errors import Unavailable
+from services.common.migrate import migrate
+from tests.conftest import DatabaseUrl
+from tests.integration.agent.world import ORGANIZATION, World, end, text, world_on
+
+DELTAS = 50_000
+WORDS = [f"w{number} " for number in range(DELTAS)]
+
+
+@pytest.fixture(scope="module")
+def agent_url(database_url: DatabaseUrl) -> str:
+    """A migrated database."""
+    url = database_url("agent")
+    asyncio.run(migrate(url, "services.agent"))
+    return url
+
+
+@pytest.fixture
+async def world(agent_url: str) -> AsyncIterator[World]:
+    """One agent in it."""
+    async with world_on(agent_url) as made:
+        yield made
+
+
+async def talk(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+    """A model that says 50,000 words, and lets others have their turn."""
+    for number, word in enumerate(WORDS):
+        yield PartDelta(0, "content", word)
+        if number % 100 == 0:
+            await asyncio.sleep(0)
+    yield text("".join(WORDS))
+
+
+def spoken(events: list[Event]) -> str:
+    """The text of the deltas."""
+    return "".join(event.part.text for event in events if isinstance(event, Delta) and isinstance(event.part, Text))
+
+
+async def test_a_reader_that_never_reads(world: World) -> None:
+    async with world.replica() as replica, world.replica() as other:
+        replica.models.replies = [talk]
+        request = world.request()
+        before = psutil.Process().memory_info().rss
+        accepted, silent = await replica.worker.accept(request, stream=True)
+        assert silent is not None
+        # Readers here and at another replica.
+        reading = [
+            asyncio.create_task(read(each.reader.follow(ORGANIZATION, accepted.run_id, wants_context=True), []))
+            for each in (replica, other)
+        ]
+        async with asyncio.timeout(60):
+            results = await asyncio.gather(*reading)
+        assert psutil.Process().memory_info().rss - before < 80 * 1024 * 1024
+        for events in results:
+            assert end(events).run.status is RunStatus.COMPLETED
+            shown = [event for event in events if isinstance(event, Shown)]
+            assert [event.parts for event in shown] == [(Text("".join(WORDS)),)]
+            sequences = [event.sequence for event in events]
+            assert sequences == sorted(set(sequences))
+        assert spoken(results[0]) == "".join(WORDS)
+        assert silent._backlog.qsize() <= LONGEST_BACKLOG + 1
+        # It reads at last, is told that it was cut, and reads on from where it was.
+        seen: list[Event] = []
+        with pytest.raises(Unavailable) as cut:
+            await read(replica.reader.follow(ORGANIZATION, accepted.run_id, subscription=silent), seen)
+        assert cut.value.reason == "READER_LAGS"
+        last = seen[-1].sequence if seen else 0
+        rest = await read(replica.reader.follow(ORGANIZATION, accepted.run_id, after=last), [])
+        assert [type(event) for event in rest] == [Shown, Ended]
+        assert end(await replica.send(world.request())).run.status is RunStatus.COMPLETED
+
+
+async def read(events: AsyncGenerator[Event], into: list[Event]) -> list[Event]:
+    """Adds a run's events, to its end."""
+    async with aclosing(events) as source:
+        async for event in source:
+            into.append(event)
+    return into

@@ -1,0 +1,307 @@
+"""Settings of agents: what is refused, what is filled in, what an update changes."""
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.agent.core.refusals import Refused
+from services.agent.core.rules.tool_rules import ExitLoop, RunFirst
+from services.agent.resources.agents.model.drafts import AgentDraft, check, json_object, tool_rules
+from services.agent.resources.agents.model.instructions import INSTRUCTIONS
+from services.agent.resources.agents.model.names import random_name
+from services.agent.resources.agents.model.settings import (
+    SETTABLE,
+    AgentSettings,
+    Defaults,
+    begin,
+    change,
+    check_mask,
+    with_tools,
+)
+
+DEFAULTS = Defaults("loci/demo", "loci/hash")
+ONE, TWO = UUID(int=1), UUID(int=2)
+
+
+def _begun(**fields: Any) -> AgentSettings:
+    return begin(check(AgentDraft(**fields)), fields.get("tool_ids", ()), window=200_000, defaults=DEFAULTS)
+
+
+def test_defaults() -> None:
+    settings = _begun()
+    assert (settings.model, settings.embedding, settings.timezone) == ("loci/demo", "loci/hash", "UTC")
+    assert settings.system == INSTRUCTIONS["letta_v1_agent"]
+    assert settings.context_window_limit == 128_000
+    assert (settings.hidden, settings.tags, settings.metadata) == (False, (), {})
+
+
+@pytest.mark.parametrize("name", ["Ada", "a", "O'Hara-2_x y", "Zoë", "名前", "x" * 256])
+def test_names_that_can_be(name: str) -> None:
+    assert _begun(name=name).name == name
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a\n", "a\tb", "x" * 257, "<b>", "50%"])
+def test_names_that_cannot_be(name: str) -> None:
+    with pytest.raises(Refused, match="name must have") as caught:
+        check(AgentDraft(name=name))
+    assert caught.value.reason == "AGENT_INVALID"
+
+
+def test_random_names_can_be() -> None:
+    assert all(check(AgentDraft(name=random_name())) for _ in range(500))
+
+
+WRONG_SETTINGS: list[dict[str, Any]] = [
+    {"temperature": "hot"},
+    {"temperature": True},
+    {"temperature": -0.1},
+    {"temperature": 10**400},
+    {"max_output_tokens": 1.5},
+    {"max_output_tokens": 10**12},
+    {"max_output_tokens": 0},
+    {"max_output_tokens": True},
+    {"parallel_tool_calls": "yes"},
+    {"parallel_tool_calls": 1},
+]
+
+
+@pytest.mark.parametrize("settings", WRONG_SETTINGS)
+def test_model_settings_that_cannot_be(settings: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match=f"model_settings cannot be used: {next(iter(settings))} must be") as caught:
+        check(AgentDraft(model_settings=settings))
+    assert caught.value.reason == "AGENT_INVALID"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"temperature": None, "max_output_tokens": None},
+        {"temperature": 1, "max_output_tokens": 4_096, "parallel_tool_calls": False, "reasoning": {"effort": "low"}},
+    ],
+)
+def test_model_settings_that_can_be(settings: dict[str, Any]) -> None:
+    assert check(AgentDraft(model_settings=settings)).model_settings == settings
+
+
+@pytest.mark.parametrize("handle", ["gpt", "/gpt", "openai/", "", "open ai/gpt", "a/b c"])
+def test_handles_that_cannot_be(handle: str) -> None:
+    for fields in ({"model": handle}, {"embedding": handle}):
+        with pytest.raises(Refused, match="provider/model"):
+            check(AgentDraft(**fields))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("handle", ["openai/gpt-4o", "openrouter/meta/llama-3:free"])
+def test_handles_that_can_be(handle: str) -> None:
+    assert _begun(model=handle).model == handle
+
+
+@pytest.mark.parametrize("timezone", ["", "Mars", "../etc/passwd", "/etc/passwd", "Europe", "x" * 5_000, "\x01"])
+def test_timezones_that_cannot_be(timezone: str) -> None:
+    with pytest.raises(Refused, match="IANA"):
+        check(AgentDraft(timezone=timezone))
+
+
+def test_what_cannot_be_stored_is_left_out() -> None:
+    settings = _begun(name="A\0da", system="\0Be\0", tags=("b\0", "a", "b", "\0"))
+    assert (settings.name, settings.system, settings.tags) == ("Ada", "Be", ("a", "b"))
+
+
+def test_a_subagent_is_hidden() -> None:
+    assert _begun(tags=("role:subagent",), hidden=False).hidden
+
+
+def test_tools_are_there_once() -> None:
+    assert with_tools(_begun(), [ONE, TWO, ONE]).tool_ids == (ONE, TWO)
+    many = [UUID(int=number) for number in range(1_001)]
+    with pytest.raises(Refused, match="1001"):
+        with_tools(_begun(), many)
+    with pytest.raises(Refused, match="1001"):
+        check(AgentDraft(tool_ids=tuple(many)))
+
+
+def test_the_window_bounds_its_limit() -> None:
+    assert _begun(context_window_limit=200_000).context_window_limit == 200_000
+    with pytest.raises(Refused, match="200000"):
+        _begun(context_window_limit=200_001)
+
+
+def test_json_that_can_be() -> None:
+    assert json_object("metadata", "") == {}
+    assert json_object("metadata", r'{"a\u0000": "\\u0000 \u0000\\\u0000"}') == {"a": "\\u0000 \\"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "1",
+        '"x"',
+        "null",
+        "{",
+        '{"a": NaN}',
+        '"\\ud800"',
+        '{"a": "\\ud800"}',
+        "{" * 9,
+        '{"a":' * 300 + "1" + "}" * 300,
+    ],
+)
+def test_json_that_cannot_be(text: str) -> None:
+    with pytest.raises(Refused, match="metadata must be a JSON object"):
+        json_object("metadata", text)
+
+
+@given(
+    st.dictionaries(
+        st.text(),
+        st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8),
+    )
+)
+def test_json_keeps_all_but_nul(value: dict[str, Any]) -> None:
+    try:
+        text = orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return
+    assert json_object("metadata", text) == _without_nul(value)
+
+
+def _without_nul(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("\0", "")
+    if isinstance(value, list):
+        return [_without_nul(each) for each in value]
+    return {_without_nul(name): _without_nul(each) for name, each in value.items()}
+
+
+def test_a_change_touches_the_mask_only() -> None:
+    before = _begun(name="One", tags=("a",), description="x", context_window_limit=5_000)
+    draft = check(AgentDraft(name="Two", tags=("b",), description=None))
+    after = change(before, draft, frozenset({"name"}), window=0, defaults=DEFAULTS)
+    assert (after.name, after.tags, after.description) == ("Two", ("a",), "x")
+    after = change(before, draft, frozenset({"description", "tags"}), window=0, defaults=DEFAULTS)
+    assert (after.name, after.tags, after.description) == ("One", ("b",), None)
+    assert after.context_window_limit == 5_000
+
+
+def test_another_model_brings_its_own_window() -> None:
+    before = _begun(context_window_limit=5_000)
+    draft = check(AgentDraft(model="openai/large"))
+    assert change(before, draft, frozenset({"model"}), window=64_000, defaults=DEFAULTS).context_window_limit == 64_000
+    kept = change(before, check(AgentDraft(model="loci/demo")), frozenset({"model"}), window=64_000, defaults=DEFAULTS)
+    assert kept.context_window_limit == 5_000
+    named = check(AgentDraft(model="openai/large", context_window_limit=9_000))
+    mask = frozenset({"model", "context_window_limit"})
+    assert change(before, named, mask, window=64_000, defaults=DEFAULTS).context_window_limit == 9_000
+    with pytest.raises(Refused, match="8000"):
+        change(before, named, mask, window=8_000, defaults=DEFAULTS)
+
+
+def test_every_setting_can_be_changed_but_the_type() -> None:
+    draft, before = check(AgentDraft()), _begun(name="One")
+    for name in SETTABLE:
+        if name == "agent_type":
+            with pytest.raises(Refused, match="agent_type"):
+                check_mask([name])
+        else:
+            assert change(before, draft, check_mask([name]), window=64_000, defaults=DEFAULTS)
+    with pytest.raises(Refused, match="blocks"):
+        check_mask(["blocks"])
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        None,
+        {},
+        {"type": "text"},
+        {"type": "json_object"},
+        {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}, "strict": True}},
+    ],
+)
+def test_forms_of_replies_that_can_be(form: dict[str, Any] | None) -> None:
+    assert _begun(response_format=form).response_format == (form or None)
+    assert check(AgentDraft(model_settings={"response_format": form}))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"type": "xml"},
+        {"type": None},
+        {"kind": "text"},
+        {"type": "json_schema"},
+        {"type": "json_schema", "json_schema": []},
+        {"type": "json_schema", "json_schema": {"schema": "text"}},
+    ],
+)
+def test_forms_of_replies_that_cannot_be(form: Any) -> None:
+    with pytest.raises(Refused, match=r"^response_format must be"):
+        check(AgentDraft(response_format=form))
+    with pytest.raises(Refused, match=r"^model_settings\.response_format must be"):
+        check(AgentDraft(model_settings={"response_format": form}))
+
+
+@pytest.mark.parametrize("form", ["text", 5, [{"type": "text"}]])
+def test_a_form_of_replies_is_an_object(form: Any) -> None:
+    with pytest.raises(Refused, match="response_format must be"):
+        check(AgentDraft(model_settings={"response_format": form}))
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("context_window_limit", 1, 2**31 - 1),
+        ("max_files_open", 0, 1_000),
+        ("per_file_view_window_char_limit", 1, 2**31 - 1),
+        ("recall_passages", 0, 50),
+    ],
+)
+def test_numbers_have_their_range(name: str, least: int, most: int) -> None:
+    for value in (least, most):
+        assert check(AgentDraft(**{name: value}))  # type: ignore[arg-type]
+    for value in (least - 1, most + 1):
+        with pytest.raises(Refused, match=f"{name} must be at least {least} and at most {most}, not {value}"):
+            check(AgentDraft(**{name: value}))  # type: ignore[arg-type]
+
+
+def test_tool_rules_of_a_client() -> None:
+    assert tool_rules("") == tool_rules("[]") == ()
+    given = r'[{"type": "exit_loop", "tool_name": "a\u0000"}, {"type": "run_first", "tool_name": "b"}]'
+    assert tool_rules(given) == (ExitLoop("a"), RunFirst("b"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{}", "tool_rules must be a JSON array, not a dict"),
+        ("[", "tool_rules must be a JSON array"),
+        ('[{"type": "exit_loop", "tool_name": "a"}, {"type": "exit_loop"}]', r"tool_rules\[1\]\.tool_name"),
+        ("[" + ",".join(['{"type": "exit_loop", "tool_name": "a"}'] * 1_001) + "]", "at most 1000"),
+    ],
+)
+def test_tool_rules_that_cannot_be(text: str, says: str) -> None:
+    with pytest.raises(Refused, match=says) as caught:
+        tool_rules(text)
+    assert caught.value.reason == "AGENT_INVALID"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [({"mode": "partial_evict"}, "mode"), ({"clip_chars": "many"}, "clip_chars"), ({"model": 5}, "model")],
+)
+def test_compaction_settings_that_cannot_be(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(Refused, match=f"compaction_settings cannot be used: {says}"):
+        check(AgentDraft(compaction_settings=given))
+
+
+def test_what_depends_on_the_type_stays_with_it() -> None:
+    before = _begun(agent_type="workflow_agent", message_buffer_autoclear=False)
+    draft, mask = check(AgentDraft(message_buffer_autoclear=False)), frozenset({"message_buffer_autoclear", "system"})
+    after = change(before, draft, mask, window=0, defaults=DEFAULTS)
+    assert before.message_buffer_autoclear
+    assert after.message_buffer_autoclear
+    assert after.system == INSTRUCTIONS["workflow_agent"]
