@@ -10,12 +10,12 @@ import asyncpg
 from services.common import database
 
 
-def reached() -> AbstractAsyncContextManager[None]:
+def database_reached() -> AbstractAsyncContextManager[None]:
     """Returns what is done within needs the database. Raises Unavailable."""
     return database.reached("the tool runner")
 
 
-class Reached:
+class DatabasePool:
     """A pool for single statements. Each raises Unavailable, where a driver's error would be a fault of ours."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
@@ -23,22 +23,22 @@ class Reached:
 
     async def fetch(self, statement: str, *values: object) -> list[Any]:
         """Returns all rows."""
-        async with reached():
+        async with database_reached():
             return list(await self._pool.fetch(statement, *values))
 
     async def fetchrow(self, statement: str, *values: object) -> Any:
         """Returns the first row, or None."""
-        async with reached():
+        async with database_reached():
             return await self._pool.fetchrow(statement, *values)
 
     async def fetchval(self, statement: str, *values: object) -> Any:
         """Returns its first value, or None."""
-        async with reached():
+        async with database_reached():
             return await self._pool.fetchval(statement, *values)
 
     async def execute(self, statement: str, *values: object) -> None:
         """Executes it for its effect."""
-        async with reached():
+        async with database_reached():
             await self._pool.execute(statement, *values)
 
 

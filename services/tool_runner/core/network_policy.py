@@ -98,15 +98,15 @@ def parse(text: str) -> Policy:
     if not text:
         return NOTHING
     if len(text) > _MOST_TEXT:
-        raise _refused("network", f"is longer than {_MOST_TEXT} characters")
+        raise _refusal("network", f"is longer than {_MOST_TEXT} characters")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise _refused("network", "is not JSON") from None
+        raise _refusal("network", "is not JSON") from None
     members = _members(value, "network", {"allow", "secrets"})
     secrets = members.get("secrets", {})
     if not isinstance(secrets, dict) or len(secrets) > _MOST_SECRETS:
-        raise _refused("network.secrets", f"must be an object with at most {_MOST_SECRETS} members")
+        raise _refusal("network.secrets", f"must be an object with at most {_MOST_SECRETS} members")
     return Policy(
         _hosts(members.get("allow", []), "network.allow"),
         {name: _secret(name, secret) for name, secret in secrets.items()},
@@ -142,18 +142,18 @@ def refusal(host: str, port: int) -> str:
 def _secret(name: str, value: Any) -> Secret:
     where = f"network.secrets.{name[:80]}"
     if not _VARIABLE.fullmatch(name):
-        raise _refused(where, "is not the name of an environment variable")
+        raise _refusal(where, "is not the name of an environment variable")
     members = _members(value, where, {"hosts", "header", "format"})
     hosts = _hosts(members.get("hosts", []), f"{where}.hosts")
     if not hosts or any(host.name == "*" for host in hosts):
-        raise _refused(f"{where}.hosts", "must name the hosts that the secret is for")
+        raise _refusal(f"{where}.hosts", "must name the hosts that the secret is for")
     header, form = members.get("header", ""), members.get("format", "{}")
     if not isinstance(header, str) or (header and not _may_be_set(header)):
-        raise _refused(f"{where}.header", "is not the name of a header that may be set")
+        raise _refusal(f"{where}.header", "is not the name of a header that may be set")
     if not isinstance(form, str) or not _FORMAT.fullmatch(form) or form.count("{}") != 1:
-        raise _refused(f"{where}.format", 'must be printable text with one {}, for example "Bearer {}"')
+        raise _refusal(f"{where}.format", 'must be printable text with one {}, for example "Bearer {}"')
     if "format" in members and not header:
-        raise _refused(f"{where}.format", "needs a header")
+        raise _refusal(f"{where}.format", "needs a header")
     return Secret(hosts, header.lower(), form)
 
 
@@ -164,31 +164,31 @@ def _may_be_set(header: str) -> bool:
 
 def _members(value: Any, where: str, known: set[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _refused(where, "must be an object")
+        raise _refusal(where, "must be an object")
     for name in value:
         if name not in known:
-            raise _refused(f"{where}.{name[:80]}", f"is not known; there are {' and '.join(sorted(known))}")
+            raise _refusal(f"{where}.{name[:80]}", f"is not known; there are {' and '.join(sorted(known))}")
     return value
 
 
 def _hosts(value: Any, where: str) -> tuple[Host, ...]:
     if not isinstance(value, list) or len(value) > _MOST_HOSTS:
-        raise _refused(where, f"must be a list of at most {_MOST_HOSTS} hosts")
+        raise _refusal(where, f"must be a list of at most {_MOST_HOSTS} hosts")
     return tuple(_host(one, f"{where}[{place}]") for place, one in enumerate(value))
 
 
 def _host(value: Any, where: str) -> Host:
     if not isinstance(value, str):
-        raise _refused(where, 'must be text, for example "api.example.com"')
+        raise _refusal(where, 'must be text, for example "api.example.com"')
     text, port = _split_port(value.strip())
     name = text if text == "*" else canonical(text.removeprefix("*."))
     if name is None or (text.startswith("*.") and ":" in name):
         hint = "a name, *. and a name, an address, or *, perhaps with :port; without https:// and a path"
-        raise _refused(where, f"{value[:80]!r} is not a host: write {hint}")
+        raise _refusal(where, f"{value[:80]!r} is not a host: write {hint}")
     if port is not None and not 0 < port < 65_536:
-        raise _refused(where, f"{port} is not a port")
+        raise _refusal(where, f"{port} is not a port")
     if name == LOCI:
-        raise _refused(where, f"{LOCI!r} stands for Loci itself, which needs no permission")
+        raise _refusal(where, f"{LOCI!r} stands for Loci itself, which needs no permission")
     return Host(f"*.{name}" if text.startswith("*.") else name, port)
 
 
@@ -199,5 +199,5 @@ def _split_port(text: str) -> tuple[str, int | None]:
     return host, int(port)
 
 
-def _refused(where: str, problem: str) -> Refused:
+def _refusal(where: str, problem: str) -> Refused:
     return Refused(REASON, f"{where} {problem}")

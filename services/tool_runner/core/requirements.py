@@ -36,12 +36,12 @@ def of_tool(tool: Tool, language: Language) -> tuple[str, ...]:
 
 def parse_pip(text: str) -> tuple[str, ...]:
     """Returns them as pip takes them on its command line, sorted; raises Refused (REQUIREMENTS_INVALID)."""
-    return _parsed(text, "pip_requirements", _pip)
+    return _parse(text, "pip_requirements", _pip)
 
 
 def parse_npm(text: str) -> tuple[str, ...]:
     """Returns them as npm takes them on its command line, sorted; raises Refused (REQUIREMENTS_INVALID)."""
-    return _parsed(text, "npm_requirements", _npm)
+    return _parse(text, "npm_requirements", _npm)
 
 
 def key_of(requirements: Sequence[str], *place: str) -> str:
@@ -49,7 +49,7 @@ def key_of(requirements: Sequence[str], *place: str) -> str:
     return hashlib.sha256(json.dumps([list(place), list(requirements)]).encode()).hexdigest()
 
 
-def _parsed(text: str, member: str, one: Any) -> tuple[str, ...]:
+def _parse(text: str, member: str, one: Any) -> tuple[str, ...]:
     if not text.strip() or text.strip() == "null":
         return ()
     try:

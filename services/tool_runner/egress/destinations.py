@@ -51,7 +51,7 @@ class Origin:
     is_loci: bool = False
 
 
-class Places:
+class Destinations:
     """Resolves, checks and connects. `own`: hosts and ports of Loci's parts."""
 
     def __init__(
@@ -111,13 +111,13 @@ class Places:
     async def _is_own(self, address: Address, port: int) -> bool:
         for host, own_port in self._own:
             if own_port == port:
-                parts = await _resolved(host)
+                parts = await _resolve(host)
                 if address in parts or (_is_here(address) and any(map(_is_here, parts))):
                     return True
         return False
 
 
-async def _resolved(host: str) -> list[Address]:
+async def _resolve(host: str) -> list[Address]:
     try:
         return [plain(address) for address in await resolve(host)]
     except Refused:

@@ -11,7 +11,7 @@ from services.tool_runner.core.ports import Connection
 from services.tool_runner.egress.destinations import Origin, Unreachable
 from services.tool_runner.egress.protocol import rewrite
 from services.tool_runner.egress.protocol.rewrite import CannotBeSent, Outgoing
-from services.tool_runner.egress.streams import Prefixed, Socket, join
+from services.tool_runner.egress.streams import PrefixedStream, Socket, join
 
 MOST_HEAD_BYTES = 64 * 1024
 # From the first byte of a request's head to its last.
@@ -76,9 +76,9 @@ class Peer:
         self.http.start_next_cycle()
         return True
 
-    def rest(self) -> Prefixed:
+    def rest(self) -> PrefixedStream:
         """Returns the connection after HTTP: what was read too far, then what comes."""
-        return Prefixed(self.http.trailing_data[0], self.connection)
+        return PrefixedStream(self.http.trailing_data[0], self.connection)
 
     async def _drained(self) -> bool:
         """Reads the rest of the request; whether it came to an end."""
@@ -103,7 +103,7 @@ class Peer:
                     read += len(data)
 
 
-class Kept:
+class KeptConnection:
     """The connection to a host that the last request of a connection used, for the next one."""
 
     def __init__(self) -> None:
@@ -235,7 +235,7 @@ async def _send_back_body(tool: Peer, world: Peer) -> None:
 
 
 async def _switch(tool: Peer, world: Peer, granted: h11.InformationalResponse, masks: Mapping[bytes, bytes]) -> None:
-    headers = rewrite.masked(rewrite.passed_on(granted.headers), masks)
+    headers = rewrite.mask_headers(rewrite.forward_headers(granted.headers), masks)
     headers += [(b"connection", b"Upgrade"), (b"upgrade", b"websocket")]
     if tool.http.their_state is h11.SEND_BODY:
         raise Unreachable("the host changed the protocol before the request had ended")
@@ -250,8 +250,8 @@ async def _switch(tool: Peer, world: Peer, granted: h11.InformationalResponse, m
 def _response(event: h11.Response, masks: Mapping[bytes, bytes]) -> h11.Response:
     # It is framed anew; a length beside chunks counts for nothing (RFC 9112, 6.3).
     drop = (b"content-length",) if _is_chunked(event) else ()
-    headers = rewrite.masked(rewrite.passed_on(event.headers, drop), masks)
-    reason = rewrite.masked([(b"", bytes(event.reason))], masks)[0][1]
+    headers = rewrite.mask_headers(rewrite.forward_headers(event.headers, drop), masks)
+    reason = rewrite.mask_headers([(b"", bytes(event.reason))], masks)[0][1]
     return h11.Response(status_code=event.status_code, headers=headers, reason=reason)
 
 

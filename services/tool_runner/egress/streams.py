@@ -41,7 +41,7 @@ class Socket:
         self._writer.close()
 
 
-class Prefixed:
+class PrefixedStream:
     """A connection of which some bytes were read before; `peek` reads without taking."""
 
     def __init__(self, first: bytes, connection: Connection) -> None:
@@ -68,7 +68,7 @@ class Prefixed:
         await self._connection.close()
 
 
-class Metered:
+class MeteredStream:
     """A connection whose bytes are counted; `moved` is told how many, and may raise."""
 
     def __init__(self, connection: Connection, moved: Callable[[int], None]) -> None:

@@ -63,7 +63,7 @@ def is_here(host: str) -> bool:
         return host == "localhost"
 
 
-def places_of(address: str) -> list[tuple[str, int]]:
+def origins_in(address: str) -> list[tuple[str, int]]:
     """Hosts and ports in the address of a service: a URL of HTTP or Postgres, dns:///host:port, host:port."""
     scheme, _, rest = address.rpartition("://")
     if scheme.startswith("unix"):

@@ -51,7 +51,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedValue:
     """A variable's value, sealed for its id."""
 
     id: UUID
@@ -60,7 +60,7 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class StoredVariable:
     """A variable as it is to be stored; `value` is sealed for the id, None keeps what is there."""
 
     id: UUID
@@ -70,7 +70,7 @@ class Written:
 
 
 # From the ids of an owner's variables, by key, to those it shall have.
-Rewrite = Callable[[Mapping[str, UUID]], Sequence[Written]]
+Rewrite = Callable[[Mapping[str, UUID]], Sequence[StoredVariable]]
 
 
 @dataclass(frozen=True, slots=True)

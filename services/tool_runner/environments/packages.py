@@ -4,7 +4,7 @@ from uuid import UUID
 
 from services.tool_runner.core.model import Tool, ToolType
 from services.tool_runner.core.ports import Layers
-from services.tool_runner.environments.rules.configs import Effective
+from services.tool_runner.environments.rules.configs import EffectiveConfig
 
 
 class Packages:
@@ -13,7 +13,7 @@ class Packages:
     def __init__(self, layers: Layers) -> None:
         self._layers = layers
 
-    async def install(self, wanted: Effective) -> None:
+    async def install(self, wanted: EffectiveConfig) -> None:
         """Raises FailedPrecondition (REQUIREMENTS_FAILED) and SandboxUnavailable."""
         for source_type in ("python", "javascript"):
             await self._layers.of_tool(

@@ -5,21 +5,21 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from services.tool_runner.environments.model import Owner, Rewrite, SandboxConfig, Sealed, Variable, Written
+from services.tool_runner.environments.model import Owner, Rewrite, SandboxConfig, SealedValue, StoredVariable, Variable
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CallSettings:
     """The settings for a call: those of its kind of sandbox ("" for none), variables in the order of precedence."""
 
     config: str
-    variables: Sequence[Sealed]
+    variables: Sequence[SealedValue]
 
 
 class EnvironmentStore(Protocol):
     """Every method takes the tenant first, and raises Unavailable where the database cannot be reached."""
 
-    async def of_call(self, organization_id: UUID, kind: str, tool_id: UUID, agent_id: UUID | None) -> Found:
+    async def of_call(self, organization_id: UUID, kind: str, tool_id: UUID, agent_id: UUID | None) -> CallSettings:
         """Returns the settings for a call, in one statement."""
         ...
 
@@ -71,7 +71,7 @@ class EnvironmentStore(Protocol):
         ...
 
     async def create_variable(
-        self, organization_id: UUID, user_id: UUID, config_id: UUID, written: Written, most: int
+        self, organization_id: UUID, user_id: UUID, config_id: UUID, written: StoredVariable, most: int
     ) -> Variable:
         """Raises NotFound (SANDBOX_CONFIG_NOT_FOUND), AlreadyExists (VARIABLE_EXISTS), Refused for more than `most`."""
         ...

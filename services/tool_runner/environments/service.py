@@ -5,7 +5,7 @@ from uuid import UUID
 
 from services.common.errors import AlreadyExists
 from services.common.ids import uuid7
-from services.tool_runner.environments.model import MASK, Change, Draft, Owner, SandboxConfig, Variable, Written
+from services.tool_runner.environments.model import MASK, Change, Draft, Owner, SandboxConfig, StoredVariable, Variable
 from services.tool_runner.environments.packages import Packages
 from services.tool_runner.environments.ports import EnvironmentStore
 from services.tool_runner.environments.rules import configs, variables
@@ -13,7 +13,7 @@ from services.tool_runner.environments.vault import Vault
 from services.tool_runner.errors import no_such_config, no_such_variable
 
 
-class EnvironmentAdmin:
+class EnvironmentService:
     """Values go in and never come out. Whatever breaks a rule raises Refused."""
 
     def __init__(self, store: EnvironmentStore, vault: Vault, packages: Packages) -> None:
@@ -27,7 +27,7 @@ class EnvironmentAdmin:
         """Makes these the owner's variables. Raises NotFound (TOOL_NOT_FOUND)."""
         variables.check_all(drafts)
 
-        def rewrite(present: Mapping[str, UUID]) -> list[Written]:
+        def rewrite(present: Mapping[str, UUID]) -> list[StoredVariable]:
             return [self._written(organization_id, draft, present.get(draft.key)) for draft in drafts]
 
         return await self._store.replace(organization_id, user_id, owner, rewrite)
@@ -48,7 +48,7 @@ class EnvironmentAdmin:
 
     async def create_config(self, organization_id: UUID, user_id: UUID, kind: str, config: str) -> SandboxConfig:
         """Raises AlreadyExists (SANDBOX_CONFIG_EXISTS)."""
-        kind, config = configs.checked_type(kind), configs.checked_config(config)
+        kind, config = configs.check_type(kind), configs.check_config(config)
         made = await self._store.create_config(organization_id, user_id, uuid7(), kind, config)
         if made is None:
             sentence = f"there are settings of {kind} sandboxes already; change those"
@@ -57,7 +57,7 @@ class EnvironmentAdmin:
 
     async def ensure_config(self, organization_id: UUID, user_id: UUID, kind: str) -> SandboxConfig:
         """Returns those of the kind, made where there are none."""
-        kind = configs.checked_type(kind)
+        kind = configs.check_type(kind)
         while True:
             if found := await self._store.config_of(organization_id, kind):
                 return found
@@ -66,11 +66,11 @@ class EnvironmentAdmin:
 
     async def configs(self, organization_id: UUID, kind: str, after: UUID | None, size: int) -> list[SandboxConfig]:
         """Returns one page, oldest first."""
-        return await self._store.configs(organization_id, configs.checked_type(kind) if kind else "", after, size)
+        return await self._store.configs(organization_id, configs.check_type(kind) if kind else "", after, size)
 
     async def update_config(self, organization_id: UUID, user_id: UUID, config_id: UUID, config: str) -> SandboxConfig:
         """Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
-        config = configs.checked_config(config)
+        config = configs.check_config(config)
         if changed := await self._store.update_config(organization_id, user_id, config_id, config):
             return changed
         raise no_such_config(config_id)
@@ -128,13 +128,13 @@ class EnvironmentAdmin:
         """Returns what is shown of its value."""
         return self._vault.masked(variable)
 
-    def _written(self, organization_id: UUID, draft: Draft, present: UUID | None) -> Written:
+    def _written(self, organization_id: UUID, draft: Draft, present: UUID | None) -> StoredVariable:
         """Returns the draft sealed for the id it has or gets. Raises Refused where there is nothing to keep."""
         if draft.value == MASK:
             if present is None:
                 raise variables.nothing_to_keep(draft.key)
-            return Written(present, draft.key, None, draft.description)
+            return StoredVariable(present, draft.key, None, draft.description)
         variable_id = present or uuid7()
-        return Written(
+        return StoredVariable(
             variable_id, draft.key, self._vault.seal(draft.value, organization_id, variable_id), draft.description
         )

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from services.common.errors import FailedPrecondition
 from services.common.sealing import ENCRYPTION_KEY, Sealer, Unreadable
-from services.tool_runner.environments.model import MASK, Sealed, Variable
+from services.tool_runner.environments.model import MASK, SealedValue, Variable
 
 
 class Vault:
@@ -19,7 +19,7 @@ class Vault:
         """Returns the sealed form."""
         return self._sealer.seal(value.encode(), _place(organization_id, variable_id))
 
-    def open_all(self, organization_id: UUID, variables: Iterable[Sealed]) -> dict[str, str]:
+    def open_all(self, organization_id: UUID, variables: Iterable[SealedValue]) -> dict[str, str]:
         """Returns the values by key; later ones win. Raises FailedPrecondition (CREDENTIALS_UNREADABLE)."""
         # Those that another one overrides are not opened.
         last = {variable.key: variable for variable in variables}
@@ -29,7 +29,7 @@ class Vault:
         """Returns what is shown of its value."""
         return MASK if variable.size > self._overhead else ""
 
-    def _open(self, organization_id: UUID, variable: Sealed) -> str:
+    def _open(self, organization_id: UUID, variable: SealedValue) -> str:
         try:
             return self._sealer.open(variable.value, _place(organization_id, variable.id)).decode()
         except Unreadable as error:

@@ -12,13 +12,13 @@ from services.common.ids import from_public, to_public
 from services.common.timestamps import timestamp
 from services.tool_runner.core.job import Output
 from services.tool_runner.core.model import Call, KeptFile, Outcome, Receipt, State
-from services.tool_runner.core.schemas.json_fields import checked_object
+from services.tool_runner.core.schemas.json_fields import json_object
 from services.tool_runner.environments.model import Draft
 from services.tool_runner.environments.rules import variables
 from services.tool_runner.executions.files.inputs import MOST_FILES
 from services.tool_runner.executions.model import FileFilter, ReceiptFilter
 from services.tool_runner.tools.convert import tool_id
-from services.tool_runner.tools.model import checked_size
+from services.tool_runner.tools.model import page_size_of
 
 _LONGEST_CALL_KEY = 200
 # Where the name is not that of the proto.
@@ -51,7 +51,7 @@ def call(request: execution_pb.ExecuteToolRequest) -> Call:
         environment=_environment(request),
         run_id=_optional("run", request.run_id),
         step_id=_optional("step", request.step_id),
-        agent_state=checked_object(state, "agent_state_json") if state else "",
+        agent_state=json_object(state, "agent_state_json") if state else "",
         client_token=request.client_token,
         file_ids=_file_ids(request),
     )
@@ -81,7 +81,7 @@ def call_key(text: str) -> str:
 def receipt_filter(request: execution_pb.ListReceiptsRequest) -> ReceiptFilter:
     """Raises InvalidArgument (INVALID_ID, TIME_INVALID), Refused (PAGE_SIZE_INVALID)."""
     return ReceiptFilter(
-        size=checked_size(request.page_size, "receipts"),
+        size=page_size_of(request.page_size, "receipts"),
         token=request.page_token,
         agent_id=_optional("agent", request.agent_id),
         run_id=_optional("run", request.run_id),
@@ -96,7 +96,7 @@ def receipt_filter(request: execution_pb.ListReceiptsRequest) -> ReceiptFilter:
 def file_filter(request: execution_pb.ListFilesRequest) -> FileFilter:
     """Raises InvalidArgument (INVALID_ID, CALL_KEY_INVALID), Refused (PAGE_SIZE_INVALID)."""
     return FileFilter(
-        size=checked_size(request.page_size, "files"),
+        size=page_size_of(request.page_size, "files"),
         token=request.page_token,
         call_key=call_key(request.call_key) if request.call_key else None,
         agent_id=_optional("agent", request.agent_id),

@@ -7,7 +7,7 @@ import asyncpg
 
 from services.common.paging import PageOf
 from services.tool_runner.core.model import Receipt, State
-from services.tool_runner.database import Reached, Where
+from services.tool_runner.database import DatabasePool, Where
 from services.tool_runner.executions import rows
 from services.tool_runner.executions.model import ReceiptFilter, place_of, token_of
 from services.tool_runner.executions.rows import LISTED_COLUMNS
@@ -48,7 +48,7 @@ class PostgresReceiptLists:
     """`call_stores.ReceiptLists`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = Reached(pool)
+        self._pool = DatabasePool(pool)
 
     async def receipts(self, organization_id: UUID, wanted: ReceiptFilter) -> PageOf[Receipt]:
         where = _where(organization_id, wanted)
@@ -57,7 +57,7 @@ class PostgresReceiptLists:
             f" ORDER BY reserved_at DESC, call_key DESC LIMIT {wanted.size + 1:d}",
             *where.parameters,
         )
-        receipts = tuple(map(rows.listed, found[: wanted.size]))
+        receipts = tuple(map(rows.receipt_summary, found[: wanted.size]))
         last = found[wanted.size - 1] if len(found) > wanted.size else None
         return PageOf(receipts, token_of(last["reserved_at"], last["call_key"]) if last else "")
 
@@ -66,7 +66,7 @@ class PostgresRetention:
     """`call_stores.Retention`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = Reached(pool)
+        self._pool = DatabasePool(pool)
 
     async def sweep(self, age: timedelta, most: int) -> int:
         receipts = await self._pool.fetchval(_SWEEP, age, most)

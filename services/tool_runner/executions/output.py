@@ -33,7 +33,7 @@ class Masking(Protocol):
     def finish(self) -> str: ...
 
 
-class Printed:
+class CallOutput:
     """The output of one call so far. `capture`: bytes that are kept of each stream."""
 
     def __init__(self, capture: int, stdout: Masking, stderr: Masking) -> None:
@@ -134,7 +134,7 @@ def with_output(ending: Ending, pieces: Sequence[Output]) -> Ending:
     return replace(ending, stdout=texts["stdout"], stderr=texts["stderr"], output_order=order)
 
 
-def replayed(receipt: Receipt) -> list[Output]:
+def pieces_of(receipt: Receipt) -> list[Output]:
     """Returns the pieces of a call that ended, as they were."""
     place = dict.fromkeys(_STREAMS, 0)
     pieces: list[Output] = []

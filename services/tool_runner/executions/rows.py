@@ -53,7 +53,7 @@ FILES_OF_RECEIPT = f"""(
         WHERE f.organization_id = r.organization_id AND f.call_key = r.call_key) AS kept)"""
 
 
-def listed(row: Mapping[str, Any]) -> Receipt:
+def receipt_summary(row: Mapping[str, Any]) -> Receipt:
     """Returns the receipt of a row with LISTED_COLUMNS."""
     return _receipt(row, {})
 

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from services.tool_runner.core.model import Call, Receipt
-from services.tool_runner.executions.output import Printed
+from services.tool_runner.executions.output import CallOutput
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class Execution:
         self.task: asyncio.Task[Receipt]
         self.owned = False
         self.began = False
-        self.printed: Printed | None = None
+        self.printed: CallOutput | None = None
         self._reason: Exception | None = None
         self._work: asyncio.Task[Any] | None = None
 

@@ -16,39 +16,39 @@ from services.tool_runner.core.model import Call, Receipt, State, Tool
 from services.tool_runner.core.schemas import raw_arguments
 from services.tool_runner.executions.lease import Lease
 from services.tool_runner.executions.output import with_output
-from services.tool_runner.executions.perform import Performer
+from services.tool_runner.executions.perform import CallRunner
 from services.tool_runner.executions.ports import CallId, OutputStore, ReceiptStore, Reservation
-from services.tool_runner.executions.prepare import Preparation, Prepared
+from services.tool_runner.executions.prepare import CallPreparation, PreparedCall
 from services.tool_runner.executions.running_call import Cancelled, Execution, Stopping
-from services.tool_runner.executions.watch import Event, Watching
+from services.tool_runner.executions.watch import CallWatcher, Event
 
 _POLL_SECONDS = 0.2
 _CANCEL_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class ExecutionParts:
     """The parts that executions need. At most `at_once` calls run at the same time, the others wait."""
 
-    preparation: Preparation
+    preparation: CallPreparation
     receipts: ReceiptStore
     outputs: OutputStore
     at_once: int = 8
 
 
-class Executor:
+class ExecutionService:
     """Every call that this process runs, by tenant and key."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ExecutionParts) -> None:
         self._preparation = parts.preparation
         self._receipts = parts.receipts
         self._outputs = parts.outputs
         self._running: dict[CallId, Execution] = {}
         self._lease = Lease(parts.receipts, self._look_for_cancels)
-        self._performer = Performer(
+        self._performer = CallRunner(
             parts.preparation, parts.receipts, parts.outputs, self._lease.owner_id, at_once=parts.at_once
         )
-        self._watching = Watching(self._running, parts.outputs, self._settled)
+        self._watching = CallWatcher(self._running, parts.outputs, self._settled)
 
     async def execute(self, organization_id: UUID, call: Call, tool: Tool | None = None) -> Receipt:
         """Runs it, or attaches to it, or returns how it ended; `tool`: for one that is not in the catalogue.
@@ -56,12 +56,12 @@ class Executor:
         Raises the statuses of ExecuteTool.
         """
         identity = (organization_id, call.call_key)
-        arguments_hash = raw_arguments.hashed(call.arguments)
+        arguments_hash = raw_arguments.hash_arguments(call.arguments)
         execution = self._running.get(identity)
         if execution is None:
             execution = self._begin(identity, call, arguments_hash, tool)
         elif (execution.call.tool_id, execution.arguments_hash) != (call.tool_id, arguments_hash):
-            raise _reused(call.call_key)
+            raise _key_reused(call.call_key)
         # The request may go away; the call goes on.
         return await asyncio.shield(execution.task)
 
@@ -76,11 +76,11 @@ class Executor:
             return found
         if found.owner_alive:
             return await self._cancel_elsewhere(identity)
-        await self._receipts.end(identity, found.owner_id, receipts.cancelled(found.tool_name or "the tool"))
+        await self._receipts.end(identity, found.owner_id, receipts.cancelled_ending(found.tool_name or "the tool"))
         return await self.receipt(organization_id, call_key)
 
     def watch(self, organization_id: UUID, call_key: str, after: int) -> AsyncGenerator[Event]:
-        """See `Watching.watch`."""
+        """See `CallWatcher.watch`."""
         return self._watching.watch((organization_id, call_key), after)
 
     async def receipt(self, organization_id: UUID, call_key: str) -> Receipt:
@@ -133,7 +133,7 @@ class Executor:
         except Stopping:
             raise Unavailable("the tool runner is stopping; ask again") from None
 
-    async def _claim(self, identity: CallId, execution: Execution, prepared: Prepared) -> Receipt | None:
+    async def _claim(self, identity: CallId, execution: Execution, prepared: PreparedCall) -> Receipt | None:
         """Returns the receipt that another request or replica brought to its end; None once it is ours to run."""
         tool, call = prepared.work.tool, execution.call
         reservation = Reservation(
@@ -160,14 +160,14 @@ class Executor:
         found = await self._read(identity)
         if found is None:
             return None
-        match receipts.judge(found, tool.id, execution.arguments_hash, idempotent=tool.idempotent):
-            case receipts.Answer():
+        match receipts.claim_of(found, tool.id, execution.arguments_hash, idempotent=tool.idempotent):
+            case receipts.Settled():
                 return found
-            case receipts.Reused():
-                raise _reused(identity[1])
+            case receipts.KeyReused():
+                raise _key_reused(identity[1])
             case receipts.Wait():
                 await execution.interruptible(asyncio.sleep(_POLL_SECONDS))
-            case receipts.Lose():
+            case receipts.Abandon():
                 await self._lose(identity, found)
             case receipts.TakeOver():
                 execution.owned = await self._receipts.take_over(identity, found, self._lease.owner_id)
@@ -192,7 +192,7 @@ class Executor:
     async def _lose(self, identity: CallId, found: Receipt) -> None:
         """Ends a call whose owner died while it ran; its stored output is kept."""
         pieces = await self._outputs.after(identity, 0)
-        ending = receipts.lost(found.tool_name or "the tool")
+        ending = receipts.lost_ending(found.tool_name or "the tool")
         await self._receipts.end(identity, found.owner_id, with_output(ending, pieces))
 
     async def _receipt_of_gone_tool(self, identity: CallId, execution: Execution) -> Receipt:
@@ -201,7 +201,7 @@ class Executor:
         if found is None:
             raise gone
         if (found.tool_id, found.arguments_hash) != (execution.call.tool_id, execution.arguments_hash):
-            raise _reused(identity[1])
+            raise _key_reused(identity[1])
         if found.state in (State.RESERVED, State.STARTED) and found.owner_alive:
             raise Unavailable("the call is being run; ask again")
         if found.state is State.RESERVED:
@@ -225,7 +225,7 @@ class Executor:
                 execution.interrupt(Cancelled())
 
 
-def _reused(call_key: str) -> FailedPrecondition:
+def _key_reused(call_key: str) -> FailedPrecondition:
     return FailedPrecondition(
         f"the call key {call_key!r} belongs to another call; mint a new one", reason="CALL_KEY_REUSED"
     )

@@ -8,7 +8,7 @@ from uuid import UUID
 import asyncpg
 
 from services.tool_runner.core.model import Ending, Receipt, State
-from services.tool_runner.database import Reached
+from services.tool_runner.database import DatabasePool
 from services.tool_runner.executions import rows
 from services.tool_runner.executions.ports import CallId, Reservation
 from services.tool_runner.executions.rows import FILES_OF_RECEIPT, RECEIPT_COLUMNS
@@ -100,7 +100,7 @@ class PostgresReceipts:
     """`ports.ReceiptStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = Reached(pool)
+        self._pool = DatabasePool(pool)
 
     async def reserve(self, call: CallId, what: Reservation) -> bool:
         return await self._pool.fetchval(_RESERVE, *call, *_parameters(what)) is not None

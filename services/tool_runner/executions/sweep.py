@@ -15,7 +15,7 @@ _BETWEEN_SECONDS = 0.2
 _log = logging.getLogger(__name__)
 
 
-class Sweeper:
+class RetentionSweeper:
     """`days`: how long receipts and files are kept; 0: for ever."""
 
     def __init__(self, retention: Retention, days: int) -> None:

@@ -20,7 +20,7 @@ class BadArchive(Exception):
     """It holds what no package needs."""
 
 
-class NotWhole(BadArchive):
+class TruncatedArchive(BadArchive):
     """Whoever wrote it ended before it was done."""
 
 
@@ -28,10 +28,10 @@ def rewrite(source: Path, target: Path, most_bytes: int) -> None:
     """Writes to `target` what is harmless of the tar `source`; raises BadArchive and OSError."""
     try:
         with tarfile.open(source, "r:") as came, tarfile.open(target, "w:") as kept:
-            for entry in _checked(came, most_bytes):
+            for entry in _check(came, most_bytes):
                 kept.addfile(entry, came.extractfile(entry) if entry.isreg() else None)
     except (tarfile.TarError, UnicodeError, ValueError) as error:
-        raise NotWhole(f"what the installer left is no archive: {error}") from error
+        raise TruncatedArchive(f"what the installer left is no archive: {error}") from error
 
 
 def unpack(archive: Path, folder: Path) -> None:
@@ -46,7 +46,7 @@ def unpack(archive: Path, folder: Path) -> None:
         os.chmod(path, 0o755)
 
 
-def _checked(came: tarfile.TarFile, most_bytes: int) -> Iterator[tarfile.TarInfo]:
+def _check(came: tarfile.TarFile, most_bytes: int) -> Iterator[tarfile.TarInfo]:
     links: set[str] = set()
     total = count = 0
     for entry in came:
@@ -60,7 +60,7 @@ def _checked(came: tarfile.TarFile, most_bytes: int) -> Iterator[tarfile.TarInfo
             _check_link(entry)
             links.add(entry.name)
         yield _plain(entry)
-    raise NotWhole("the installer ended before it had sent everything")
+    raise TruncatedArchive("the installer ended before it had sent everything")
 
 
 def _check_name(name: str, links: set[str]) -> None:

@@ -20,7 +20,7 @@ _ABANDONED_SECONDS = 3600.0
 _GRACE_SECONDS = 3600.0  # a layer used so lately may be in the hands of a call
 
 
-class Store:
+class LayerCache:
     """Blocking: called in threads. `most`: how many layers are kept; `most_bytes`: of one."""
 
     def __init__(self, folder: Path, *, most: int, most_bytes: int) -> None:
@@ -78,7 +78,7 @@ class Store:
                     _remove(archive.with_suffix(""))
 
 
-def unpacked(layer: Layer) -> Path:
+def unpack_layer(layer: Layer) -> Path:
     """Returns the folder with the layer's files, unpacked at the first call. Raises OSError.
 
     Its files are for everybody to read: where the runner is root, tools are run as another user.

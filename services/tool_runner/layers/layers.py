@@ -12,8 +12,8 @@ from services.tool_runner.core.model import Refused, Tool
 from services.tool_runner.core.ports import Ends, Process, Sandbox, Sandboxes
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.layers import install_job
-from services.tool_runner.layers.archives import BadArchive, NotWhole
-from services.tool_runner.layers.cache import Store
+from services.tool_runner.layers.archives import BadArchive, TruncatedArchive
+from services.tool_runner.layers.cache import LayerCache
 from services.tool_runner.layers.install_job import LayerSettings
 
 _REMEMBER_FAILURE_SECONDS = 60.0
@@ -44,7 +44,7 @@ class Layers:
         self._settings = settings
         self._sandboxes = sandboxes
         self._egress = egress
-        self._store = Store(settings.folder, most=settings.most, most_bytes=settings.most_bytes)
+        self._store = LayerCache(settings.folder, most=settings.most, most_bytes=settings.most_bytes)
         self._known = _Known()
 
     async def of_tool(self, tool: Tool) -> Layer | None:
@@ -56,7 +56,7 @@ class Layers:
         try:
             wanted = needs.of_tool(tool, language)
         except Refused as refused:
-            raise _failed(refused.message) from None
+            raise _failure(refused.message) from None
         return await self.of(wanted, language) if wanted else None
 
     async def of(self, wanted: tuple[str, ...], language: Language) -> Layer:
@@ -68,7 +68,7 @@ class Layers:
             return layer
         at, words = self._known.failures.get(key, (0.0, ""))
         if words and time.monotonic() - at < _REMEMBER_FAILURE_SECONDS:
-            raise _failed(words)
+            raise _failure(words)
         building = self._known.building.get(key)
         if building is None:
             building = asyncio.create_task(self._build(key, wanted, language, sandbox))
@@ -101,11 +101,11 @@ class Layers:
                     await self._receive(process, file)
             return await asyncio.to_thread(self._store.keep, key, received)
         except TimeoutError:
-            raise _failed(f"{_listed(wanted)}: not installed within {self._settings.seconds:g} s") from None
-        except NotWhole as problem:
-            raise _failed(f"{_listed(wanted)}: {_last_words(process.errors) or problem}") from None
+            raise _failure(f"{_names(wanted)}: not installed within {self._settings.seconds:g} s") from None
+        except TruncatedArchive as problem:
+            raise _failure(f"{_names(wanted)}: {_last_words(process.errors) or problem}") from None
         except BadArchive as problem:
-            raise _failed(f"{_listed(wanted)}: {problem}") from None
+            raise _failure(f"{_names(wanted)}: {problem}") from None
         except OSError as error:
             raise SandboxUnavailable(f"packages cannot be kept (LOCI_LAYER_DIR): {error}") from error
         finally:
@@ -133,7 +133,7 @@ class Layers:
         return place
 
 
-def _listed(wanted: tuple[str, ...]) -> str:
+def _names(wanted: tuple[str, ...]) -> str:
     return ", ".join(wanted)[:300]
 
 
@@ -142,5 +142,5 @@ def _last_words(errors: str) -> str:
     return "\n".join(lines[-_LINES:])[-_WORDS:]
 
 
-def _failed(words: str) -> FailedPrecondition:
+def _failure(words: str) -> FailedPrecondition:
     return FailedPrecondition(f"the tool's packages cannot be installed: {words}", reason="REQUIREMENTS_FAILED")

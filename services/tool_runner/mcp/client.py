@@ -16,7 +16,7 @@ from services.tool_runner.mcp_servers.model import Server, Stdio
 from services.tool_runner.mcp_servers.ports import Programs
 
 if TYPE_CHECKING:
-    from services.tool_runner.mcp.session import Dial, Line
+    from services.tool_runner.mcp.session import Dial, McpSession
 
 JsonObject = dict[str, Any]
 _TRANSPORTS = "services.tool_runner.mcp.transports"
@@ -66,10 +66,10 @@ class McpClient:
         self._programs = programs
         self._trusted = trusted
         self.times = times or Times()
-        self._lines: dict[_Key, Line] = {}
+        self._lines: dict[_Key, McpSession] = {}
         self._opening: dict[_Key, asyncio.Lock] = {}
         # Those too that take no new requests and still have some.
-        self._all: WeakSet[Line] = WeakSet()
+        self._all: WeakSet[McpSession] = WeakSet()
 
     async def tools(self, target: Target) -> list[Any]:
         """Returns what it lists, as it sent it: at most 2,000 of 50 pages. Raises McpProblem."""
@@ -126,7 +126,7 @@ class McpClient:
         return listed[:_MOST_LISTED]
 
     @asynccontextmanager
-    async def _line(self, target: Target) -> AsyncIterator["Line"]:
+    async def _line(self, target: Target) -> AsyncIterator["McpSession"]:
         """Returns a session: the warm one, or a new one. Raises McpProblem."""
         if target.stored:
             yield await self._warm(target)
@@ -137,7 +137,7 @@ class McpClient:
         finally:
             await line.close()
 
-    async def _warm(self, target: Target) -> "Line":
+    async def _warm(self, target: Target) -> "McpSession":
         key = (target.organization_id, target.server.id, target.server.version)
         # One that was looked at here may have ended since it was last asked.
         async with self._opening.setdefault(key, asyncio.Lock()):
@@ -170,11 +170,11 @@ class McpClient:
             raise McpProblem(Kind.UNREACHABLE, "too many MCP servers are in use at once; try again")
         self._lines.pop(min(idle, key=lambda key: self._lines[key].used)).retire()
 
-    async def _opened(self, target: Target) -> "Line":
+    async def _opened(self, target: Target) -> "McpSession":
         dial = await self._dial(target)
-        from services.tool_runner.mcp.session import Line  # noqa: PLC0415 - see `_dial`
+        from services.tool_runner.mcp.session import McpSession  # noqa: PLC0415 - see `_dial`
 
-        line = Line(dial, idle=self.times.idle)
+        line = McpSession(dial, idle=self.times.idle)
         self._all.add(line)
         await line.open(self.times.connect)
         return line
@@ -200,7 +200,7 @@ class McpClient:
         )
 
 
-async def _asked(line: "Line", params: JsonObject, seconds: float) -> JsonObject:
+async def _asked(line: "McpSession", params: JsonObject, seconds: float) -> JsonObject:
     try:
         page = await line.ask("tools/list", params, seconds=seconds)
     except ServerError as error:

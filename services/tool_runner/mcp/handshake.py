@@ -35,7 +35,7 @@ def has_ended(error: MCPError) -> bool:
     return error.code == CONNECTION_CLOSED and error.message.startswith(_ENDED)
 
 
-async def greeted(session: ClientSession) -> str:
+async def greet(session: ClientSession) -> str:
     """Returns the version that both speak: by a handshake, or, with servers that know none, by asking."""
     try:
         await session.initialize()
@@ -63,7 +63,7 @@ def routing(method: str, params: JsonObject, schema: Mapping[str, Any]) -> dict[
     return headers
 
 
-class Noted:
+class NotedEnd:
     """A stream of the SDK that says when it ends: the SDK keeps that to itself."""
 
     def __init__(self, inner: Any, on_end: Callable[[], None]) -> None:
@@ -85,7 +85,7 @@ class Noted:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def __aiter__(self) -> "Noted":
+    def __aiter__(self) -> "NotedEnd":
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
@@ -94,7 +94,7 @@ class Noted:
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
 
-    async def __aenter__(self) -> "Noted":
+    async def __aenter__(self) -> "NotedEnd":
         return self
 
     async def __aexit__(

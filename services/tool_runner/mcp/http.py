@@ -1,7 +1,7 @@
 """The SDK's HTTP on our own way out: checked addresses, bounded answers, failures told to who waits for them.
 
 The SDK speaks httpx2. A request that fails below the protocol is answered here with 202 ("accepted, nothing follows"),
-by which the SDK's transports live on, and its failure goes to `watch.Watch`.
+by which the SDK's transports live on, and its failure goes to `watch.PendingRequests`.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import httpx
 import httpx2
 
 from services.common.outward import OutwardTransport
-from services.tool_runner.mcp.pending import Watch, id_in
+from services.tool_runner.mcp.pending import PendingRequests, id_in
 from services.tool_runner.mcp.protocol.bearer import Bearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp.throttle import Throttle, too_much
@@ -35,7 +35,7 @@ class OutwardMcp(httpx2.AsyncBaseTransport):
 
     def __init__(
         self,
-        watch: Watch,
+        watch: PendingRequests,
         bearer: Bearer,
         *,
         allow_private: bool,
@@ -88,7 +88,7 @@ class OutwardMcp(httpx2.AsyncBaseTransport):
             content=content,
             extensions={"timeout": request.extensions.get("timeout", {})},
         )
-        return await sent(self._inner, outgoing)
+        return await send(self._inner, outgoing)
 
     async def _read(self, request: httpx2.Request, response: httpx.Response) -> httpx2.Response:
         """Returns it with its body, or with a stream of events that is still to come. Raises McpProblem."""
@@ -117,7 +117,7 @@ class OutwardMcp(httpx2.AsyncBaseTransport):
 _FRAMING = frozenset({"content-length", "content-encoding", "transfer-encoding", "connection"})
 
 
-async def sent(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
+async def send(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
     """Returns the answer, its body unread. Raises McpProblem."""
     try:
         return await transport.handle_async_request(request)
@@ -126,7 +126,7 @@ async def sent(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> h
     except httpx.TimeoutException:
         raise McpProblem(Kind.TIMEOUT, "the MCP server did not answer in time", arrived=True) from None
     except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-        raise _broken(error) from None
+        raise _broken_connection(error) from None
 
 
 async def read_body(response: httpx.Response, most: int) -> bytes:
@@ -143,7 +143,7 @@ async def read_body(response: httpx.Response, most: int) -> bytes:
     except httpx.TimeoutException:
         raise McpProblem(Kind.TIMEOUT, "the MCP server stopped in the middle of its answer", arrived=True) from None
     except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-        raise _broken(error) from None
+        raise _broken_connection(error) from None
     finally:
         await response.aclose()
 
@@ -156,14 +156,14 @@ def _judge(request: httpx2.Request, response: httpx.Response, body: bytes) -> No
     if status == 401:
         raise McpProblem(
             Kind.OAUTH_REQUIRED,
-            f"the MCP server refused the credentials, or wants some (HTTP 401){_said(body)}",
+            f"the MCP server refused the credentials, or wants some (HTTP 401){_body_text(body)}",
             challenge=response.headers.get("www-authenticate", ""),
         )
     if _SESSION in request.headers and _session_is_gone(status, body):
         raise McpProblem(Kind.FAILED, "the MCP server no longer knows the session", fresh=True)
     if not _is_message(response):
         # Who answers 4xx says that it did nothing; a gateway that answers 5xx does not know.
-        raise McpProblem(Kind.FAILED, f"the MCP server answered HTTP {status}{_said(body)}", arrived=status >= 500)
+        raise McpProblem(Kind.FAILED, f"the MCP server answered HTTP {status}{_body_text(body)}", arrived=status >= 500)
 
 
 def _session_is_gone(status: int, body: bytes) -> bool:
@@ -194,7 +194,7 @@ class _Events(httpx2.AsyncByteStream):
         await self._response.aclose()
 
 
-def _broken(error: Exception) -> McpProblem:
+def _broken_connection(error: Exception) -> McpProblem:
     text = f"the connection to the MCP server broke: {_words(error)}"
     return McpProblem(Kind.UNREACHABLE, text, arrived=True, fresh=True)
 
@@ -203,7 +203,7 @@ def _words(error: Exception) -> str:
     return str(error)[:_SHOWN_CHARS] or type(error).__name__
 
 
-def _said(body: bytes) -> str:
+def _body_text(body: bytes) -> str:
     text = body[:_SHOWN_CHARS].decode("utf-8", "replace").strip()
     shown = "".join(character if character.isprintable() else " " for character in text)
     return f": {shown}" if shown and not shown.startswith("<") else ""
@@ -229,7 +229,7 @@ class OutwardPlain(httpx2.AsyncBaseTransport):
         outgoing = httpx.Request(request.method, str(request.url), headers=headers, content=content)
         try:
             async with asyncio.timeout(self._seconds):
-                response = await sent(self._inner, outgoing)
+                response = await send(self._inner, outgoing)
                 body = await read_body(response, _MOST_PLAIN)
         except TimeoutError:
             host = request.url.host

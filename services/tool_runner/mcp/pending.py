@@ -13,7 +13,7 @@ from services.tool_runner.mcp.protocol.errors import McpProblem
 RequestId = int | str
 
 
-class Watch:
+class PendingRequests:
     """The waiting requests of one session. `lost`: what ended it, or kept it from beginning."""
 
     def __init__(self) -> None:

@@ -23,13 +23,13 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import LoggingMessageNotificationParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from services.tool_runner.mcp.handshake import US, JsonObject, Noted, greeted, has_ended, introduction, routing
-from services.tool_runner.mcp.pending import Watch
+from services.tool_runner.mcp.handshake import US, JsonObject, NotedEnd, greet, has_ended, introduction, routing
+from services.tool_runner.mcp.pending import PendingRequests
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
 
 Streams = tuple[Any, Any]
 # Opens the two streams of a transport; failures below the protocol go to the watch.
-Dial = Callable[[Watch], AbstractAsyncContextManager[Streams]]
+Dial = Callable[[PendingRequests], AbstractAsyncContextManager[Streams]]
 # Told what a server says while a call runs.
 Listener = Callable[[str], None]
 
@@ -43,13 +43,13 @@ _listening: ContextVar[Listener | None] = ContextVar("loci_mcp_listener", defaul
 _log = logging.getLogger(__name__)
 
 
-class Line:
+class McpSession:
     """A session, served by a task of its own from `open` until it is closed, lost, or idle for `idle` seconds."""
 
     def __init__(self, dial: Dial, *, idle: float) -> None:
         self._dial = dial
         self._idle = idle
-        self._watch = Watch()
+        self._watch = PendingRequests()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._closing = False
         # Set when what `_until_unused` waits for may have come.
@@ -191,11 +191,11 @@ class Line:
         """Runs the session from its beginning to its end, in one task, as the SDK wants it."""
         try:
             async with self._dial(self._watch) as (read, write):
-                noted = Noted(read, self._note_end)
+                noted = NotedEnd(read, self._note_end)
                 self._dispatcher = JSONRPCDispatcher(noted, write)
                 session = ClientSession(dispatcher=self._dispatcher, logging_callback=self._logged, client_info=US)
                 async with session:
-                    self._version = await greeted(session)
+                    self._version = await greet(session)
                     if not self._opened.done():
                         self._opened.set_result(None)
                     await self._until_unused()

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from services.tool_runner.core.ports import Process
 from services.tool_runner.mcp.http import MOST_EVENT, MOST_STREAM, OutwardMcp, mcp_client
-from services.tool_runner.mcp.pending import Watch
+from services.tool_runner.mcp.pending import PendingRequests
 from services.tool_runner.mcp.protocol.bearer import Bearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp.session import Dial, Streams
@@ -38,7 +38,7 @@ def http_dial(
     """Dials a server behind a URL; seconds."""
     older = server.kind is ServerKind.SSE
 
-    def dial(watch: Watch) -> AbstractAsyncContextManager[Streams]:
+    def dial(watch: PendingRequests) -> AbstractAsyncContextManager[Streams]:
         outward = OutwardMcp(
             watch, bearer, allow_private=allow_private, seconds=execute, reads_events=older, trusted=trusted
         )
@@ -72,7 +72,7 @@ def process_dial(start: AbstractAsyncContextManager[Process]) -> Dial:
     """Dials a program: one JSON message a line on its stdin and stdout."""
 
     @asynccontextmanager
-    async def dial(watch: Watch) -> AsyncIterator[Streams]:
+    async def dial(watch: PendingRequests) -> AsyncIterator[Streams]:
         async with start as process:
             heard, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             write, said = anyio.create_memory_object_stream[SessionMessage](0)
@@ -87,7 +87,7 @@ def process_dial(start: AbstractAsyncContextManager[Process]) -> Dial:
     return dial
 
 
-async def _hear(process: Process, heard: Any, watch: Watch) -> None:
+async def _hear(process: Process, heard: Any, watch: PendingRequests) -> None:
     """Passes on what the program writes, until it ends, but for lines that are no message of the protocol."""
     throttle, rest = Throttle(MOST_STREAM), bytearray()
     async with heard:
@@ -99,7 +99,7 @@ async def _hear(process: Process, heard: Any, watch: Watch) -> None:
                     *lines, last = bytes(rest).split(b"\n")
                     rest = bytearray(last)
                     for line in lines:
-                        await _heard(line, heard)
+                        await _listening(line, heard)
                 if len(rest) > MOST_EVENT:
                     raise too_much(MOST_EVENT)
         except McpProblem as problem:
@@ -108,7 +108,7 @@ async def _hear(process: Process, heard: Any, watch: Watch) -> None:
             watch.end(_ended(process))
 
 
-async def _heard(line: bytes, heard: Any) -> None:
+async def _listening(line: bytes, heard: Any) -> None:
     if not line.lstrip().startswith(b"{"):
         return  # programs print their banners to stdout
     try:
@@ -118,7 +118,7 @@ async def _heard(line: bytes, heard: Any) -> None:
     await heard.send(SessionMessage(message))
 
 
-async def _say(process: Process, said: Any, watch: Watch) -> None:
+async def _say(process: Process, said: Any, watch: PendingRequests) -> None:
     async with said:
         async for message in said:
             line = message.message.model_dump_json(by_alias=True, exclude_unset=True).encode()

@@ -11,11 +11,11 @@ from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
 from services.common.timestamps import timestamp
 from services.tool_runner.core.model import Refused
-from services.tool_runner.core.schemas.json_fields import checked_object
+from services.tool_runner.core.schemas.json_fields import json_object
 from services.tool_runner.mcp_servers import model
-from services.tool_runner.mcp_servers.connect import Told
+from services.tool_runner.mcp_servers.connect import ConnectEvent
 from services.tool_runner.mcp_servers.model import INVALID, Http, Kind, Server, Stdio, Transport
-from services.tool_runner.mcp_servers.service import Change
+from services.tool_runner.mcp_servers.service import TransportChange
 from services.tool_runner.tools.convert import tool_message
 
 # Fields of the transports by their names in `servers`.
@@ -41,37 +41,37 @@ def new_server(request: service_pb.CreateMcpServerRequest) -> Server:
         id=server_id(request.id) if request.id else uuid7(),
         name=request.name,
         transport=transport(request.transport),
-        metadata=checked_object(request.metadata_json or "{}", "metadata"),
+        metadata=json_object(request.metadata_json or "{}", "metadata"),
     )
 
 
-def tried_server(message: mcp_pb.McpTransport, name: str = "") -> Server:
+def unsaved_server(message: mcp_pb.McpTransport, name: str = "") -> Server:
     """Returns a server that is not stored. Raises Refused."""
     return Server(id=uuid7(), name=name or _TRIED, transport=transport(message))
 
 
 def transport(message: mcp_pb.McpTransport) -> Transport:
     """Raises Refused."""
-    kind, given = _given(message)
+    kind, given = _transport_of(message)
     names = _STDIO if kind is Kind.STDIO else _HTTP
     values = {ours: _plain(getattr(given, theirs)) for theirs, ours in names.items()}
     return Stdio(**values) if kind is Kind.STDIO else Http(kind=kind, **values)
 
 
-def change(request: service_pb.UpdateMcpServerRequest) -> tuple[str | None, Change | None]:
+def change(request: service_pb.UpdateMcpServerRequest) -> tuple[str | None, TransportChange | None]:
     """Returns the new name, and what changes of the transport. Raises InvalidArgument, Refused."""
     paths = list(request.update_mask.paths)
     name = request.name if "name" in paths else None
     wanted = [path for path in paths if path != "name"]
     if not wanted:
         return name, None
-    kind, given = _given(request.transport)
+    kind, given = _transport_of(request.transport)
     names = _STDIO if kind is Kind.STDIO else _HTTP
-    chosen = _chosen(wanted, names, [field.name for field, _ in given.ListFields()])
-    return name, Change(kind, {names[field]: _plain(getattr(given, field)) for field in chosen})
+    chosen = _changed_fields(wanted, names, [field.name for field, _ in given.ListFields()])
+    return name, TransportChange(kind, {names[field]: _plain(getattr(given, field)) for field in chosen})
 
 
-def _chosen(paths: Sequence[str], known: dict[str, str], set_fields: Sequence[str]) -> list[str]:
+def _changed_fields(paths: Sequence[str], known: dict[str, str], set_fields: Sequence[str]) -> list[str]:
     chosen = dict.fromkeys(set_fields if "transport" in paths else ())
     for path in paths:
         field = path.removeprefix("transport.")
@@ -82,7 +82,7 @@ def _chosen(paths: Sequence[str], known: dict[str, str], set_fields: Sequence[st
     return list(chosen)
 
 
-def _given(
+def _transport_of(
     message: mcp_pb.McpTransport,
 ) -> tuple[Kind, mcp_pb.HttpMcpTransport | mcp_pb.StdioMcpTransport]:
     which = message.WhichOneof("transport")
@@ -99,7 +99,7 @@ def _plain(value: Any) -> Any:
 
 def transport_message(transport: Transport) -> mcp_pb.McpTransport:
     """Returns the transport with its secrets masked."""
-    shown = model.masked(transport)
+    shown = model.mask(transport)
     names = _STDIO if isinstance(shown, Stdio) else _HTTP
     held = {field.name for field in fields(shown)}
     values = {theirs: getattr(shown, ours) for theirs, ours in names.items() if ours in held}
@@ -131,7 +131,7 @@ def problem_messages(problems: Sequence[tuple[str, str]]) -> list[mcp_pb.McpTool
     return [mcp_pb.McpToolProblem(name=name, problem=problem) for name, problem in problems]
 
 
-def told_message(told: Told, sequence: int) -> service_pb.StreamConnectResponse:
+def connect_event_message(told: ConnectEvent, sequence: int) -> service_pb.StreamConnectResponse:
     """Returns one event of a connection."""
     return service_pb.StreamConnectResponse(
         sequence=sequence,

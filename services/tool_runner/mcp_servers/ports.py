@@ -13,7 +13,7 @@ from services.tool_runner.mcp_servers.model import Server, Status, Stdio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SyncOutcome:
     """The outcome of listing a server's tools. The store sets `synced_at` where `status` is CONNECTED."""
 
     status: Status
@@ -22,7 +22,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Authorization:
     """An authorisation under way. `attempt` and `tokens` are JSON text, opened; `outcome` as stored."""
 
     organization_id: UUID
@@ -65,7 +65,7 @@ class McpStore(Protocol):
         """Replaces name and transport of version `server.version`; None where that is gone. Raises AlreadyExists."""
         ...
 
-    async def note(self, organization_id: UUID, server_id: UUID, asked: Asked) -> None:
+    async def note(self, organization_id: UUID, server_id: UUID, asked: SyncOutcome) -> None:
         """Stores the outcome of listing its tools; its version stays."""
         ...
 
@@ -111,11 +111,11 @@ class TokenStore(Protocol):
         """Remembers an attempt by its state, for so long."""
         ...
 
-    async def waiting(self, state: str) -> Waiting | None:
+    async def waiting(self, state: str) -> Authorization | None:
         """Returns the attempt, if it is not over."""
         ...
 
-    async def take(self, state: str) -> Waiting | None:
+    async def take(self, state: str) -> Authorization | None:
         """Returns the attempt, for the one who finishes it; None for everybody else, and once it is over."""
         ...
 

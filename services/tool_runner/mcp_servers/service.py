@@ -14,12 +14,12 @@ from services.tool_runner.core.model import Refused, Tool
 from services.tool_runner.mcp.client import McpClient, Target, stdio_disabled
 from services.tool_runner.mcp.protocol import server_tools
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
-from services.tool_runner.mcp.protocol.server_tools import Listing, Offer
+from services.tool_runner.mcp.protocol.server_tools import ServerTool, ServerTools
 from services.tool_runner.mcp.schema_check import SchemaCheck
 from services.tool_runner.mcp_servers import model
 from services.tool_runner.mcp_servers.model import INVALID, MOST_SERVERS, Http, Server, Status, Stdio, Transport
-from services.tool_runner.mcp_servers.ports import Asked, McpStore
-from services.tool_runner.mcp_servers.tokens import Wallet
+from services.tool_runner.mcp_servers.ports import McpStore, SyncOutcome
+from services.tool_runner.mcp_servers.tokens import TokenKeeper
 from services.tool_runner.tools.ports import ToolStore
 
 _ATTEMPTS = 5
@@ -29,7 +29,7 @@ _STATUS = {Kind.OAUTH_REQUIRED: Status.OAUTH_REQUIRED}
 
 
 @dataclass(frozen=True, slots=True)
-class Refreshed:
+class RefreshSummary:
     """A server as it is now, and the names of the tools that came, changed and went."""
 
     server: Server
@@ -39,31 +39,29 @@ class Refreshed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class McpServerParts:
     """The parts of the registry. `stdio`: whether servers may be programs."""
 
     store: McpStore
     tools: ToolStore
     client: McpClient
-    wallet: Wallet
+    wallet: TokenKeeper
     check: SchemaCheck
     allow_private: bool
     stdio: bool
 
 
-class Registry:
+class McpServerService:
     """The servers of all tenants. Every method takes the tenant from the verified call context."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: McpServerParts) -> None:
         self._parts = parts
         self._store = parts.store
 
     async def create(self, organization_id: UUID, user_id: UUID, server: Server) -> Server:
         """Stores it and reads its tools. Raises Refused, AlreadyExists, McpProblem (programs are off)."""
         await self._check(server.transport)
-        named = replace(
-            server, name=model.checked_name(server.name), transport=model.unmasked(server.transport, _NOTHING)
-        )
+        named = replace(server, name=model.check_name(server.name), transport=model.unmask(server.transport, _NOTHING))
         stored = await self._store.insert(organization_id, user_id, named, MOST_SERVERS)
         if stored.status is not Status.NEVER_ASKED:
             return stored  # the same request again
@@ -89,7 +87,12 @@ class Registry:
         return await self._store.all(organization_id)
 
     async def update(
-        self, organization_id: UUID, user_id: UUID, server_id: UUID, name: str | None, transport: "Change | None"
+        self,
+        organization_id: UUID,
+        user_id: UUID,
+        server_id: UUID,
+        name: str | None,
+        transport: "TransportChange | None",
     ) -> Server:
         """Changes what is given. Raises NotFound, AlreadyExists, Aborted, Refused, McpProblem (programs are off)."""
         for _ in range(_ATTEMPTS):
@@ -97,7 +100,7 @@ class Registry:
             changed = present.transport if transport is None else transport.applied(present.transport)
             if changed != present.transport:
                 await self._check(changed)
-            named = present.name if name is None else model.checked_name(name)
+            named = present.name if name is None else model.check_name(name)
             if (named, changed) == (present.name, present.transport):
                 return present
             moved = _origin(changed) != _origin(present.transport)
@@ -110,7 +113,7 @@ class Registry:
         """Returns what a change of a server means for its tools."""
         if stored.name != before.name:
             for tool in await self._store.tools(organization_id, stored.id):
-                await self._parts.tools.update(organization_id, user_id, retagged(tool, stored.name))
+                await self._parts.tools.update(organization_id, user_id, renamed_tool(tool, stored.name))
         if stored.transport == before.transport:
             return stored
         try:
@@ -128,7 +131,7 @@ class Registry:
         await self.get(organization_id, server_id)
         return await self._store.tools(organization_id, server_id)
 
-    async def refresh(self, organization_id: UUID, user_id: UUID, server_id: UUID) -> Refreshed:
+    async def refresh(self, organization_id: UUID, user_id: UUID, server_id: UUID) -> RefreshSummary:
         """Reads its tools anew. Raises NotFound, McpProblem; what came of it is kept either way."""
         server = await self.get(organization_id, server_id)
         try:
@@ -136,15 +139,15 @@ class Registry:
         except McpProblem as problem:
             status = _STATUS.get(problem.kind, Status.FAILED)
             text = Mask(model.secrets_of(server.transport)).text(problem.message)[:_LONGEST_PROBLEM]
-            kept = Asked(status=status, problem=text, tool_problems=server.tool_problems)
+            kept = SyncOutcome(status=status, problem=text, tool_problems=server.tool_problems)
             await self._store.note(organization_id, server_id, kept)
             raise
         changes = await self._synced(organization_id, user_id, server, listing.offers)
-        asked = Asked(status=Status.CONNECTED, tool_problems=listing.problems)
+        asked = SyncOutcome(status=Status.CONNECTED, tool_problems=listing.problems)
         await self._store.note(organization_id, server_id, asked)
         return replace(changes, server=await self.get(organization_id, server_id))
 
-    async def tried(self, organization_id: UUID, target: Target) -> tuple[list[Tool], Listing]:
+    async def tried(self, organization_id: UUID, target: Target) -> tuple[list[Tool], ServerTools]:
         """Returns the tools of a server that is not stored, as they would be offered. Raises Refused, McpProblem."""
         await self._check(target.server.transport)
         listing = await self.listed(target)
@@ -166,7 +169,7 @@ class Registry:
         """Returns a stored server, spoken to with the tokens that were given for it."""
         return Target(organization_id, server, self._parts.wallet.bearer(organization_id, server.id))
 
-    async def listed(self, target: Target) -> Listing:
+    async def listed(self, target: Target) -> ServerTools:
         """Returns what a server offers, looked at. Raises McpProblem."""
         return await self._parts.check.checked(server_tools.read(await self._parts.client.tools(target)))
 
@@ -182,8 +185,8 @@ class Registry:
                 raise Refused(INVALID, f"server_url: {refused}") from None
 
     async def _synced(
-        self, organization_id: UUID, user_id: UUID, server: Server, offered: Sequence[Offer]
-    ) -> Refreshed:
+        self, organization_id: UUID, user_id: UUID, server: Server, offered: Sequence[ServerTool]
+    ) -> RefreshSummary:
         """Makes the catalogue what the server offers."""
         present = {tool.mcp_tool_name: tool for tool in await self._store.tools(organization_id, server.id)}
         new = [offer for offer in offered if offer.name not in present]
@@ -191,15 +194,15 @@ class Registry:
         updated = []
         for offer in offered:
             tool = present.get(offer.name)
-            if tool and (changed := renewed(tool, offer)):
+            if tool and (changed := refreshed_tool(tool, offer)):
                 await self._parts.tools.update(organization_id, user_id, changed)
                 updated.append(tool.name)
         kept = {offer.name for offer in offered}
         gone = [tool for name, tool in present.items() if name not in kept]
         await self._store.drop_tools(organization_id, server.id, [tool.id for tool in gone])
-        return Refreshed(server, tuple(added), tuple(updated), tuple(tool.name for tool in gone))
+        return RefreshSummary(server, tuple(added), tuple(updated), tuple(tool.name for tool in gone))
 
-    async def _added(self, organization_id: UUID, user_id: UUID, server: Server, offer: Offer) -> str:
+    async def _added(self, organization_id: UUID, user_id: UUID, server: Server, offer: ServerTool) -> str:
         """Returns its name in the catalogue. Others may take names meanwhile."""
         tool_id = server_tools.id_of(organization_id, server.id, offer.name)
         taken = set(_BUILTIN)
@@ -213,7 +216,7 @@ class Registry:
         return ""
 
 
-def renewed(tool: Tool, offer: Offer) -> Tool | None:
+def refreshed_tool(tool: Tool, offer: ServerTool) -> Tool | None:
     """Returns the tool as its server has it now; None where nothing changed. A user's own description stays."""
     if tool.args_json_schema == offer.given:
         return None
@@ -228,7 +231,7 @@ def renewed(tool: Tool, offer: Offer) -> Tool | None:
     )
 
 
-def retagged(tool: Tool, server: str) -> Tool:
+def renamed_tool(tool: Tool, server: str) -> Tool:
     """Returns the tool of a server that has another name now."""
     before = server_tools.server_named_in(tool.metadata)
     tags = (server_tools.tag(server) if tag == server_tools.tag(before) else tag for tag in tool.tags)
@@ -236,7 +239,7 @@ def retagged(tool: Tool, server: str) -> Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TransportChange:
     """New values of a transport's fields, by their names in it. The kind cannot be changed."""
 
     kind: model.Kind
@@ -247,7 +250,7 @@ class Change:
         if self.kind is not present.kind:
             raise Refused(INVALID, f"mcp_server_type: the server is {present.kind}; make a new one for {self.kind}")
         written: Transport = replace(present, **self.fields)  # type: ignore[arg-type]
-        return model.unmasked(written, present)
+        return model.unmask(written, present)
 
 
 _NOTHING = Http(kind=model.Kind.STREAMABLE_HTTP, url="")

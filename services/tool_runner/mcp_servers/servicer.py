@@ -14,19 +14,19 @@ from services.common.ids import to_public
 from services.tool_runner.core.model import Tool
 from services.tool_runner.errors import refusals
 from services.tool_runner.executions import convert as convert_executions
-from services.tool_runner.executions.service import Executor
+from services.tool_runner.executions.service import ExecutionService
 from services.tool_runner.mcp.client import Target
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp_servers import convert
 from services.tool_runner.mcp_servers.wiring import Mcp
 from services.tool_runner.tools.convert import tool_id, tool_message
-from services.tool_runner.tools.service import Catalogue
+from services.tool_runner.tools.service import ToolCatalogue
 
 
 class McpServicer(mcp_grpc.McpServiceServicer):
     """loci.tool.v1.McpService."""
 
-    def __init__(self, mcp: Mcp, executor: Executor, catalogue: Catalogue) -> None:
+    def __init__(self, mcp: Mcp, executor: ExecutionService, catalogue: ToolCatalogue) -> None:
         self._registry = mcp.registry
         self._connecting = mcp.connecting
         self._executor = executor
@@ -106,7 +106,7 @@ class McpServicer(mcp_grpc.McpServiceServicer):
     async def TestMcpServer(self, request: mcp_pb.TestMcpServerRequest, context: Any) -> mcp_pb.TestMcpServerResponse:
         organization_id = current().organization_id
         with _statuses():
-            server = convert.tried_server(request.transport)
+            server = convert.unsaved_server(request.transport)
             target = Target(organization_id, server, stored=False)
             tools, listing = await self._registry.tried(organization_id, target)
         return mcp_pb.TestMcpServerResponse(
@@ -121,7 +121,7 @@ class McpServicer(mcp_grpc.McpServiceServicer):
             if request.id:
                 server = await self._registry.get(caller.organization_id, convert.server_id(request.id))
             else:
-                server = convert.tried_server(request.transport, request.name)
+                server = convert.unsaved_server(request.transport, request.name)
             events = self._connecting.stream(
                 caller.organization_id,
                 caller.user_id,
@@ -132,7 +132,7 @@ class McpServicer(mcp_grpc.McpServiceServicer):
             sequence = 0
             async for told in events:
                 sequence += 1
-                yield convert.told_message(told, sequence)
+                yield convert.connect_event_message(told, sequence)
 
     async def FinishMcpAuthorization(
         self, request: mcp_pb.FinishMcpAuthorizationRequest, context: Any

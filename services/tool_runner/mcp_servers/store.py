@@ -12,7 +12,7 @@ from services.common.sealing import Sealer, Unreadable
 from services.tool_runner.core.model import Refused, Tool
 from services.tool_runner.mcp_servers import model
 from services.tool_runner.mcp_servers.model import INVALID, Server, Status
-from services.tool_runner.mcp_servers.ports import Asked
+from services.tool_runner.mcp_servers.ports import SyncOutcome
 from services.tool_runner.tools import rows
 from services.tool_runner.tools.rows import TOOL_COLUMNS
 
@@ -106,7 +106,7 @@ class PostgresMcpServers:
             raise _name_taken(server.name) from None
         return self._server(organization_id, row) if row else None
 
-    async def note(self, organization_id: UUID, server_id: UUID, asked: Asked) -> None:
+    async def note(self, organization_id: UUID, server_id: UUID, asked: SyncOutcome) -> None:
         problems = json.dumps(asked.tool_problems)
         await self._pool.execute(_NOTE, organization_id, server_id, asked.status, asked.problem, problems)
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.sealing import Sealer, Unreadable
-from services.tool_runner.mcp_servers.ports import GIVEN, REFUSED, TAKEN, WAITING, AuthorizationOutcome, Waiting
+from services.tool_runner.mcp_servers.ports import GIVEN, REFUSED, TAKEN, WAITING, Authorization, AuthorizationOutcome
 
 _READ = "SELECT oauth FROM tool_runner.mcp_servers WHERE organization_id = $1 AND id = $2"
 _WRITE = """
@@ -66,11 +66,11 @@ class PostgresMcpTokens:
         sealed = self._sealer.seal(attempt.encode(), _bound_to_state(state))
         await self._pool.execute(_BEGIN, _hash(state), organization_id, user_id, server_id, sealed, seconds)
 
-    async def waiting(self, state: str) -> Waiting | None:
+    async def waiting(self, state: str) -> Authorization | None:
         row = await self._pool.fetchrow(_WAITING, _hash(state))
         return self._waiting(state, row) if row else None
 
-    async def take(self, state: str) -> Waiting | None:
+    async def take(self, state: str) -> Authorization | None:
         row = await self._pool.fetchrow(_TAKE, _hash(state))
         return self._waiting(state, row) if row else None
 
@@ -82,8 +82,8 @@ class PostgresMcpTokens:
     async def forget(self, state: str) -> None:
         await self._pool.execute(_FORGET, _hash(state))
 
-    def _waiting(self, state: str, row: Any) -> Waiting:
-        return Waiting(
+    def _waiting(self, state: str, row: Any) -> Authorization:
+        return Authorization(
             organization_id=row["organization_id"],
             user_id=row["user_id"],
             server_id=row["mcp_server_id"],

@@ -20,7 +20,7 @@ _LOOK_SECONDS = 0.2
 _HTTP_SECONDS = 10.0
 
 
-class Wallet:
+class TokenKeeper:
     """Opens, keeps and renews what users gave. `allow_private` as for every address that users supply."""
 
     def __init__(self, store: TokenStore, *, allow_private: bool) -> None:
@@ -80,7 +80,7 @@ class Wallet:
 class StoredBearer:
     """`bearer.Bearer` of one stored server."""
 
-    def __init__(self, wallet: Wallet, organization_id: UUID, server_id: UUID) -> None:
+    def __init__(self, wallet: TokenKeeper, organization_id: UUID, server_id: UUID) -> None:
         self._wallet = wallet
         self._of = (organization_id, server_id)
 
@@ -107,7 +107,7 @@ class StoredBearer:
             raise McpProblem(Kind.TIMEOUT, "the authorization server did not answer in time") from None
 
 
-class GivenBearer:
+class FixedBearer:
     """A token that is used once, for a server that is not stored."""
 
     def __init__(self, token: str) -> None:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from services.tool_runner.mcp.client import McpClient, Times
 from services.tool_runner.mcp.runner import McpRunner
 from services.tool_runner.mcp.schema_check import SchemaCheck
-from services.tool_runner.mcp_servers.connect import Connecting
+from services.tool_runner.mcp_servers.connect import ConnectFlow
 from services.tool_runner.mcp_servers.ports import McpStore, Programs, TokenStore
-from services.tool_runner.mcp_servers.service import Parts, Registry
-from services.tool_runner.mcp_servers.tokens import Wallet
+from services.tool_runner.mcp_servers.service import McpServerParts, McpServerService
+from services.tool_runner.mcp_servers.tokens import TokenKeeper
 from services.tool_runner.tools.ports import ToolStore
 
 
@@ -25,8 +25,8 @@ class McpSettings:
 class Mcp:
     """The parts of it; whoever made it closes `client`."""
 
-    registry: Registry
-    connecting: Connecting
+    registry: McpServerService
+    connecting: ConnectFlow
     client: McpClient
     runner: McpRunner
 
@@ -40,9 +40,9 @@ def wire_mcp(
         programs=programs if settings.stdio else None,
         times=settings.times,
     )
-    wallet = Wallet(tokens, allow_private=settings.allow_private)
-    registry = Registry(
-        Parts(
+    wallet = TokenKeeper(tokens, allow_private=settings.allow_private)
+    registry = McpServerService(
+        McpServerParts(
             store=store,
             tools=tools,
             client=client,
@@ -52,4 +52,4 @@ def wire_mcp(
             stdio=settings.stdio,
         )
     )
-    return Mcp(registry, Connecting(registry, wallet), client, McpRunner(registry, client))
+    return Mcp(registry, ConnectFlow(registry, wallet), client, McpRunner(registry, client))

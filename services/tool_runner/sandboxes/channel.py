@@ -8,7 +8,7 @@ from services.tool_runner.core.job import ExitReason, Job, Output, Result, Sandb
 from services.tool_runner.core.ports import NO_ENDS, Ends, Process
 from services.tool_runner.sandboxes.ports import Worker
 from services.tool_runner.sandboxes.protocol import events as said
-from services.tool_runner.sandboxes.protocol.answers import died
+from services.tool_runner.sandboxes.protocol.answers import died_result
 from services.tool_runner.sandboxes.protocol.connections import BadWorker
 from services.tool_runner.sandboxes.protocol.conversation import Conversation
 from services.tool_runner.sandboxes.protocol.wire import Frame, encode
@@ -96,9 +96,9 @@ class Channel:
         """Kills the worker. Idempotent."""
         self.usable, self.closed = False, True
         try:
-            await _ended(self._process.following if self._process else None)
+            await _end_task(self._process.following if self._process else None)
             await self._hang_up()
-            await _ended(self._reading)
+            await _end_task(self._reading)
         finally:
             await self._worker.close()
 
@@ -107,7 +107,7 @@ class Channel:
         return await self._worker.ran_out_of_memory()
 
     def _died(self, reason: ExitReason, message: str) -> Result:
-        return died(reason, message, of=self._conversation.partial())
+        return died_result(reason, message, of=self._conversation.partial())
 
     async def _give(self, job: Job, ends: Ends) -> None:
         self._result, self._ends = None, ends
@@ -127,7 +127,7 @@ class Channel:
         try:
             chunk = await reading
         finally:
-            await _ended(reading)
+            await _end_task(reading)
         if not chunk:
             raise EOFError
         for event in self._conversation.receive(chunk):
@@ -228,7 +228,7 @@ def _patience(job: Job) -> float:
     return job.limits.seconds + _GRACE_SECONDS + (given + job.limits.file_bytes) / _FILE_BYTES_PER_SECOND
 
 
-async def _ended(task: asyncio.Task[Any] | None) -> None:
+async def _end_task(task: asyncio.Task[Any] | None) -> None:
     """Cancels it where it still runs, and waits for its end."""
     if task and not task.done():
         task.cancel()

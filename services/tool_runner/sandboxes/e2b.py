@@ -21,10 +21,10 @@ from typing import Any
 import httpx
 
 from services.tool_runner.core.job import SandboxUnavailable
-from services.tool_runner.sandboxes.hosted.create import made
+from services.tool_runner.sandboxes.hosted.create import create_or_undo
 from services.tool_runner.sandboxes.hosted.parcel import HOME, LAYER, command, worker_archive
 from services.tool_runner.sandboxes.hosted.pieces import Pieces
-from services.tool_runner.sandboxes.hosted.sdk import imported
+from services.tool_runner.sandboxes.hosted.sdk import import_sdk
 from services.tool_runner.sandboxes.ports import Shape
 from services.tool_runner.sandboxes.remote_settings import E2bSettings
 
@@ -51,9 +51,9 @@ class E2bSource:
 
     async def start(self, shape: Shape, tenant: str) -> "E2bWorker":
         """See `ports.WorkerSource`. Nothing is of a tenant."""
-        sdk = await imported("e2b")
+        sdk = await import_sdk("e2b")
         archive = await asyncio.to_thread(worker_archive, shape.language)
-        sandbox = await made(self._create(sdk), lambda sandbox: _kill(sdk, sandbox))
+        sandbox = await create_or_undo(self._create(sdk), lambda sandbox: _kill(sdk, sandbox))
         worker = E2bWorker(sdk, sandbox, self._lease_seconds, self._workers.discard)
         self._workers.add(worker)
         try:

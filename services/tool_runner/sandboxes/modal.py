@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 from services.tool_runner.core.job import MIB, SandboxUnavailable
-from services.tool_runner.sandboxes.hosted.create import made
+from services.tool_runner.sandboxes.hosted.create import create_or_undo
 from services.tool_runner.sandboxes.hosted.parcel import HOME, LAYER, command, worker_archive
 from services.tool_runner.sandboxes.hosted.pieces import Pieces
-from services.tool_runner.sandboxes.hosted.sdk import imported
+from services.tool_runner.sandboxes.hosted.sdk import import_sdk
 from services.tool_runner.sandboxes.ports import Shape
 from services.tool_runner.sandboxes.remote_settings import ModalSettings
 
@@ -44,9 +44,9 @@ class ModalSource:
 
     async def start(self, shape: Shape, tenant: str) -> "ModalWorker":
         """See `ports.WorkerSource`. Nothing is of a tenant."""
-        sdk = await imported("modal")
+        sdk = await import_sdk("modal")
         archive = await asyncio.to_thread(worker_archive, shape.language)
-        sandbox = await made(self._create(sdk, shape), lambda sandbox: _terminate(sdk, sandbox))
+        sandbox = await create_or_undo(self._create(sdk, shape), lambda sandbox: _terminate(sdk, sandbox))
         worker = ModalWorker(sdk, sandbox, self._workers.discard)
         self._workers.add(worker)
         try:

@@ -16,8 +16,8 @@ from services.tool_runner.core.job import ExitReason, Job, Result, SandboxUnavai
 from services.tool_runner.core.ports import NO_ENDS, Ends, Process
 from services.tool_runner.sandboxes.channel import Channel
 from services.tool_runner.sandboxes.ports import Shape, WorkerSource, shape_of
-from services.tool_runner.sandboxes.protocol.answers import died
-from services.tool_runner.sandboxes.quiet_period import Quiet
+from services.tool_runner.sandboxes.protocol.answers import died_result
+from services.tool_runner.sandboxes.quiet_period import QuietPeriod
 
 _STARTS_AT_ONCE = 2  # of workers that nobody waits for
 _LONG_SECONDS = 0.05  # a call that takes longer does not keep its replacement waiting
@@ -36,7 +36,7 @@ class _Shelf:
 
 
 @dataclass
-class _Held:
+class _SessionWorker:
     """A worker between two calls of its session."""
 
     channel: Channel
@@ -62,9 +62,9 @@ class PooledSandbox:
         self._forget_seconds = forget_seconds
         self._session_seconds = session_seconds
         self._shelves: dict[Shape, _Shelf] = {}
-        self._sessions: dict[SessionKey, _Held] = {}
+        self._sessions: dict[SessionKey, _SessionWorker] = {}
         self._starting = asyncio.Semaphore(_STARTS_AT_ONCE)
-        self._quiet = Quiet()
+        self._quiet = QuietPeriod()
         self._in_use: set[Channel] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -167,7 +167,7 @@ class PooledSandbox:
         if channel.usable and job.session and key not in self._sessions and not self._closed:
             loop = asyncio.get_running_loop()
             expiry = loop.call_later(self._session_seconds, lambda: self._spawn(self._end_held(key)))
-            self._sessions[key] = _Held(channel, shape, expiry)
+            self._sessions[key] = _SessionWorker(channel, shape, expiry)
         elif channel.usable:
             self._spawn(self._end_in_time(channel))
         else:
@@ -254,4 +254,4 @@ async def _with_memory_blamed(channel: Channel, result: Result, job: Job) -> Res
     if result.reason is not ExitReason.KILLED or not await channel.ran_out_of_memory():
         return result
     message = f"the tool used more memory than its limit of {job.limits.memory} bytes"
-    return died(ExitReason.MEMORY, message, of=result)
+    return died_result(ExitReason.MEMORY, message, of=result)

@@ -8,7 +8,7 @@ _MOST_SECONDS = 1.0
 _LOOK_SECONDS = 0.02
 
 
-class Quiet:
+class QuietPeriod:
     """When calls came and went."""
 
     def __init__(self) -> None:

@@ -11,8 +11,8 @@ from services.common.ids import from_public, to_public
 from services.common.paging import Page
 from services.common.timestamps import timestamp
 from services.tool_runner.core.model import DEFAULT_RETURN_CHARS, Refused, Tool, ToolChanges, ToolType
-from services.tool_runner.core.schemas.json_fields import checked_array, checked_object
-from services.tool_runner.tools.model import ToolFilter, checked_size
+from services.tool_runner.core.schemas.json_fields import json_array, json_object
+from services.tool_runner.tools.model import ToolFilter, page_size_of
 
 _MOST_IDS, _MOST_NAMES = 10_000, 1_000
 # Fields of ToolDraft by their names in ToolChanges.
@@ -65,15 +65,15 @@ def _value(message: tool_service_pb.ToolDraft, name: str) -> Any:
         case "return_char_limit":
             return value if message.HasField(name) else DEFAULT_RETURN_CHARS
         case "metadata_json":
-            return checked_object(value or "{}", "metadata")
+            return json_object(value or "{}", "metadata")
         case "args_json_schema_json":
             return args_json_schema(value)
         case "json_schema_json":
             return value or None
         case "pip_requirements_json" | "npm_requirements_json":
-            return checked_array(value, name.removesuffix("_json"))
+            return json_array(value, name.removesuffix("_json"))
         case "network_json":
-            return "" if value.strip() in ("", "{}", "null") else checked_object(value, "network")
+            return "" if value.strip() in ("", "{}", "null") else json_object(value, "network")
         case "description" | "project_id":
             return clean(value) if message.HasField(name) else None
     return value
@@ -81,7 +81,7 @@ def _value(message: tool_service_pb.ToolDraft, name: str) -> Any:
 
 def args_json_schema(text: str) -> str | None:
     """Returns the text, or None for none; the reference's clients send {} for that. Raises Refused."""
-    return None if text.strip() in ("", "{}", "null") else checked_object(text, "args_json_schema")
+    return None if text.strip() in ("", "{}", "null") else json_object(text, "args_json_schema")
 
 
 def clean(text: str) -> str:
@@ -94,7 +94,7 @@ def clean(text: str) -> str:
 def page(request: tool_service_pb.ListToolsRequest) -> Page:
     """Raises InvalidArgument (INVALID_ID), Refused."""
     return Page(
-        size=checked_size(request.page_size, "tools"),
+        size=page_size_of(request.page_size, "tools"),
         token=request.page_token,
         after=tool_id(request.after) if request.HasField("after") else None,
         before=tool_id(request.before) if request.HasField("before") else None,

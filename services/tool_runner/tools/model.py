@@ -23,7 +23,7 @@ class ToolFilter:
     search: str | None = None
 
 
-def checked_size(size: int, what: str) -> int:
+def page_size_of(size: int, what: str) -> int:
     """Returns the page's size; 0 means the default. Raises Refused (PAGE_SIZE_INVALID)."""
     if not 0 <= size <= MOST:
         raise Refused("PAGE_SIZE_INVALID", f"a page has 1 to {MOST} {what}, not {size}")

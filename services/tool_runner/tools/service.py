@@ -9,7 +9,7 @@ from uuid import UUID
 
 from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, NotFound
 from services.tool_runner.builtin import BUILTIN_TOOLS
-from services.tool_runner.child_processes.source_parser import Limited
+from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core import network_policy, requirements
 from services.tool_runner.core.model import (
     DEFAULT_RETURN_CHARS,
@@ -24,7 +24,7 @@ from services.tool_runner.core.schemas.derive import SCRIPTS
 from services.tool_runner.core.schemas.errors import SchemaError
 from services.tool_runner.core.storable import storable
 from services.tool_runner.tools import rules
-from services.tool_runner.tools.imports import imported
+from services.tool_runner.tools.imports import import_tool
 from services.tool_runner.tools.ports import ToolStore
 
 _ATTEMPTS = 10
@@ -42,10 +42,10 @@ _CHECKS = {
 _DERIVED = (*_SPECIAL, "name", "source_type", "tool_type", "takes_agent_state")
 
 
-class Catalogue:
+class ToolCatalogue:
     """The tools of all tenants. Every method takes the tenant and the user from the verified call context."""
 
-    def __init__(self, store: ToolStore, limited: Limited) -> None:
+    def __init__(self, store: ToolStore, limited: SourceParser) -> None:
         self._store = store
         self._limited = limited
         self._ensured: set[UUID] = set()
@@ -107,7 +107,7 @@ class Catalogue:
                     return await self._store.insert(organization_id, user_id, made)
                 continue
             _check_own(present)
-            if updated := await self._store.update(organization_id, user_id, _merged(present, made, draft)):
+            if updated := await self._store.update(organization_id, user_id, _merge(present, made, draft)):
                 return updated
         raise _busy(made.name)
 
@@ -133,7 +133,7 @@ class Catalogue:
         self, organization_id: UUID, user_id: UUID, tool_id: UUID, library: str, definition: str, draft: ToolChanges
     ) -> Tool:
         """Returns a tool of another library, by its own description (JSON); raises as upsert."""
-        made = imported(library, _object(definition, "definition"))
+        made = import_tool(library, _object(definition, "definition"))
         return await self.upsert(organization_id, user_id, tool_id, made.draft(draft), made.tool_type)
 
     async def schema_of(self, source: str, source_type: str, args_json_schema: str) -> tuple[str, bool]:
@@ -165,7 +165,7 @@ class Catalogue:
         plain["args_json_schema"] = changes.get("args_json_schema", present.args_json_schema) or ""
         tool = replace(present, **plain)
         if not rules.is_own(tool):
-            return _described(_checked_limit(tool), changes)
+            return _with_description(_check_limit(tool), changes)
         _check(tool, changes)
         if _DERIVING & changes.keys():
             given = changes.get("json_schema")
@@ -177,7 +177,7 @@ class Catalogue:
                 json_schema=given or _text_of(schema),
                 takes_agent_state=takes_state,
             )
-        return _described(tool, changes)
+        return _with_description(tool, changes)
 
     async def _derived(self, tool: Tool, given: str | None) -> tuple[JsonObject, bool]:
         """Returns the schema, and whether the function takes `agent_state`."""
@@ -194,7 +194,7 @@ class Catalogue:
         return storable(derived.schema), derived.takes_agent_state
 
 
-def _described(tool: Tool, changes: ToolChanges) -> Tool:
+def _with_description(tool: Tool, changes: ToolChanges) -> Tool:
     """Returns it with the client's description, in its schema too."""
     if (description := changes.get("description")) is None or description == tool.description:
         return tool
@@ -202,7 +202,7 @@ def _described(tool: Tool, changes: ToolChanges) -> Tool:
     return replace(tool, description=description, json_schema=_text_of(schema))
 
 
-def _merged(present: Tool, made: Tool, draft: ToolChanges) -> Tool:
+def _merge(present: Tool, made: Tool, draft: ToolChanges) -> Tool:
     """Returns what an upsert makes of a present tool: the new source and schema, and the settings that were given."""
     given = {name: getattr(made, name) for name in draft if name not in _SPECIAL}
     return replace(present, **given | {name: getattr(made, name) for name in _DERIVED})
@@ -217,10 +217,10 @@ def _check(tool: Tool, changes: ToolChanges) -> None:
     for name, check in _CHECKS.items():
         if name in changes:
             check(getattr(tool, name))
-    _checked_limit(tool)
+    _check_limit(tool)
 
 
-def _checked_limit(tool: Tool) -> Tool:
+def _check_limit(tool: Tool) -> Tool:
     if not 1 <= tool.return_char_limit <= MOST_RETURN_CHARS:
         raise Refused(
             "TOOL_INVALID", f"return_char_limit is {tool.return_char_limit}; it must be 1 to {MOST_RETURN_CHARS}"

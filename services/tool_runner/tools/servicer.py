@@ -11,13 +11,13 @@ from services.tool_runner.tools import convert
 from services.tool_runner.tools.ports import Lists
 from services.tool_runner.tools.search import convert as search_convert
 from services.tool_runner.tools.search.service import ToolSearch
-from services.tool_runner.tools.service import Catalogue
+from services.tool_runner.tools.service import ToolCatalogue
 
 
 class ToolServicer(tool_grpc.ToolServiceServicer):
     """loci.tool.v1.ToolService."""
 
-    def __init__(self, catalogue: Catalogue, lists: Lists, search: ToolSearch) -> None:
+    def __init__(self, catalogue: ToolCatalogue, lists: Lists, search: ToolSearch) -> None:
         self._catalogue = catalogue
         self._lists = lists
         self._search = search

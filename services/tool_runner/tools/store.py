@@ -7,7 +7,7 @@ from uuid import UUID
 import asyncpg
 
 from services.tool_runner.core.model import Tool
-from services.tool_runner.database import Reached
+from services.tool_runner.database import DatabasePool
 from services.tool_runner.errors import name_taken, no_such_tool
 from services.tool_runner.tools import rows
 from services.tool_runner.tools.rows import CHANGING, TOOL_COLUMNS
@@ -68,7 +68,7 @@ class PostgresTools:
     """`ports.ToolStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = Reached(pool)
+        self._pool = DatabasePool(pool)
 
     async def find(self, organization_id: UUID, tool_id: UUID) -> Tool | None:
         row = await self._pool.fetchrow(_GET, organization_id, tool_id)

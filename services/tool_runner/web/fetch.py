@@ -7,9 +7,9 @@ import httpx
 
 from services.common.addresses import Refused
 from services.common.outward import check_url, outward_client
-from services.tool_runner.web.bounded_body import ACCEPTED, Unread, bounded
+from services.tool_runner.web.bounded_body import ACCEPTED, BodyTooLarge, read_bounded
 from services.tool_runner.web.errors import WebError
-from services.tool_runner.web.extraction import extracted
+from services.tool_runner.web.extraction import extract
 
 _SECONDS = 20.0
 # Of a page with all its redirects: a host may give a byte now and then.
@@ -48,7 +48,7 @@ class Fetcher:
                 return await self._followed(url)
         except Refused as refused:
             raise WebError(f"{url[:200]} was not fetched: {refused}") from refused
-        except Unread as unread:
+        except BodyTooLarge as unread:
             raise WebError(f"{url[:200]} {unread}") from None
         except TimeoutError:
             raise WebError(f"{url[:200]} did not come within {_WHOLE_SECONDS:g} s") from None
@@ -85,14 +85,14 @@ class Fetcher:
         kind = response.headers.get("content-type", "text/html").partition(";")[0].strip().lower()
         if kind not in _PAGES and not kind.startswith(_TEXTS):
             raise WebError(f"{url[:200]} is {kind[:80]}, which is neither a page nor text")
-        text = _decoded(await bounded(response, _MOST_BYTES), response.charset_encoding)
+        text = _decode(await read_bounded(response, _MOST_BYTES), response.charset_encoding)
         if kind not in _PAGES:
             return Page(url, "", text)
-        title, markdown = await extracted(text, url)
+        title, markdown = await extract(text, url)
         return Page(url, title, markdown)
 
 
-def _decoded(body: bytes, encoding: str | None) -> str:
+def _decode(body: bytes, encoding: str | None) -> str:
     """Returns the text as its header says, where Python knows that encoding."""
     try:
         return body.decode(encoding or "utf-8", "replace")

@@ -7,7 +7,7 @@ import httpx
 
 from services.common.outward import no_cookies
 from services.tool_runner.environments.model import MASK
-from services.tool_runner.web.bounded_body import ACCEPTED, Unread, bounded
+from services.tool_runner.web.bounded_body import ACCEPTED, BodyTooLarge, read_bounded
 from services.tool_runner.web.engines.engine import Engine, Hit, Query
 from services.tool_runner.web.errors import WebError
 from services.tool_runner.web.rules import SearchSettings
@@ -37,8 +37,8 @@ class WebSearch:
                 params=dict(request.parameters),
                 json=request.json,
             ) as response:
-                body = await bounded(response, _MOST_BYTES)
-        except Unread as unread:
+                body = await read_bounded(response, _MOST_BYTES)
+        except BodyTooLarge as unread:
             raise WebError(f"the answer of {engine.name} {unread}") from None
         except httpx.HTTPError as error:
             raise WebError(f"{engine.name} could not be asked: {str(error) or type(error).__name__}") from error

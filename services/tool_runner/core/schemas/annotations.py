@@ -7,7 +7,7 @@ itself defines (classes, aliases) comes from `Names`; `classes.py` reads them.
 import ast
 from typing import Any
 
-from services.tool_runner.core.schemas.constraints import Schema, constrained, constraints_of
+from services.tool_runner.core.schemas.constraints import Schema, constraints_of, with_constraints
 
 _ANY_LIST: Schema = {"type": "array"}
 _ANY_OBJECT: Schema = {"type": "object"}
@@ -99,9 +99,9 @@ def annotation_schema(node: ast.expr, names: Names, *, nullable: bool = False) -
         case ast.BinOp(op=ast.BitOr(), left=left, right=right):
             return _union([left, right], names, nullable)
         case ast.Subscript(value=origin, slice=arguments):
-            return _subscripted(_name(origin), _elements(arguments), node, names, nullable)
+            return _subscript(_name(origin), _elements(arguments), node, names, nullable)
         case ast.Call(func=maker, keywords=keywords) if _name(maker) in _MAKERS:
-            return constrained(dict(_PLAIN[_MAKERS[_name(maker)]]), constraints_of(keywords))
+            return with_constraints(dict(_PLAIN[_MAKERS[_name(maker)]]), constraints_of(keywords))
     name = _name(node)
     if (schema := names.schema(name, nullable=nullable)) is not None:
         return schema
@@ -129,14 +129,14 @@ def _is_optional_form(origin: str, members: list[ast.expr], names: Names) -> boo
     return origin == "Optional" or (origin == "Union" and any(_is_none(part) for part in members))
 
 
-def _subscripted(origin: str, arguments: list[ast.expr], node: ast.expr, names: Names, nullable: bool) -> Schema:
+def _subscript(origin: str, arguments: list[ast.expr], node: ast.expr, names: Names, nullable: bool) -> Schema:
     match origin, arguments:
         case "Optional", [only]:
             return _union([only, ast.Constant(None)], names, nullable)
         case "Union", [_, *_]:
             return _union(arguments, names, nullable)
         case "Annotated", [first, *metadata]:
-            return constrained(annotation_schema(first, names, nullable=nullable), constraints_of(metadata))
+            return with_constraints(annotation_schema(first, names, nullable=nullable), constraints_of(metadata))
         case (("Required" | "NotRequired" | "ReadOnly" | "Final"), [only]):
             return annotation_schema(only, names, nullable=nullable)
         case "Literal", [_, *_]:

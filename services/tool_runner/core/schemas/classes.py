@@ -13,12 +13,12 @@ from services.tool_runner.core.schemas.annotations import Names, UnsupportedType
 from services.tool_runner.core.schemas.constraints import (
     Constraints,
     Schema,
-    called,
-    constrained,
+    called_name,
     constraints_of,
     is_field,
     is_json,
     literal,
+    with_constraints,
 )
 from services.tool_runner.core.schemas.docstring import parse_docstring
 
@@ -81,7 +81,7 @@ class SourceNames(Names):
             schema = self._object(node, kind, docs.arguments)
         else:
             raise UnsupportedType(node.name, f"a class that is not {_KNOWN}")
-        return constrained(schema, {"description": docs.description})
+        return with_constraints(schema, {"description": docs.description})
 
     def _kind(self, node: ast.ClassDef, seen: frozenset[str]) -> str:
         if any(_text(part) == "dataclass" for part in node.decorator_list):
@@ -106,7 +106,7 @@ class SourceNames(Names):
         properties: dict[str, Schema] = {}
         required: list[str] = []
         for field in self._fields(node, frozenset()).values():
-            said = _said(field)
+            said = _field_constraints(field)
             name = _outer_name(field.name, said)
             try:
                 schema = annotation_schema(field.annotation, self, nullable=True)
@@ -114,7 +114,7 @@ class SourceNames(Names):
                 where = f"whose field {field.name!r} (line {field.annotation.lineno}) has type {error}"
                 raise UnsupportedType(node.name, where) from None
             described = {"description": docs[field.name]} if field.name in docs else {}
-            properties[name] = constrained(schema, described | said)
+            properties[name] = with_constraints(schema, described | said)
             if "default" in said and is_json(said["default"]) and said["default"] is not None:
                 properties[name]["default"] = said["default"]
             if _is_required(field, kind, said):
@@ -143,7 +143,7 @@ def _is_required(field: _Field, kind: str, said: Constraints) -> bool:
     return said.get("default", ...) is ... and "default_factory" not in said
 
 
-def _said(field: _Field) -> Constraints:
+def _field_constraints(field: _Field) -> Constraints:
     """Returns what Annotated and Field say of it, and its default."""
     said: Constraints = {}
     match field.annotation:
@@ -187,7 +187,7 @@ def _members(node: ast.ClassDef) -> dict[str, Any]:
         name = part.targets[0].id
         if name.startswith("__") or (name.startswith("_") and name.endswith("_")):
             continue
-        if isinstance(part.value, ast.Call) and called(part.value) == "auto":
+        if isinstance(part.value, ast.Call) and called_name(part.value) == "auto":
             members[name] = name.lower() if lower else len(members) + 1
         else:
             members[name] = literal(part.value)
@@ -213,7 +213,7 @@ def _aliases(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             case _:
                 continue
         if isinstance(value, ast.Call):
-            if called(value) == "NewType" and len(value.args) == 2:
+            if called_name(value) == "NewType" and len(value.args) == 2:
                 yield name, value.args[1]
         elif _text(value) != name:  # List = typing.List
             yield name, value
@@ -227,7 +227,7 @@ def _text(node: ast.expr) -> str:
         case ast.Attribute(attr=name):
             return name
         case ast.Call():
-            return called(node)
+            return called_name(node)
         case ast.Subscript(value=value):
             return _text(value)
     return ""

@@ -49,15 +49,15 @@ def constraints_of(said: Sequence[ast.expr] | Sequence[ast.keyword]) -> Constrai
 
 def is_field(node: ast.expr | None) -> bool:
     """Returns whether this is `Field(...)`."""
-    return isinstance(node, ast.Call) and called(node) in {"Field", "field"}
+    return isinstance(node, ast.Call) and called_name(node) in {"Field", "field"}
 
 
-def called(node: ast.Call) -> str:
+def called_name(node: ast.Call) -> str:
     """Returns the name of what is called, without its module."""
     return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
 
-def constrained(schema: Schema, constraints: Constraints) -> Schema:
+def with_constraints(schema: Schema, constraints: Constraints) -> Schema:
     """Returns the schema with what is said of its values; what says nothing of such values is passed over."""
     schema = dict(schema)
     inner = _not_null(schema)
@@ -91,11 +91,11 @@ def _metadata(node: ast.expr) -> Constraints:
     match node:
         case ast.Constant(value=str(text)):
             return {"description": text}
-        case ast.Call(args=[value]) if called(node) in _SINGLE:
-            return {_SINGLE[called(node)]: literal(value)}
-        case ast.Call(args=[ast.Constant(value=str(text))]) if called(node) == "Doc":
+        case ast.Call(args=[value]) if called_name(node) in _SINGLE:
+            return {_SINGLE[called_name(node)]: literal(value)}
+        case ast.Call(args=[ast.Constant(value=str(text))]) if called_name(node) == "Doc":
             return {"description": text}
-        case ast.Call(args=positional) if called(node) in _CALLS:
+        case ast.Call(args=positional) if called_name(node) in _CALLS:
             default = {"default": literal(positional[0])} if positional and positional[0] else {}
             return default | constraints_of(node.keywords)
     return {}

@@ -9,7 +9,7 @@ _FOLDERS = ("$defs", "definitions")
 _MOST_PARTS = 5_000
 
 
-def inlined(schema: Schema) -> Schema:
+def inline(schema: Schema) -> Schema:
     """Returns the schema without `$ref` into its own definitions; raises SchemaError (BAD_SCHEMA) for endless ones."""
     if not any(folder in schema for folder in _FOLDERS):
         return schema

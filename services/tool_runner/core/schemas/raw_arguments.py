@@ -71,7 +71,7 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def hashed(text: str) -> str:
+def hash_arguments(text: str) -> str:
     """Returns the SHA-256, hexadecimal, of the arguments, whatever their key order and spaces."""
     try:
         canonical = json.dumps(parse(text), sort_keys=True, separators=(",", ":"))
@@ -89,7 +89,7 @@ def without_habits(parameters: Schema) -> Schema:
     return parameters | {"properties": own, "required": [n for n in parameters.get("required", ()) if n not in HABITS]}
 
 
-def completed(parameters: Schema, arguments: dict[str, Any]) -> dict[str, Any]:
+def complete(parameters: Schema, arguments: dict[str, Any]) -> dict[str, Any]:
     """Returns them without null for an optional argument that is not nullable: models mean "left out" by it."""
     known, required = parameters.get("properties", {}), parameters.get("required", [])
 

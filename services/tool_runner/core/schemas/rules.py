@@ -5,7 +5,7 @@ from typing import Any
 
 from services.tool_runner.core.schemas.constraints import Schema
 from services.tool_runner.core.schemas.errors import SchemaError
-from services.tool_runner.core.schemas.inline import inlined
+from services.tool_runner.core.schemas.inline import inline
 
 MAX_SOURCE_BYTES = 256 * 1024
 MAX_NAME_CHARS = 48
@@ -37,7 +37,7 @@ def check_args_schema(schema: Schema) -> Schema:
     """Returns the arguments' schema as parameters, what it defines inlined; raises SchemaError."""
     if schema.get("type") != "object" or not isinstance(schema.get("properties", {}), dict):
         raise SchemaError("BAD_SCHEMA", "args_json_schema must be a JSON Schema of type object with its properties")
-    return {"properties": {}, "required": [], **inlined(schema)}
+    return {"properties": {}, "required": [], **inline(schema)}
 
 
 def no_such_function(name: Any, defined: list[str]) -> SchemaError:

@@ -8,7 +8,7 @@ from services.common.ids import uuid7
 from services.common.paging import PageOf
 from services.tool_runner.core.job import MIB
 from services.tool_runner.core.model import KeptFile, NewFile, Refused
-from services.tool_runner.executions.files.rules.names import checked_name
+from services.tool_runner.executions.files.rules.names import check_name
 from services.tool_runner.executions.model import FileFilter
 from services.tool_runner.executions.ports import FileStore
 
@@ -24,7 +24,7 @@ class Files:
     async def keep(self, organization_id: UUID, user_id: UUID, name: str, chunks: AsyncIterator[bytes]) -> KeptFile:
         """Raises Refused (EXECUTION_FILE_INVALID)."""
         content = bytearray()
-        checked_name(name)
+        check_name(name)
         async for chunk in chunks:
             content += chunk
             if len(content) > MOST_BYTES:

@@ -7,7 +7,7 @@ import asyncpg
 
 from services.common.paging import PageOf
 from services.tool_runner.core.model import KeptFile, NewFile
-from services.tool_runner.database import Reached, Where
+from services.tool_runner.database import DatabasePool, Where
 from services.tool_runner.executions import rows
 from services.tool_runner.executions.model import FileFilter, file_place, token_of
 from services.tool_runner.executions.rows import FILE_COLUMNS
@@ -26,7 +26,7 @@ class PostgresFiles:
     """`call_stores.FileStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = Reached(pool)
+        self._pool = DatabasePool(pool)
 
     async def add(self, organization_id: UUID, file: NewFile) -> KeptFile:
         row = await self._pool.fetchrow(_ADD, organization_id, file.id, file.name, file.content, file.created_by_id)

@@ -29,7 +29,7 @@ _IDS = UUID("6f0c5b0e-6b0a-5f5c-9d5e-6d6370746f6f")
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerTool:
     """A tool of a server, as it can be offered but for its name."""
 
     name: str  # as the server calls it
@@ -44,16 +44,16 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ServerTools:
     """The tools a server lists. `problems`: (name, why) of those that cannot be offered."""
 
-    offers: tuple[Offer, ...]
+    offers: tuple[ServerTool, ...]
     problems: tuple[tuple[str, str], ...] = ()
 
 
-def read(listed: Iterable[Any]) -> Listing:
+def read(listed: Iterable[Any]) -> ServerTools:
     """Returns what is in a list of tools, as the server sent it; schemas are yet to be checked in the limited child."""
-    offers: dict[str, Offer] = {}
+    offers: dict[str, ServerTool] = {}
     problems: list[tuple[str, str]] = []
     for number, item in enumerate(listed, start=1):
         name = _name_of(item, number)
@@ -64,7 +64,7 @@ def read(listed: Iterable[Any]) -> Listing:
             problems.append((name[:_MOST_PROBLEM], f"it is left out: the server has more than {MOST_TOOLS} tools"))
         else:
             offers[name] = _offer(item, name)
-    return Listing(tuple(offers.values()), tuple(problems[:MOST_TOOLS]))
+    return ServerTools(tuple(offers.values()), tuple(problems[:MOST_TOOLS]))
 
 
 def _name_of(item: Any, number: int) -> str:
@@ -72,7 +72,7 @@ def _name_of(item: Any, number: int) -> str:
     return storable(name) if isinstance(name, str) and name else f"(tool {number})"
 
 
-def _problem_of(item: Any, name: str, offers: Mapping[str, Offer]) -> str:
+def _problem_of(item: Any, name: str, offers: Mapping[str, ServerTool]) -> str:
     """Returns why it cannot be offered; "" where it can."""
     if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not item["name"]:
         return "it has no name"
@@ -111,16 +111,16 @@ def _unwieldy(schema: JsonObject) -> str:
     return ""
 
 
-def _offer(item: JsonObject, name: str) -> Offer:
+def _offer(item: JsonObject, name: str) -> ServerTool:
     parameters = {"type": "object", "properties": {}, **item.get("inputSchema", {})}
     parameters.pop("$schema", None)
     described = item.get("description") or item.get("title") or ""
     annotations = item.get("annotations")
     read_only = isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
-    return Offer(name, _described(described), storable(parameters), read_only)
+    return ServerTool(name, _description(described), storable(parameters), read_only)
 
 
-def _described(text: Any) -> str:
+def _description(text: Any) -> str:
     if not isinstance(text, str):
         return ""
     clean: str = storable(_CONTROL.sub(" ", text)).strip()
@@ -133,7 +133,7 @@ def valid_name(name: str) -> str:
     return (valid if valid[0].isalpha() or valid[0] == "_" else f"_{valid}")[:MOST_NAME]
 
 
-def names(offers: Sequence[Offer], server: str, taken: Collection[str]) -> dict[str, str]:
+def names(offers: Sequence[ServerTool], server: str, taken: Collection[str]) -> dict[str, str]:
     """Returns the tenant's name of each offer by the server's own; where it is taken, the server's name follows it."""
     used, chosen = set(taken), {}
     for offer in offers:
@@ -163,7 +163,7 @@ def tag(server: str) -> str:
     return f"mcp:{server}"
 
 
-def tool_of(offer: Offer, *, tool_id: UUID, name: str, server_id: UUID | None, server: str) -> Tool:
+def tool_of(offer: ServerTool, *, tool_id: UUID, name: str, server_id: UUID | None, server: str) -> Tool:
     """Returns a new row of the catalogue."""
     origin = {"server_id": f"mcp_server-{server_id}", "server_name": server, "tool_name": offer.name}
     return Tool(
@@ -190,7 +190,7 @@ def schema_text(name: str, description: str, parameters: JsonObject) -> str:
 
 
 def parsed(given: str) -> JsonObject:
-    """Returns the server's own schema of a tool, from `Offer.given`; {} for none."""
+    """Returns the server's own schema of a tool, from `ServerTool.given`; {} for none."""
     schema: JsonObject = json.loads(given or "{}")
     return schema
 

@@ -44,12 +44,12 @@ class Cgroup:
         """Kills what is left in the group and removes it."""
         until = time.monotonic() + _REMOVE_SECONDS
         for folder in set(self.folders.values()):
-            while not _removed(folder) and time.monotonic() < until:
+            while not _remove(folder) and time.monotonic() < until:
                 _kill_members(folder)
                 time.sleep(0.005)
 
 
-def _removed(folder: Path) -> bool:
+def _remove(folder: Path) -> bool:
     try:
         folder.rmdir()
     except FileNotFoundError:

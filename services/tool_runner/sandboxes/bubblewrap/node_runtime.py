@@ -46,14 +46,14 @@ async def find_node() -> NodeRuntime:
         raise SandboxUnavailable(f"sandboxes, which are not run as root, cannot read {executable}: move it, or open it")
     if everybody_reads(str(_ENTRY)):
         return NodeRuntime(executable, str(_ENTRY))
-    copy = NodeRuntime(executable, await asyncio.to_thread(_copied), copied=True)
+    copy = NodeRuntime(executable, await asyncio.to_thread(_copy), copied=True)
     if not everybody_reads(copy.entry):
         copy.discard()
         raise SandboxUnavailable(f"sandboxes, which are not run as root, cannot read {_ENTRY}: move it, or open it")
     return copy
 
 
-def _copied() -> str:
+def _copy() -> str:
     """Copies the entry to where everybody may read it: a checkout may be below a closed folder, such as root's home."""
     for left in Path(tempfile.gettempdir()).glob(_COPY + "*"):
         pid = left.name.removeprefix(_COPY).partition("-")[0]

@@ -6,7 +6,7 @@ from services.common import late
 from services.tool_runner.core.job import SandboxUnavailable
 
 
-async def imported(name: str) -> Any:
+async def import_sdk(name: str) -> Any:
     """Returns the package; raises SandboxUnavailable with the command that installs it."""
     try:
         return await late.imported(name)

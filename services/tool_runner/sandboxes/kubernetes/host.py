@@ -83,7 +83,7 @@ class Host:
             return
         try:
             self._unpack(layer)
-            with _started(self._worker, greeting) as (process, theirs):
+            with _start_worker(self._worker, greeting) as (process, theirs):
                 await _answer(writer, {})
                 await _relayed(reader, writer, theirs)
                 _kill_all(process.pid)
@@ -136,7 +136,9 @@ async def _answer(writer: asyncio.StreamWriter, answer: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _started(worker: list[str], greeting: dict[str, Any]) -> Iterator[tuple[subprocess.Popen[bytes], socket.socket]]:
+def _start_worker(
+    worker: list[str], greeting: dict[str, Any]
+) -> Iterator[tuple[subprocess.Popen[bytes], socket.socket]]:
     """Starts a worker under the runner's filter; returns its process, and our end of its streams."""
     filters = greeting["seccomp"]
     if greeting["language"] not in ("python", "node"):

@@ -12,7 +12,7 @@ _HEADER_BYTES = 8
 _STDOUT = 1
 
 
-class Attached:
+class AttachedStream:
     """One reader and one writer at a time; all on the loop that made it."""
 
     def __init__(self, connection: socket.socket) -> None:

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Callable
 
 from services.tool_runner.core.job import SandboxUnavailable
-from services.tool_runner.sandboxes.launcher.attached import Attached, Streams
+from services.tool_runner.sandboxes.launcher.attached import AttachedStream, Streams
 from services.tool_runner.sandboxes.launcher.engine import Container, NoLayer
 from services.tool_runner.sandboxes.launcher.wire import (
     CHUNK_BYTES,
@@ -57,7 +57,7 @@ class Channel:
         container = await self._start(fields)
         if container:
             self._send(encode(Frame.OPENED, self._number))
-            attached = Attached(container.attached)
+            attached = AttachedStream(container.attached)
             ended = await self._relayed(attached)
             attached.close()
             if ended:
@@ -74,7 +74,7 @@ class Channel:
             self._end(str(error))
         return None
 
-    async def _relayed(self, attached: Attached) -> bool:
+    async def _relayed(self, attached: AttachedStream) -> bool:
         """Returns whether the container ended it."""
         output = asyncio.create_task(self._carry_output(attached))
         tasks = [output, asyncio.create_task(self._carry_input(attached)), asyncio.create_task(self._closing.wait())]
@@ -86,7 +86,7 @@ class Channel:
         await asyncio.gather(*tasks, return_exceptions=True)
         return ended
 
-    async def _carry_output(self, attached: Attached) -> None:
+    async def _carry_output(self, attached: AttachedStream) -> None:
         streams = Streams()
         with contextlib.suppress(OSError):
             while chunk := await attached.read():
@@ -100,7 +100,7 @@ class Channel:
                     self._window -= len(piece)
                     self._send(encode(Frame.DATA, self._number, piece))
 
-    async def _carry_input(self, attached: Attached) -> None:
+    async def _carry_input(self, attached: AttachedStream) -> None:
         carried = 0
         with contextlib.suppress(OSError):
             while True:

@@ -23,7 +23,7 @@ from services.tool_runner.sandboxes.launcher.spec import (
     LAYER_LABEL,
     OWNER_LABEL,
     SANDBOX_LABEL,
-    Asked,
+    ContainerRequest,
     container_config,
     layer_image,
 )
@@ -117,7 +117,7 @@ class Engine:
                     self.remove(container["Id"])
         self._drop_old_layers()
 
-    def start(self, asked: Asked) -> Container:
+    def start(self, asked: ContainerRequest) -> Container:
         """Returns a fresh container, attached to; raises SandboxUnavailable or NoLayer, and leaves nothing then."""
         identity = ""
         try:

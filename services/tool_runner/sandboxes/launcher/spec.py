@@ -20,7 +20,7 @@ _KEY = re.compile("[0-9a-f]{16,64}")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ContainerRequest:
     """The limits of a container; nobody gets more than `MOST`. `layer`: the key of one, "" for none."""
 
     language: str
@@ -35,11 +35,13 @@ class Asked:
 MOST: Mapping[str, Any] = {"memory": 4096 * MIB, "processes": 512, "cpus": 4.0, "disk": 2048 * MIB}
 
 
-def read_asked(fields: Mapping[str, Any]) -> Asked:
+def read_request(fields: Mapping[str, Any]) -> ContainerRequest:
     """Returns what OPEN brought, nothing above the ceiling of this process; raises KeyError or TypeError."""
     if fields["language"] not in _LANGUAGES:
         raise KeyError(f"no language {fields['language']}")
-    return Asked(fields["language"], str(fields["layer"]), **{name: min(fields[name], MOST[name]) for name in MOST})
+    return ContainerRequest(
+        fields["language"], str(fields["layer"]), **{name: min(fields[name], MOST[name]) for name in MOST}
+    )
 
 
 def layer_image(key: str, base: str) -> str:
@@ -49,7 +51,9 @@ def layer_image(key: str, base: str) -> str:
     return f"loci-layer:{key[:40]}-{base.removeprefix('sha256:')[:12]}"
 
 
-def container_config(image: str, machine: str, asked: Asked, owner: str, runtime: str = "") -> dict[str, Any]:
+def container_config(
+    image: str, machine: str, asked: ContainerRequest, owner: str, runtime: str = ""
+) -> dict[str, Any]:
     """Returns the body of `POST /containers/create` (Docker Engine API 1.41). `machine`: `uname -m` of its host."""
     tmpfs = f"rw,nosuid,nodev,noexec,uid=65534,gid=65534,mode=1777,size={asked.disk}"
     return {

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.sandboxes.launcher.engine import Container, Engine
-from services.tool_runner.sandboxes.launcher.spec import read_asked
+from services.tool_runner.sandboxes.launcher.spec import read_request
 from services.tool_runner.sandboxes.launcher.wire import Message
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class Work:
 
         Raises SandboxUnavailable, NoLayer, and KeyError or TypeError for fields that are none.
         """
-        asked = read_asked(fields)
+        asked = read_request(fields)
         engine = await self._connected()
         return await self._in(self._starts, lambda: engine.start(asked) if wanted() else None)
 

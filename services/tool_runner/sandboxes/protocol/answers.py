@@ -16,7 +16,7 @@ _STREAMS: dict[int, Literal["stdout", "stderr"]] = {1: "stdout", 2: "stderr"}
 NAME_CHARS = 255
 
 
-class HeardCall:
+class CallAnswer:
     """The answer of one call so far."""
 
     def __init__(self, job: Job, nonce: bytes) -> None:
@@ -88,7 +88,7 @@ class HeardCall:
         if body[:NONCE_BYTES] != self._nonce:
             raise BadWorker("the sandbox answered without the nonce of its job")
         files = tuple(File(name, bytes(content)) for name, content in self._files.items())
-        said = _parsed(body[NONCE_BYTES:])
+        said = _parse(body[NONCE_BYTES:])
         printed = self.so_far(said.reason)
         return replace(said, stdout=printed.stdout, stderr=printed.stderr, files=files)
 
@@ -105,7 +105,7 @@ def _longest_answer(limits: Limits) -> int:
     return 12 * limits.result + MIB
 
 
-def _parsed(body: bytes) -> Result:
+def _parse(body: bytes) -> Result:
     """Returns the answer's JSON as a Result; raises BadWorker."""
     try:
         fields = json.loads(body)
@@ -142,7 +142,7 @@ def _text(value: Any) -> str:
     return str(storable(value))
 
 
-def died(reason: ExitReason, message: str, of: Result | None = None) -> Result:
+def died_result(reason: ExitReason, message: str, of: Result | None = None) -> Result:
     """Returns the result of a call whose sandbox ended without an answer; what was printed is kept from `of`."""
     kind = {ExitReason.MEMORY: "MemoryError", ExitReason.TIMEOUT: "TimeoutError"}.get(reason, "SandboxEnded")
     return replace(of or Result(reason=reason), reason=reason, result=None, error=ToolError(type=kind, message=message))

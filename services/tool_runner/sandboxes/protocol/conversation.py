@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from services.tool_runner.core.job import ExitReason, Job, Mode, Result
-from services.tool_runner.sandboxes.protocol.answers import NAME_CHARS, HeardCall
+from services.tool_runner.sandboxes.protocol.answers import NAME_CHARS, CallAnswer
 from services.tool_runner.sandboxes.protocol.connections import BadWorker, Connections
 from services.tool_runner.sandboxes.protocol.events import Answered, Closed, Event, Greeted, Opened, Received, Widened
 from services.tool_runner.sandboxes.protocol.wire import (
@@ -44,13 +44,13 @@ class Conversation:
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._greeted = False
-        self._call: HeardCall | None = None
+        self._call: CallAnswer | None = None
         self._connections = Connections()
 
     def job(self, job: Job, *, counted: bool, network: bool, authority: str) -> Iterator[bytes]:
         """Yields the frames that give it a job. `counted`: memory and processes have their limits outside of it."""
         nonce = secrets.token_hex(NONCE_BYTES // 2)
-        self._call = HeardCall(job, nonce.encode())
+        self._call = CallAnswer(job, nonce.encode())
         self._connections.begin(allowed=network)
         fields = _job_fields(job, counted=counted) | {"nonce": nonce, "network": network, "authority": authority}
         yield encode(Frame.JOB, json.dumps(fields).encode())
@@ -133,7 +133,7 @@ class Conversation:
         self._greeted = True
         return Greeted()
 
-    def _of_connection(self, kind: Frame, body: bytes, call: HeardCall) -> Iterator[Event]:
+    def _of_connection(self, kind: Frame, body: bytes, call: CallAnswer) -> Iterator[Event]:
         if len(body) < 4:
             raise BadWorker(f"the sandbox sent {kind.name} for no connection")
         connection, rest = int.from_bytes(body[:4], "big"), body[4:]

@@ -53,7 +53,7 @@ def _is_name(name: str) -> bool:
     return not {"", ".", ".."} & set(name.split("/"))
 
 
-class Produced:
+class ProducedFiles:
     """The files left in a folder. Only when no process of the tool is alive: nothing changes under this then."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
@@ -83,7 +83,7 @@ class Produced:
                 self.dropped += 1
             elif stat.S_ISREG(about.st_mode):
                 yield from self._file(folder, entry, name, about, known)
-            elif (below := _opened(folder, entry, os.O_DIRECTORY)) is None:
+            elif (below := _open(folder, entry, os.O_DIRECTORY)) is None:
                 self.dropped += 1
             else:
                 try:
@@ -99,7 +99,7 @@ class Produced:
             return
         known[name] = print_of
         fits = self._files_left > 0 and about.st_size <= self._bytes_left
-        opened = _opened(folder, entry, os.O_NONBLOCK) if fits else None
+        opened = _open(folder, entry, os.O_NONBLOCK) if fits else None
         if opened is None:
             self.dropped += 1
             return
@@ -109,7 +109,7 @@ class Produced:
             yield name, file
 
 
-def _opened(folder: int, entry: str, flags: int) -> int | None:
+def _open(folder: int, entry: str, flags: int) -> int | None:
     try:
         return os.open(entry, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=folder)
     except OSError:

@@ -12,7 +12,7 @@ _HEADER = 5
 _FULL = 256 * 1024  # of what waits to be read by the runner, before the tool has to wait, too
 
 
-class Ended(Exception):
+class StreamEnded(Exception):
     """The runner is gone."""
 
 
@@ -51,19 +51,19 @@ class Wire:
             except BlockingIOError:
                 return
             except OSError as error:
-                raise Ended from error
+                raise StreamEnded from error
             del self._out[:written]
 
     def read(self) -> None:
-        """Takes what is there; raises Ended at the end."""
+        """Takes what is there; raises StreamEnded at the end."""
         try:
             chunk = os.read(self.source, 1 << 18)
         except BlockingIOError:
             return
         except OSError as error:
-            raise Ended from error
+            raise StreamEnded from error
         if not chunk:
-            raise Ended
+            raise StreamEnded
         self._in += chunk
 
     def frames(self) -> Iterator[tuple[int, bytes]]:

@@ -8,10 +8,10 @@ from typing import Any
 
 from . import files, frames, tool
 from .call import Call
-from .frames import Ended, Wire
-from .outcome import Outcome, failure, framed
+from .frames import StreamEnded, Wire
+from .outcome import Outcome, failure, frame
 from .relay import Door, Relay
-from .starting import Started, layer_environment, start_node
+from .starting import ToolProcess, layer_environment, start_node
 
 
 class Keeper:
@@ -22,11 +22,11 @@ class Keeper:
         self._relay = relay
         self._language = language
         self._memory = memory
-        self._node: Started | None = None
+        self._node: ToolProcess | None = None
         self._known: dict[str, tuple[int, ...]] = {}
 
     def serve(self) -> None:
-        """Calls, one after another where they are of a session, else one; raises Ended where its input does."""
+        """Calls, one after another where they are of a session, else one; raises StreamEnded where its input does."""
         self._warm()
         self._wire.send(frames.HELLO, f"LOCI-WORKER {frames.VERSION} {self._language}".encode())
         session = True
@@ -81,7 +81,7 @@ class Keeper:
 
     def _answer(self, job: dict[str, Any], outcome: Outcome) -> None:
         limits = job["limits"]
-        made = files.Produced(limits["files"], limits["file_bytes"])
+        made = files.ProducedFiles(limits["files"], limits["file_bytes"])
         for name, file in made.walk(files.WORK, self._known) if job["mode"] != "process" else ():
             self._wire.send(frames.FILE, name.encode())
             while chunk := file.read(frames.CHUNK):
@@ -92,7 +92,7 @@ class Keeper:
             files.clear()
             self._warm()
         answer = outcome | {"files_dropped": made.dropped}
-        self._wire.send(frames.ANSWER, job["nonce"].encode(), framed(answer)[4:])
+        self._wire.send(frames.ANSWER, job["nonce"].encode(), frame(answer)[4:])
 
     def _wait(self, doors: list[Door], seconds: float | None, call: Call | None = None) -> None:
         """Waits one turn: for the runner, and at the doors."""
@@ -133,6 +133,6 @@ def main() -> None:
     )
     try:
         keeper.serve()
-    except Ended:
+    except StreamEnded:
         tool.end_all()
     os._exit(0)

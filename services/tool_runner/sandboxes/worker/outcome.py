@@ -18,14 +18,14 @@ def failure(reason: str, kind: str, message: str, trace: str = "") -> Outcome:
     return {"reason": reason, "error": {"type": kind, "message": message, "traceback": trace}}
 
 
-def raised(error: BaseException, source: str) -> Outcome:
+def raised_outcome(error: BaseException, source: str) -> Outcome:
     """Returns the outcome of what the tool's code raised."""
     if isinstance(error, MemoryError):
         return failure("memory", "MemoryError", "the tool used more memory than its limit")
     return failure("raised", type(error).__name__, text_of(error), _own_frames(error, source))
 
 
-def encoded(value: Any, limit: int, *, or_text: bool) -> Outcome:
+def encode(value: Any, limit: int, *, or_text: bool) -> Outcome:
     """Returns the value as JSON of at most `limit` bytes; `or_text`: its repr where it is none.
 
     Raises what a __str__, __repr__ or model_dump of the tool's own does.
@@ -34,7 +34,7 @@ def encoded(value: Any, limit: int, *, or_text: bool) -> Outcome:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False, default=None if or_text else _plain)
     except (ValueError, TypeError, RecursionError) as error:
         if or_text:
-            return encoded(repr(value), limit, or_text=False)
+            return encode(repr(value), limit, or_text=False)
         why = "too deeply nested" if isinstance(error, RecursionError) else text_of(error)
         message = f"the tool returned a {type(value).__name__} that is not JSON: {why}"
         return failure("bad_result", type(error).__name__, message)
@@ -80,13 +80,13 @@ def _own_frames(error: BaseException, source: str) -> str:
     return "".join(traceback.format_list(frames[-_TRACEBACK_FRAMES:]))[-MESSAGE_CHARS:]
 
 
-def framed(data: Any) -> bytes:
+def frame(data: Any) -> bytes:
     """Returns 4 bytes of length and JSON. Escapes are few: an outcome is at most about twice its contents."""
     body = json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")
     return len(body).to_bytes(4, "big") + body
 
 
-def checked(body: bytes) -> Outcome:
+def check(body: bytes) -> Outcome:
     """Returns what a tool's process left, rebuilt from nothing but its expected parts."""
     try:
         left = json.loads(body)

@@ -12,7 +12,7 @@ from .relay import Door
 STREAMS = {1: "stdout", 2: "stderr"}
 
 
-class Printed:
+class OutputCapture:
     """Reads the pipes of one call. `limits` None: everything is wanted (a program that is spoken to)."""
 
     def __init__(self, wire: Wire, pipes: dict[int, int], limits: dict[str, Any] | None) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .files import INPUTS
-from .outcome import framed
+from .outcome import frame
 from .running import run
 
 LIBC = ctypes.CDLL(None)
@@ -46,7 +46,7 @@ def fork_python(job: dict[str, Any], environment: Mapping[str, str], ends: Mappi
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
         with open(3, "wb") as pipe:
-            pipe.write(framed(outcome))
+            pipe.write(frame(outcome))
         os._exit(0)
 
     return _fork(body, ends, locked=job["inputs"])

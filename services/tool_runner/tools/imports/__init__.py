@@ -2,12 +2,12 @@
 
 from services.tool_runner.core.model import JsonObject, Refused
 from services.tool_runner.tools.imports import composio, langchain
-from services.tool_runner.tools.imports.definition import Imported
+from services.tool_runner.tools.imports.definition import ImportedTool
 
-_LIBRARIES = {"langchain": langchain.imported, "composio": composio.imported}
+_LIBRARIES = {"langchain": langchain.import_class, "composio": composio.import_action}
 
 
-def imported(library: str, definition: JsonObject) -> Imported:
+def import_tool(library: str, definition: JsonObject) -> ImportedTool:
     """Returns what `definition` comes to. Raises Refused (TOOL_SCHEMA_INVALID), naming the member."""
     make = _LIBRARIES.get(library)
     if make is None:

@@ -18,7 +18,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportedTool:
     """A tool in our terms. JSON as values; `packages` are {"name", "version"?}."""
 
     tool_type: ToolType
@@ -56,11 +56,11 @@ def member(definition: JsonObject, name: str, kind: type, default: Any) -> Any:
     if value is None:
         return default
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise refused(name, f"must be {_CALLED[kind.__name__]}")
+        raise refusal(name, f"must be {_CALLED[kind.__name__]}")
     return value
 
 
-def described(definition: JsonObject, fallback: str) -> str:
+def describe(definition: JsonObject, fallback: str) -> str:
     """Returns its description, as the model reads it. Raises Refused."""
     text: str = member(definition, "description", str, "").strip() or fallback
     return text[:_LONGEST_DESCRIPTION]
@@ -72,7 +72,7 @@ def parameters_of(definition: JsonObject, *names: str) -> JsonObject | None:
         schema: JsonObject | None = member(definition, name, dict, None)
         if schema is not None:
             if schema.get("type", "object") != "object":
-                raise refused(name, "must be a JSON Schema of type object")
+                raise refusal(name, "must be a JSON Schema of type object")
             return {"properties": {}, **schema, "type": "object"}
     return None
 
@@ -92,6 +92,6 @@ def literal(value: Any) -> str:
     return repr(json.dumps(value, ensure_ascii=True))
 
 
-def refused(name: str, problem: str) -> Refused:
+def refusal(name: str, problem: str) -> Refused:
     """Returns the refusal of a member of a definition."""
     return Refused("TOOL_SCHEMA_INVALID", f"definition.{name} {problem}")

@@ -59,7 +59,7 @@ class Place:
     vector_rank: int | None = None
 
 
-def checked_query(query: ToolQuery) -> ToolQuery:
+def check_query(query: ToolQuery) -> ToolQuery:
     """Returns the query as it will be asked. Raises Refused (TOOL_SEARCH_INVALID)."""
     text = storable(query.text).strip()
     if len(text) > LONGEST_QUERY:
@@ -107,7 +107,7 @@ def unit_vector(values: Sequence[float]) -> list[float] | None:
     return [value / length for value in values] if length and isfinite(length) else None
 
 
-def fused(by_words: Sequence[UUID] | None, by_vector: Sequence[UUID] | None) -> list[Place]:
+def fuse(by_words: Sequence[UUID] | None, by_vector: Sequence[UUID] | None) -> list[Place]:
     """Returns one order out of the rankings that were made, by reciprocal rank; ties: the better word rank."""
     scores = reciprocal_ranks([ranking for ranking in (by_words, by_vector) if ranking is not None])
     text, vector = _ranks(by_words), _ranks(by_vector)

@@ -10,7 +10,7 @@ from services.tool_runner.tools.search.model import ToolQuery
 
 
 @dataclass(frozen=True, slots=True)
-class MadeVector:
+class ToolVector:
     """A vector of length 1, and the version of the tool that it is of."""
 
     tool_id: UUID
@@ -55,10 +55,10 @@ class Vectors(Protocol):
         """Tools that have no vector of their present version, those changed last first."""
         ...
 
-    async def store(self, organization_id: UUID, model: str, made: Sequence[MadeVector]) -> None:
+    async def store(self, organization_id: UUID, model: str, made: Sequence[ToolVector]) -> None:
         """Stores vectors; those of tools that are gone, or older than what is there, are left out."""
         ...
 
 
-class Finder(Rankings, Vectors, Protocol):
+class SearchStore(Rankings, Vectors, Protocol):
     """Both, of one catalogue."""

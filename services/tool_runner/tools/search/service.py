@@ -9,9 +9,9 @@ from uuid import UUID
 from services.common.context import CallContext
 from services.common.errors import LociError
 from services.tool_runner.core.model import Tool
-from services.tool_runner.tools.search.model import Mode, Place, ToolQuery, checked_query, fused, unit_vector
+from services.tool_runner.tools.search.model import Mode, Place, ToolQuery, check_query, fuse, unit_vector
 from services.tool_runner.tools.search.ports import Embedder, Rankings
-from services.tool_runner.tools.search.vectors import Filler
+from services.tool_runner.tools.search.vectors import VectorFiller
 
 # A query is short; whoever searches waits for its vector.
 EMBED_SECONDS = 2.0
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 class ToolSearch:
     """Finds tools. Without an embedder that answers, by words alone."""
 
-    def __init__(self, rankings: Rankings, embedder: Embedder | None, filler: Filler | None, handle: str) -> None:
+    def __init__(self, rankings: Rankings, embedder: Embedder | None, filler: VectorFiller | None, handle: str) -> None:
         self._rankings = rankings
         self._embedder = embedder
         self._filler = filler
@@ -45,7 +45,7 @@ class ToolSearch:
 
     async def find(self, caller: CallContext, query: ToolQuery) -> tuple[list[tuple[Tool, Place]], Mode]:
         """Returns the best tools, and how they were found. Raises Refused (TOOL_SEARCH_INVALID)."""
-        query, tenant = checked_query(query), caller.organization_id
+        query, tenant = check_query(query), caller.organization_id
         if not query.text:
             newest = await self._rankings.newest(tenant, query)
             return await self._found(tenant, [Place(tool_id, 0.0) for tool_id in newest]), Mode.TEXT
@@ -53,9 +53,9 @@ class ToolSearch:
             self._rankings.by_words(tenant, query), self._by_vector(caller, query)
         )
         if by_vector is None:
-            mode, places = Mode.TEXT, fused(by_words, None)
+            mode, places = Mode.TEXT, fuse(by_words, None)
         else:
-            mode, places = query.mode, fused(None if query.mode is Mode.VECTOR else by_words, by_vector)
+            mode, places = query.mode, fuse(None if query.mode is Mode.VECTOR else by_words, by_vector)
         return await self._found(tenant, places[: query.limit]), mode
 
     async def _found(self, tenant: UUID, places: Sequence[Place]) -> list[tuple[Tool, Place]]:

@@ -10,7 +10,7 @@ from services.tool_runner.core.model import Tool
 from services.tool_runner.tools import rows
 from services.tool_runner.tools.rows import TOOL_COLUMNS
 from services.tool_runner.tools.search.model import ToolQuery, compact, words_of
-from services.tool_runner.tools.search.ports import MadeVector
+from services.tool_runner.tools.search.ports import ToolVector
 
 # $1 organization, $2 types, $3 tags
 _WANTED = """
@@ -129,7 +129,7 @@ class PostgresToolSearch:
     async def missing(self, organization_id: UUID, model: str, most: int) -> list[Tool]:
         return [rows.tool(row) for row in await self._pool.fetch(_MISSING, organization_id, model, most)]
 
-    async def store(self, organization_id: UUID, model: str, made: Sequence[MadeVector]) -> None:
+    async def store(self, organization_id: UUID, model: str, made: Sequence[ToolVector]) -> None:
         await self._pool.execute(
             _STORE,
             organization_id,

@@ -51,7 +51,7 @@ def _blocks(lines: list[str]) -> list[tuple[str, str]]:
 
 
 def _parameter(text: str) -> dict[str, Parameter]:
-    written, rest = _braced(text)
+    written, rest = _type_in_braces(text)
     match = _NAME.match(rest)
     if not match:
         return {}
@@ -60,7 +60,7 @@ def _parameter(text: str) -> dict[str, Parameter]:
     return {match["name"].split(".")[-1]: Parameter(said, _as_typescript(written), optional)}
 
 
-def _braced(text: str) -> tuple[str, str]:
+def _type_in_braces(text: str) -> tuple[str, str]:
     """Returns the type in braces, and what follows it."""
     if not text.startswith("{"):
         return "", text

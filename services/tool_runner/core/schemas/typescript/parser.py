@@ -47,7 +47,7 @@ def line_of(node: Node) -> int:
     return node.start_point[0] + 1
 
 
-def named(node: Node) -> list[Node]:
+def named_children(node: Node) -> list[Node]:
     """Returns its named children without comments."""
     return [child for child in node.named_children if child.type != "comment"]
 

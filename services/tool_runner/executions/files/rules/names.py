@@ -19,7 +19,7 @@ def is_name(name: str) -> bool:
     return plain and len(name) <= LONGEST_NAME and name.encode("utf-8", "replace").decode() == name
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """Raises Refused (EXECUTION_FILE_INVALID)."""
     if not is_name(name):
         rule = f"a relative path of 1 to {LONGEST_NAME} characters, without '..', control characters and backslashes"
@@ -27,7 +27,7 @@ def checked_name(name: str) -> str:
     return name
 
 
-def placed(files: Iterable[KeptFile]) -> dict[UUID, str]:
+def input_paths(files: Iterable[KeptFile]) -> dict[UUID, str]:
     """Returns a name below /inputs for each file: its own, or with a number where that is taken."""
     names: dict[UUID, str] = {}
     for file in files:
