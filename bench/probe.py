@@ -25,7 +25,7 @@ from cli.home import Home
 from cli.names import DATABASE
 from cli.postgres import SUPERUSER, url
 from cli.secrets import passwords
-from services.llm_gateway.providers.demo.hashing import DIMENSIONS
+from services.llm_gateway.vendors.demo.hashing import DIMENSIONS
 from tests.e2e.stack import Stack
 
 MESSAGES, PASSAGES, SECONDS = 10_000, 100_000, 20.0

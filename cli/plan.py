@@ -14,7 +14,7 @@ from cli.postgres import Cluster, Launch, wrap
 from cli.process import Program
 from cli.secrets import ENCRYPTION_KEY, PUBLIC_KEYS, SIGNING_KEY
 from cli.settings import RunSettings, is_loopback
-from services.llm_gateway.provider_types import TYPES
+from services.llm_gateway.core.provider_types import TYPES
 
 ROOT = Path(__file__).resolve().parent.parent
 # Secrets in the user's environment, and the processes that may know them.

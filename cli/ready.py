@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cli.home import Home
 from cli.settings import RunSettings
-from services.llm_gateway.provider_types import TYPES
+from services.llm_gateway.core.provider_types import TYPES
 
 # Those that most people have.
 _SUGGESTED = "OPENAI_API_KEY or ANTHROPIC_API_KEY"

@@ -7,7 +7,7 @@ from bench.memory_score.concepts import ConceptEmbedding
 from bench.memory_score.history import Size, make
 from bench.memory_score.metrics import figures
 from bench.memory_score.product import MODES, Embedding, Product, memory_with
-from services.llm_gateway.providers.demo import hashing
+from services.llm_gateway.vendors.demo import hashing
 
 BASELINE = "BM25 library"
 

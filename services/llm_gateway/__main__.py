@@ -7,12 +7,11 @@ from services.common.database import open_pool, wait_for_database
 from services.common.migrate import migrate
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
-from services.llm_gateway.adapters.budgets import PostgresBudgets
-from services.llm_gateway.adapters.postgres import PostgresUsageStore
-from services.llm_gateway.adapters.providers import PostgresProviderStore
-from services.llm_gateway.adapters.usage import PostgresUsageReports
 from services.llm_gateway.bootstrap import AUDIENCE, build
+from services.llm_gateway.budgets.store import PostgresBudgets
+from services.llm_gateway.providers.store import PostgresProviderStore
 from services.llm_gateway.settings import Settings, read_database
+from services.llm_gateway.usage.store import PostgresUsageReports, PostgresUsageStore
 
 # Writing usage and reading budgets do not wait for somebody's report.
 _POOL_SIZE = 4

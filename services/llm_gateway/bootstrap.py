@@ -18,28 +18,29 @@ from loci.llm.v1.usage_service_pb2_grpc import add_UsageServiceServicer_to_serve
 from services.common.context import Verifier
 from services.common.sealing import Sealer
 from services.common.server import Server, make_server
-from services.llm_gateway.calling.endpoints import Endpoints
-from services.llm_gateway.calling.ledger import Ledger
-from services.llm_gateway.calling.retention import Retention
-from services.llm_gateway.calling.retry import RetryPolicy
-from services.llm_gateway.calls import Calls, Policy
-from services.llm_gateway.catalogue import Catalogue
-from services.llm_gateway.configuration.admin import ProviderAdmin
-from services.llm_gateway.configuration.configured import Maker
-from services.llm_gateway.configuration.credentials import Vault
-from services.llm_gateway.configuration.ports import ProviderStore
-from services.llm_gateway.configuration.tenants import TenantProviders
-from services.llm_gateway.forwarding.forwards import Forwards
-from services.llm_gateway.ports import BudgetStore, UsageReports, UsageStore
-from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.registry import Providers
-from services.llm_gateway.servicer.chat import ChatServicer
-from services.llm_gateway.servicer.forwards import ForwardServicer
-from services.llm_gateway.servicer.models import ModelServicer
-from services.llm_gateway.servicer.providers import ProviderServicer
-from services.llm_gateway.servicer.usage import UsageServicer
+from services.llm_gateway.budgets.model import BudgetStore
+from services.llm_gateway.budgets.service import Ledger
+from services.llm_gateway.calls.endpoints import Endpoints
+from services.llm_gateway.calls.retry import RetryPolicy
+from services.llm_gateway.calls.service import Calls, Policy
+from services.llm_gateway.calls.servicer import ChatServicer
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.forwards.service import Forwards
+from services.llm_gateway.forwards.servicer import ForwardServicer
+from services.llm_gateway.models.service import Catalogue
+from services.llm_gateway.models.servicer import ModelServicer
+from services.llm_gateway.providers.credentials import Vault
+from services.llm_gateway.providers.entries import ProviderEntryFactory
+from services.llm_gateway.providers.model import ProviderStore
+from services.llm_gateway.providers.registry import ProviderRegistry
+from services.llm_gateway.providers.service import ProviderService
+from services.llm_gateway.providers.servicer import ProviderServicer
+from services.llm_gateway.providers.tenant_cache import TenantProviderCache
 from services.llm_gateway.settings import CallSettings
-from services.llm_gateway.usage import UsageLog
+from services.llm_gateway.usage.log import UsageLog
+from services.llm_gateway.usage.model import UsageReports, UsageStore
+from services.llm_gateway.usage.retention import Retention
+from services.llm_gateway.usage.servicer import UsageServicer
 
 AUDIENCE = "llm_gateway"
 
@@ -50,8 +51,8 @@ class Built:
 
     server: Server
     usage: UsageLog
-    providers: Providers
-    tenants: TenantProviders
+    providers: ProviderRegistry
+    tenants: TenantProviderCache
     ledger: Ledger
     retention: Retention
     forwards: Forwards
@@ -70,12 +71,17 @@ def build(
     settings: CallSettings,
 ) -> Built:
     """Raises SettingsError where `listen` cannot be used."""
-    providers, usage = Providers(settings.recordings), UsageLog(store)
+    providers, usage = ProviderRegistry(settings.recordings), UsageLog(store)
     vault, allow_private = Vault(sealer), settings.allow_private
-    maker = Maker(providers, provider_store, vault, patience=settings.patience, allow_private=allow_private)
-    operators, tenants = maker.operators(configs, settings.overrides), TenantProviders(provider_store, maker, providers)
+    maker = ProviderEntryFactory(
+        providers, provider_store, vault, patience=settings.patience, allow_private=allow_private
+    )
+    operators, tenants = (
+        maker.operators(configs, settings.overrides),
+        TenantProviderCache(provider_store, maker, providers),
+    )
     catalogue = Catalogue(providers, operators, tenants)
-    admin = ProviderAdmin(
+    admin = ProviderService(
         tenants, operators, provider_store, vault, maker, providers, allow_private=settings.allow_private
     )
     limits = settings.limits

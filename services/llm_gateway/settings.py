@@ -7,12 +7,12 @@ from services.common.database_settings import DatabaseSettings
 from services.common.keys import verifier_from
 from services.common.sealing import Sealer, sealer_from
 from services.common.settings import Env
-from services.llm_gateway.calling.limits import Limits
-from services.llm_gateway.configuration.configured import Patience
-from services.llm_gateway.configuration.environment import read_overrides, read_providers
-from services.llm_gateway.configuration.rules import ALLOW_PRIVATE
-from services.llm_gateway.models.overrides import OperatorOverrides
-from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.calls.settings import Limits
+from services.llm_gateway.core.overrides import OperatorOverrides
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.providers.entries import Patience
+from services.llm_gateway.providers.environment import read_overrides, read_providers
+from services.llm_gateway.providers.validation import ALLOW_PRIVATE
 from services.llm_gateway.recordings.settings import Recordings
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.names import SERVICES
-from services.llm_gateway.provider_types import TYPES
+from services.llm_gateway.core.provider_types import TYPES
 from services.tool_runner.web.engines import ENGINES
 
 ROOT = Path(__file__).resolve().parents[2]

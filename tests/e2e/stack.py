@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 from letta_client import Letta
 
-from services.llm_gateway.provider_types import TYPES
+from services.llm_gateway.core.provider_types import TYPES
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0

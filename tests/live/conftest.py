@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 
 from services.common.settings import Env
-from services.llm_gateway.chat import ChatRequest, Completed, Delta, Event, Generation, Message
-from services.llm_gateway.configuration.environment import read_providers
-from services.llm_gateway.known_models import known
-from services.llm_gateway.provider import ChatModel, ModelKind, Provider
-from services.llm_gateway.provider_types import TYPES, ProviderType
-from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.registry import construct
+from services.llm_gateway.core.chat import ChatRequest, Completed, Delta, Event, Generation, Message
+from services.llm_gateway.core.known_models import known
+from services.llm_gateway.core.models import ChatModel, ModelKind
+from services.llm_gateway.core.ports import Provider
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.core.provider_types import TYPES, ProviderType
+from services.llm_gateway.providers.environment import read_providers
+from services.llm_gateway.providers.registry import construct
 from tests.unit.llm_gateway.builders import model, request, user
 
 collect_ignore_glob = [] if os.environ.get("LOCI_LIVE") else ["test_*.py"]

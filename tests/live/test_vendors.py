@@ -11,9 +11,9 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from services.llm_gateway import errors
-from services.llm_gateway.calling.coalesce import joined
-from services.llm_gateway.chat import (
+from services.llm_gateway.calls.coalesce import join_deltas
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.chat import (
     FinishReason,
     Image,
     Message,
@@ -25,7 +25,7 @@ from services.llm_gateway.chat import (
     ToolCall,
     ToolCallDelta,
 )
-from services.llm_gateway.provider_types import TYPES
+from services.llm_gateway.core.provider_types import TYPES
 from tests.live.conftest import Live
 from tests.unit.llm_gateway.builders import results, system, tool, user
 
@@ -79,7 +79,7 @@ async def test_a_tool_call_and_what_follows_its_result(live: Live, stream: bool)
     assert call.id
     assert (call.name, orjson.loads(call.arguments_json)) == ("roll_dice", {"num_sides": 20})
     assert asked.finish_reason is FinishReason.TOOL_CALLS
-    pieces = [delta for delta in joined(deltas) if isinstance(delta, ToolCallDelta)]
+    pieces = [delta for delta in join_deltas(deltas) if isinstance(delta, ToolCallDelta)]
     assert [(one.id, one.name, one.arguments) for one in pieces] == (
         [(call.id, call.name, call.arguments_json)] if stream else []
     )

@@ -2,7 +2,7 @@
 
 from cli.importing.values import LeftOut, Row, public, text_of
 from loci.llm.v1 import provider_pb2, provider_service_pb2
-from services.llm_gateway.provider_types import TYPES
+from services.llm_gateway.core.provider_types import TYPES
 
 # What the old server called types, where they have other names here.
 _TYPES = {"hugging_face": "hugging-face", "moonshot": "moonshot", "google": "google_ai"}

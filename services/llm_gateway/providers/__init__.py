@@ -1,3 +1,1 @@
-"""One folder per dialect: `client` makes the calls, `translate` is pure. Compatible vendors are rows in
-registry.py.
-"""
+"""The configured providers: the operator's from the environment, and those of tenants from the database."""

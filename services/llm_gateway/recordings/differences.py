@@ -5,33 +5,33 @@ from typing import Any
 
 import orjson
 
-from services.llm_gateway.recordings.recording import Asked
+from services.llm_gateway.recordings.recording import RecordedRequest
 
 _LONGEST_QUOTE = 60
 
 
-def nearest(asked: Asked, recorded: Sequence[Asked]) -> str:
-    """How the recorded request that is most like `asked` differs from it, in a few words."""
+def nearest(request: RecordedRequest, recorded: Sequence[RecordedRequest]) -> str:
+    """How the recorded request that is most like `request` differs from it, in a few words."""
     if not recorded:
         return "nothing was recorded"
-    alike = [one for one in recorded if one.place == asked.place]
+    alike = [one for one in recorded if one.place == request.place]
     if not alike:
         places = sorted({" ".join(one.place) for one in recorded})
-        return f"nothing was recorded for {' '.join(asked.place)}, only for {', '.join(places)}"
-    found = min((list(_differences(_said(one), _said(asked), "")) for one in alike), key=len)
+        return f"nothing was recorded for {' '.join(request.place)}, only for {', '.join(places)}"
+    closest = min((list(_differences(_said(one), _said(request), "")) for one in alike), key=len)
     # Everything may be equal but the query, which is part of what is said.
-    where, before, now = found[0]
-    more = f", and {len(found) - 1} more differences" if len(found) > 1 else ""
+    where, before, now = closest[0]
+    more = f", and {len(closest) - 1} more differences" if len(closest) > 1 else ""
     return f"the nearest recorded request differs at {where or 'its body'}: {before} there, {now} now{more}"
 
 
-def differing(asked: Asked, other: Asked) -> list[str]:
+def differing(request: RecordedRequest, other: RecordedRequest) -> list[str]:
     """The places in their bodies where two requests differ."""
-    return [where or "the body" for where, _, _ in _differences(_said(asked), _said(other), "")]
+    return [where or "the body" for where, _, _ in _differences(_said(request), _said(other), "")]
 
 
-def _said(asked: Asked) -> Any:
-    return {"query": dict(asked.query), "body": asked.value} if asked.query else asked.value
+def _said(request: RecordedRequest) -> Any:
+    return {"query": dict(request.query), "body": request.value} if request.query else request.value
 
 
 def _differences(before: Any, now: Any, where: str) -> Iterator[tuple[str, str, str]]:

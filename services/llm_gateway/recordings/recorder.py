@@ -19,20 +19,20 @@ from typing import Any
 
 import httpx2
 
-from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.recordings.recording import (
     DESCRIBED,
     LEFT,
     WHOLE,
-    Answered,
-    Asked,
     Exchange,
-    asked_of,
+    RecordedReply,
+    RecordedRequest,
     exchange_line,
     file_name,
     kept_headers,
     provider_line,
     public_url,
+    request_of,
 )
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
         body = await request.aread()
         if request.headers.get("content-type", "").startswith(_FORM):
             return await self._client.send(request, stream=True)
-        exchange = _Exchange(asked_of(request.method, str(request.url), body), self._recorder)
+        exchange = _Exchange(request_of(request.method, str(request.url), body), self._recorder)
         try:
             response = await self._client.send(request, stream=True)
         except (httpx2.HTTPError, OSError) as error:
@@ -81,17 +81,17 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
 class _Exchange:
     """An exchange under way; written once it has ended."""
 
-    def __init__(self, asked: Asked, recorder: "Recorder") -> None:
-        self._asked = asked
+    def __init__(self, request: RecordedRequest, recorder: "Recorder") -> None:
+        self._asked = request
         self._recorder = recorder
         self._at, self._started = datetime.now(UTC).isoformat(), time.monotonic()
-        self._head = Answered()
+        self._head = RecordedReply()
         self._chunks: list[tuple[int, bytes]] = []
         self._ended = False
 
     def begin(self, response: httpx2.Response) -> None:
         headers = kept_headers(response.headers.multi_items())
-        self._head = Answered(response.status_code, headers, self._elapsed())
+        self._head = RecordedReply(response.status_code, headers, self._elapsed())
 
     def add(self, chunk: bytes) -> None:
         self._chunks.append((self._elapsed(), chunk))
@@ -137,7 +137,7 @@ class Recorder:
     def __init__(self, config: ProviderConfig, most_bytes: int) -> None:
         self._path = Path(config.record_to) / file_name(config.name, config.organization_id)
         self._most = most_bytes
-        self._header = provider_line(described(config))
+        self._header = provider_line(describe(config))
         hidden = (str(value) for name, value in config.options.items() if _HIDDEN.search(name))
         self._secrets = [config.api_key, config.access_key, *hidden]
         self._thread = ThreadPoolExecutor(1, "recorder")
@@ -178,7 +178,7 @@ class Recorder:
         return file
 
 
-def described(config: ProviderConfig) -> dict[str, Any]:
+def describe(config: ProviderConfig) -> dict[str, Any]:
     """What a replay needs to know of the provider; nothing secret."""
     fields = {name: getattr(config, name) for name in DESCRIBED}
     options = {name: value for name, value in config.options.items() if not _HIDDEN.search(name)}

@@ -39,7 +39,7 @@ _ANY_ZLIB = 47
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordedRequest:
     """A request: `path` with the base URL's own, `query` without what is secret."""
 
     method: str
@@ -65,7 +65,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class RecordedReply:
     """A reply: its head came `milliseconds` after the request, each chunk that many after it, too.
 
     `end` is WHOLE, LEFT, or the name of the error of HTTP that ended it, `reason` that error's text; `status` is 0
@@ -84,13 +84,13 @@ class Answered:
 class Exchange:
     """One request and its reply; `at` is when it was sent, in ISO 8601."""
 
-    asked: Asked
-    answered: Answered
+    asked: RecordedRequest
+    answered: RecordedReply
     at: str = ""
 
 
 @dataclass(slots=True)
-class Recorded:
+class Recording:
     """What a file holds."""
 
     provider: dict[str, Any] = field(default_factory=dict)
@@ -99,12 +99,12 @@ class Recorded:
     torn: int = 0
 
 
-def asked_of(method: str, url: str, body: bytes) -> Asked:
+def request_of(method: str, url: str, body: bytes) -> RecordedRequest:
     """The request to `url`."""
     parts = urlsplit(url)
     query = parse_qsl(parts.query, keep_blank_values=True)
     kept = sorted((name, value) for name, value in query if not _SECRET_QUERY.fullmatch(name))
-    return Asked(method, parts.path, tuple(kept), body)
+    return RecordedRequest(method, parts.path, tuple(kept), body)
 
 
 def kept_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
@@ -130,39 +130,39 @@ def provider_line(fields: Mapping[str, Any]) -> bytes:
 
 def exchange_line(exchange: Exchange, secrets: Sequence[str]) -> bytes:
     """The line of an exchange. Should a secret stand in it (a vendor may quote the key it refuses), it is cut out."""
-    asked, answered = exchange.asked, _cleaned(exchange.answered, secrets)
+    request, reply = exchange.asked, _cleaned(exchange.answered, secrets)
     line = orjson.dumps(
         {
             "at": exchange.at,
             "request": {
-                "method": asked.method,
-                "path": asked.path,
-                "query": asked.query,
-                "body": _packed(asked.body, json=True),
+                "method": request.method,
+                "path": request.path,
+                "query": request.query,
+                "body": _packed(request.body, json=True),
             },
             "response": {
-                "status": answered.status,
-                "headers": answered.headers,
-                "milliseconds": answered.milliseconds,
-                "chunks": [(at, _packed(chunk)) for at, chunk in answered.chunks],
-                "end": answered.end,
-                "reason": answered.reason,
+                "status": reply.status,
+                "headers": reply.headers,
+                "milliseconds": reply.milliseconds,
+                "chunks": [(at, _packed(chunk)) for at, chunk in reply.chunks],
+                "end": reply.end,
+                "reason": reply.reason,
             },
         }
     )
     return _without(line, secrets) + b"\n"
 
 
-def read(lines: Iterable[bytes]) -> Recorded:
+def read(lines: Iterable[bytes]) -> Recording:
     """What the lines of a file say; torn ones are counted."""
-    recorded = Recorded()
+    recorded = Recording()
     for line in lines:
         try:
-            found = orjson.loads(line)
-            if "provider" in found:
-                recorded.provider = found["provider"]
+            item = orjson.loads(line)
+            if "provider" in item:
+                recorded.provider = item["provider"]
             else:
-                recorded.exchanges.append(_exchange(found))
+                recorded.exchanges.append(_exchange(item))
         except (ValueError, KeyError, TypeError):
             recorded.torn += bool(line.strip())
     return recorded
@@ -204,17 +204,17 @@ def _spelled(secrets: Iterable[str]) -> list[bytes]:
     return [form for secret in long for form in {secret.encode(), orjson.dumps(secret)[1:-1]}]
 
 
-def _cleaned(answered: Answered, secrets: Sequence[str]) -> Answered:
+def _cleaned(reply: RecordedReply, secrets: Sequence[str]) -> RecordedReply:
     """A reply in which no secret stands, neither torn between two chunks nor compressed."""
-    whole = plain = b"".join(chunk for _, chunk in answered.chunks)
-    headers = dict(answered.headers)
+    whole = plain = b"".join(chunk for _, chunk in reply.chunks)
+    headers = dict(reply.headers)
     if headers.pop("content-encoding", "") in _ZLIB:
         with suppress(zlib.error):
             plain = zlib.decompressobj(_ANY_ZLIB).decompress(whole)
     if not any(secret in plain for secret in _spelled(secrets)):
-        return answered
-    kept = answered.headers if plain is whole else tuple(headers.items())
-    return replace(answered, headers=kept, chunks=[(answered.milliseconds, _without(plain, secrets))])
+        return reply
+    kept = reply.headers if plain is whole else tuple(headers.items())
+    return replace(reply, headers=kept, chunks=[(reply.milliseconds, _without(plain, secrets))])
 
 
 def _without(data: bytes, secrets: Iterable[str]) -> bytes:
@@ -223,10 +223,12 @@ def _without(data: bytes, secrets: Iterable[str]) -> bytes:
     return data
 
 
-def _exchange(found: Mapping[str, Any]) -> Exchange:
-    request, response = found["request"], found["response"]
-    asked = Asked(request["method"], request["path"], _pairs(request["query"]), _unpacked(request["body"]))
-    answered = Answered(
+def _exchange(item: Mapping[str, Any]) -> Exchange:
+    request, response = item["request"], item["response"]
+    request_of_item = RecordedRequest(
+        request["method"], request["path"], _pairs(request["query"]), _unpacked(request["body"])
+    )
+    reply = RecordedReply(
         status=response["status"],
         headers=_pairs(response["headers"]),
         milliseconds=response["milliseconds"],
@@ -234,8 +236,8 @@ def _exchange(found: Mapping[str, Any]) -> Exchange:
         end=response["end"],
         reason=response["reason"],
     )
-    return Exchange(asked, answered, found["at"])
+    return Exchange(request_of_item, reply, item["at"])
 
 
-def _pairs(found: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value) for name, value in found)
+def _pairs(pairs: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in pairs)

@@ -14,19 +14,19 @@ from pathlib import Path
 
 import httpx2
 
-from services.llm_gateway.errors import LlmReplayMissing
-from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.core.errors import LlmReplayMissing
+from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.recordings.differences import differing, nearest
 from services.llm_gateway.recordings.recording import (
     LEFT,
     WHOLE,
-    Answered,
-    Asked,
     Exchange,
-    Recorded,
-    asked_of,
+    RecordedReply,
+    RecordedRequest,
+    Recording,
     file_name,
     read,
+    request_of,
 )
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class ReplayingTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """The reply that was recorded. Raises LlmReplayMissing, or the error of HTTP that was recorded."""
-        asked = asked_of(request.method, str(request.url), await request.aread())
+        asked = request_of(request.method, str(request.url), await request.aread())
         async with self._lock:
             if self._exchanges is None:
                 self._exchanges = await asyncio.to_thread(self._read)
@@ -60,7 +60,7 @@ class ReplayingTransport(httpx2.AsyncBaseTransport):
     def _read(self) -> "_Exchanges":
         return _Exchanges(one for recorded in recordings(self._config) for one in recorded.exchanges)
 
-    def _missing(self, asked: Asked, exchanges: "_Exchanges") -> LlmReplayMissing:
+    def _missing(self, asked: RecordedRequest, exchanges: "_Exchanges") -> LlmReplayMissing:
         name = self._config.name
         difference = nearest(asked, [one.asked for one in exchanges.all])
         return LlmReplayMissing(
@@ -91,7 +91,7 @@ class _Exchanges:
             self._by_place[_kind(exchange.asked)].append(exchange)
         self._used: set[int] = set()
 
-    def next(self, asked: Asked, *, in_order: bool) -> Exchange | None:
+    def next(self, asked: RecordedRequest, *, in_order: bool) -> Exchange | None:
         """What answers this request; None: nothing was recorded for it."""
         answers = self._by_key.get(asked.key)
         exchange = answers.next() if answers else self._next_at(asked) if in_order else None
@@ -99,7 +99,7 @@ class _Exchanges:
             self._used.add(id(exchange))
         return exchange
 
-    def _next_at(self, asked: Asked) -> Exchange | None:
+    def _next_at(self, asked: RecordedRequest) -> Exchange | None:
         at_place = self._by_place.get(_kind(asked), [])
         found = next((one for one in at_place if id(one) not in self._used), None)
         if found is not None:
@@ -110,7 +110,7 @@ class _Exchanges:
 
 
 class _ReplayedStream(httpx2.AsyncByteStream):
-    def __init__(self, answered: Answered, request: httpx2.Request) -> None:
+    def __init__(self, answered: RecordedReply, request: httpx2.Request) -> None:
         self._answered = answered
         self._request = request
 
@@ -123,7 +123,7 @@ class _ReplayedStream(httpx2.AsyncByteStream):
             raise _error(self._answered, self._request)
 
 
-def recordings(config: ProviderConfig) -> list[Recorded]:
+def recordings(config: ProviderConfig) -> list[Recording]:
     """The provider's recording. That of a tenant's provider also answers for one of the same name that is the
     operator's: where it is replayed there may be no such tenant.
     """
@@ -133,12 +133,12 @@ def recordings(config: ProviderConfig) -> list[Recorded]:
     return [_file(path) for path in ([own] if own.exists() else others)]
 
 
-def all_recordings(folder: str) -> list[Recorded]:
+def all_recordings(folder: str) -> list[Recording]:
     """Every provider's recording in a folder."""
     return [_file(path) for path in sorted(Path(folder).glob("*.jsonl"))]
 
 
-def _file(path: Path) -> Recorded:
+def _file(path: Path) -> Recording:
     with path.open("rb") as lines:
         recorded = read(lines)
     if recorded.torn:
@@ -146,14 +146,14 @@ def _file(path: Path) -> Recorded:
     return recorded
 
 
-def _kind(asked: Asked) -> object:
+def _kind(asked: RecordedRequest) -> object:
     """What must be equal for one exchange to answer for another, even in order: place, model, streaming or not."""
     value = asked.value
     about = (value.get("model"), value.get("stream")) if isinstance(value, dict) else ()
     return asked.place, about
 
 
-def _error(answered: Answered, request: httpx2.Request) -> httpx2.TransportError:
+def _error(answered: RecordedReply, request: httpx2.Request) -> httpx2.TransportError:
     """The error of HTTP by which an exchange ended."""
     if answered.end == LEFT:
         return httpx2.ReadError("the recording ends here, because its caller left", request=request)

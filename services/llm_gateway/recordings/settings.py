@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from services.common.settings import Env, SettingsError
-from services.llm_gateway.provider_types import TYPES
-from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.core.provider_types import TYPES
 from services.llm_gateway.recordings.recording import DESCRIBED
 from services.llm_gateway.recordings.replayer import all_recordings
 

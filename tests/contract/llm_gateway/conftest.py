@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway.chat import ChatRequest, Completed, Delta, Event, Generation, Message
-from services.llm_gateway.provider import ChatModel, Provider
-from services.llm_gateway.provider_types import base_url
+from services.llm_gateway.core.chat import ChatRequest, Completed, Delta, Event, Generation, Message
+from services.llm_gateway.core.models import ChatModel
+from services.llm_gateway.core.ports import Provider
+from services.llm_gateway.core.provider_types import base_url
 from tests.contract.llm_gateway.worlds import WorldSpec, all_worlds
 from tests.fakes.script import Reply, ToolCall
 from tests.unit.llm_gateway.builders import request, user

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from services.llm_gateway import errors
-from services.llm_gateway.chat import Completed, Generation, Reasoning, ToolCall
-from services.llm_gateway.provider import ModelKind
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.chat import Completed, Generation, Reasoning, ToolCall
+from services.llm_gateway.core.models import ModelKind
 from tests.contract.llm_gateway.conftest import World, _world, framed_by
 from tests.fakes import bedrock_wire, script
 from tests.fakes.script import Reply

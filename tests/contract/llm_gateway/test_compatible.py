@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.calling.batches import embedded
-from services.llm_gateway.chat import Reasoning, ToolCall, ToolMode
-from services.llm_gateway.errors import LlmBadRequest, LlmServerError, LlmStreamIncomplete
-from services.llm_gateway.provider import EmbeddingModel, ModelKind
-from services.llm_gateway.providers.ollama.client import OllamaProvider
-from services.llm_gateway.providers.openai.client import OpenAIProvider
+from services.llm_gateway.core.chat import Reasoning, ToolCall, ToolMode
+from services.llm_gateway.core.errors import LlmBadRequest, LlmServerError, LlmStreamIncomplete
+from services.llm_gateway.core.models import EmbeddingModel, ModelKind
+from services.llm_gateway.models.embeddings import embed_batch
+from services.llm_gateway.vendors.ollama.client import OllamaProvider
+from services.llm_gateway.vendors.openai.client import OpenAIProvider
 from tests.contract.llm_gateway.conftest import WORLDS, World
 from tests.fakes import script
 from tests.fakes.ollama_server import OllamaServer
@@ -104,8 +104,8 @@ async def test_vectors_of_another_length_are_refused_with_both() -> None:
         provider = OllamaProvider(config("ollama", fake.base_url))
         embedder = EmbeddingModel("ollama", "ollama", "nomic-embed-text:latest", "", 1_024, 500, "e")
         with pytest.raises(LlmBadRequest, match=r"vectors of 768 numbers where ollama/nomic-embed-text.* 1024"):
-            await embedded(provider, embedder, ["a"])
-        assert len((await embedded(provider, replace(embedder, dimensions=0), ["a"])).vectors[0]) == 768
+            await embed_batch(provider, embedder, ["a"])
+        assert len((await embed_batch(provider, replace(embedder, dimensions=0), ["a"])).vectors[0]) == 768
         await provider.close()
 
 

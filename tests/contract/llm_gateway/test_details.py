@@ -6,11 +6,11 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway import errors
-from services.llm_gateway.chat import Completed, Generation, Reasoning, ToolCall
-from services.llm_gateway.providers.anthropic.client import AnthropicProvider
-from services.llm_gateway.providers.openai.client import OpenAIProvider
-from services.llm_gateway.providers.trace import METADATA_KEY, MOST_BYTES, MOST_BYTES_IN_ERROR
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.chat import Completed, Generation, Reasoning, ToolCall
+from services.llm_gateway.core.trace import METADATA_KEY, MOST_BYTES, MOST_BYTES_IN_ERROR
+from services.llm_gateway.vendors.anthropic.client import AnthropicProvider
+from services.llm_gateway.vendors.openai.client import OpenAIProvider
 from tests.contract.llm_gateway.conftest import WORLDS, World
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.script import Reply, Rule

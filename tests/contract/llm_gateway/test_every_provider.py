@@ -6,18 +6,11 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from services.llm_gateway.calling.coalesce import joined
-from services.llm_gateway.chat import (
-    Completed,
-    FinishReason,
-    Text,
-    TextDelta,
-    ToolCall,
-    ToolCallDelta,
-)
-from services.llm_gateway.errors import LlmBadRequest
-from services.llm_gateway.provider import EmbeddingModel
-from services.llm_gateway.providers.trace import Rendered
+from services.llm_gateway.calls.coalesce import join_deltas
+from services.llm_gateway.core.chat import Completed, FinishReason, Text, TextDelta, ToolCall, ToolCallDelta
+from services.llm_gateway.core.errors import LlmBadRequest
+from services.llm_gateway.core.models import EmbeddingModel
+from services.llm_gateway.core.trace import RequestPreview
 from tests.contract.llm_gateway.conftest import World, calling
 from tests.fakes import script
 from tests.fakes.script import Reply
@@ -46,7 +39,7 @@ async def test_streamed_text_is_the_whole_text_in_pieces(world: World) -> None:
     deltas, streamed = await world.streamed(asked)
     assert len(deltas) > 2
     (part,) = streamed.message.parts
-    assert joined(deltas) == [TextDelta(0, part.text if isinstance(part, Text) else "")]
+    assert join_deltas(deltas) == [TextDelta(0, part.text if isinstance(part, Text) else "")]
     whole = await world.whole(asked)
     assert (streamed.message, streamed.finish_reason) == (whole.message, whole.finish_reason)
 
@@ -75,7 +68,7 @@ async def test_parallel_calls_stream_each_under_its_own_index_id_and_name(world:
     calls = [part for part in reply.message.parts if isinstance(part, ToolCall)]
     assert [call.name for call in calls] == ["roll_dice", "toss_coin"]
     assert len({call.id for call in calls}) == 2
-    pieces = [delta for delta in joined(deltas) if isinstance(delta, ToolCallDelta)]
+    pieces = [delta for delta in join_deltas(deltas) if isinstance(delta, ToolCallDelta)]
     assert pieces == [ToolCallDelta(index, call.id, call.name, call.arguments_json) for index, call in enumerate(calls)]
 
 
@@ -102,7 +95,7 @@ async def test_the_length_limit(world: World) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_preview_is_the_body_that_is_sent(world: World, stream: bool) -> None:
     asked = world.ask(system("Be kind."), user("hello"), tools=[DICE])
-    with pytest.raises(Rendered) as shown:
+    with pytest.raises(RequestPreview) as shown:
         await world.events(replace(asked, preview=True), stream=stream)
     body = orjson.loads(shown.value.body)
     if world.fake is None:

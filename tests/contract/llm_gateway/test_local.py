@@ -8,16 +8,17 @@ from uuid import UUID
 import orjson
 import pytest
 
-from services.llm_gateway import errors
-from services.llm_gateway.catalogue import Catalogue
-from services.llm_gateway.chat import Completed, Generation, Image, Reasoning, Text, ToolCall
-from services.llm_gateway.models.overrides import Override
-from services.llm_gateway.provider import EmbeddingModel, ListedModel, ModelKind, Provider
-from services.llm_gateway.provider_types import base_url
-from services.llm_gateway.providers.lmstudio.client import LmStudioProvider
-from services.llm_gateway.providers.ollama.client import OllamaProvider
-from services.llm_gateway.providers.sglang.client import SglangProvider
-from services.llm_gateway.providers.vllm.client import VllmProvider
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.chat import Completed, Generation, Image, Reasoning, Text, ToolCall
+from services.llm_gateway.core.models import EmbeddingModel, ListedModel, ModelKind
+from services.llm_gateway.core.overrides import Override
+from services.llm_gateway.core.ports import Provider
+from services.llm_gateway.core.provider_types import base_url
+from services.llm_gateway.models.service import Catalogue
+from services.llm_gateway.vendors.lmstudio.client import LmStudioProvider
+from services.llm_gateway.vendors.ollama.client import OllamaProvider
+from services.llm_gateway.vendors.sglang.client import SglangProvider
+from services.llm_gateway.vendors.vllm.client import VllmProvider
 from tests.contract.llm_gateway.conftest import World
 from tests.fakes import script
 from tests.fakes.lmstudio_server import LmStudioServer

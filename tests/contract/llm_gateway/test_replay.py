@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway import errors
-from services.llm_gateway.chat import ChatRequest, Event
-from services.llm_gateway.provider import ChatModel, Provider
-from services.llm_gateway.provider_types import base_url
-from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.chat import ChatRequest, Event
+from services.llm_gateway.core.models import ChatModel
+from services.llm_gateway.core.ports import Provider
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.core.provider_types import base_url
 from services.llm_gateway.recordings.replayer import recordings
 from tests.contract.llm_gateway.conftest import VENDORS, WORLDS, calling
 from tests.contract.llm_gateway.worlds import WorldSpec

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.chat import Completed, FinishReason, ResponseFormat, Text, TextDelta, ToolMode
-from services.llm_gateway.providers.anthropic.translate import REPLY_TOOL
+from services.llm_gateway.core.chat import Completed, FinishReason, ResponseFormat, Text, TextDelta, ToolMode
+from services.llm_gateway.vendors.anthropic.translate import REPLY_TOOL
 from tests.contract.llm_gateway.conftest import World
 from tests.fakes.script import Reply, ToolCall
 from tests.unit.llm_gateway.builders import model, tool

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from services.llm_gateway.chat import Completed
-from services.llm_gateway.convert.replies import event_message
-from services.llm_gateway.errors import LlmError
-from services.llm_gateway.provider_types import base_url
-from services.llm_gateway.providers import http
+from services.llm_gateway.calls.convert import event_message
+from services.llm_gateway.core.chat import Completed
+from services.llm_gateway.core.errors import LlmError
+from services.llm_gateway.core.provider_types import base_url
+from services.llm_gateway.http import client as http
 from tests.contract.llm_gateway.conftest import WORLDS, World, framed_by
 from tests.fakes import script
 from tests.fakes.script import Reply

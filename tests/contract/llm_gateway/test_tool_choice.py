@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.chat import FinishReason, Text, ToolCall, ToolMode, ToolSpec
+from services.llm_gateway.core.chat import FinishReason, Text, ToolCall, ToolMode, ToolSpec
 from tests.contract.llm_gateway.conftest import World, of_dialect
 from tests.fakes.script import Reply
 from tests.unit.llm_gateway.builders import assistant, results, tool, user

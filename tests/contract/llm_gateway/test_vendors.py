@@ -7,16 +7,9 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway import errors
-from services.llm_gateway.chat import (
-    Completed,
-    FinishReason,
-    ReasoningDelta,
-    Text,
-    TextDelta,
-    Usage,
-)
-from services.llm_gateway.providers.openai.client import OpenAIProvider
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.chat import Completed, FinishReason, ReasoningDelta, Text, TextDelta, Usage
+from services.llm_gateway.vendors.openai.client import OpenAIProvider
 from tests.contract.llm_gateway.conftest import World, framed_by
 from tests.fakes import script
 from tests.fakes.script import Reply

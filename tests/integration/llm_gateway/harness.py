@@ -22,13 +22,12 @@ from services.common.context import CallContext, Signer, Verifier, use_context
 from services.common.database import StatementCounter, open_pool
 from services.common.sealing import Sealer
 from services.common.settings import Env
-from services.llm_gateway.adapters.budgets import PostgresBudgets
-from services.llm_gateway.adapters.postgres import PostgresUsageStore
-from services.llm_gateway.adapters.providers import PostgresProviderStore
-from services.llm_gateway.adapters.usage import PostgresUsageReports
 from services.llm_gateway.bootstrap import Built, build
-from services.llm_gateway.configuration.environment import read_providers
+from services.llm_gateway.budgets.store import PostgresBudgets
+from services.llm_gateway.providers.environment import read_providers
+from services.llm_gateway.providers.store import PostgresProviderStore
 from services.llm_gateway.settings import CallSettings
+from services.llm_gateway.usage.store import PostgresUsageReports, PostgresUsageStore
 
 KEY = Ed25519PrivateKey.generate()
 SIGNER = Signer(KEY, "test")

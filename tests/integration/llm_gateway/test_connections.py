@@ -2,8 +2,8 @@
 
 import asyncio
 
-from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.providers.http import http_client
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.http.client import http_client
 
 # More than aiohttp's and httpx's own limits.
 CALLS = 250

@@ -211,7 +211,7 @@ async def test_names_are_taken_once_and_there_are_at_most_a_hundred(
     other = await create(gateway, "other", settings(openai_fake))
     rename = pb.UpdateProviderRequest(id=other.id, change=pb.ProviderChange(name="mine"))
     assert (await refused(gateway.providers.UpdateProvider(rename))).reason == "PROVIDER_NAME_TAKEN"
-    monkeypatch.setattr("services.llm_gateway.adapters.providers.MOST_PROVIDERS", 2)
+    monkeypatch.setattr("services.llm_gateway.providers.store.MOST_PROVIDERS", 2)
     assert "there can be no more" in (await refused(create(gateway, "third", settings(openai_fake)))).message
 
 

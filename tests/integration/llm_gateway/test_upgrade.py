@@ -13,8 +13,8 @@ from services.common.database import open_pool
 from services.common.engine import make_engine
 from services.common.migrate import migrate, migrations_folder
 from services.common.migrations.upgrade import upgrade
-from services.llm_gateway.adapters.usage import PostgresUsageReports
-from services.llm_gateway.calling.reports import Group, ReportQuery
+from services.llm_gateway.usage.model import Group, ReportQuery
+from services.llm_gateway.usage.store import PostgresUsageReports
 from tests.conftest import DatabaseUrl
 
 PACKAGE, SCHEMA = "services.llm_gateway", "llm_gateway"

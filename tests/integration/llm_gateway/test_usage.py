@@ -20,11 +20,10 @@ from loci.llm.v1.chat_service_pb2 import GenerateRequest
 from services.common.database import open_pool
 from services.common.errors import LociError, from_rpc
 from services.common.ids import uuid7
-from services.llm_gateway.adapters import usage as module
-from services.llm_gateway.adapters.postgres import PostgresUsageStore
-from services.llm_gateway.adapters.usage import PostgresUsageReports
-from services.llm_gateway.calling.retention import Retention
-from services.llm_gateway.ports import UsageRow
+from services.llm_gateway.usage import store as module
+from services.llm_gateway.usage.model import UsageRow
+from services.llm_gateway.usage.retention import Retention
+from services.llm_gateway.usage.store import PostgresUsageReports, PostgresUsageStore
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, Usage

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     ChatRequest,
     Event,
     Message,
@@ -16,9 +16,9 @@ from services.llm_gateway.chat import (
     ToolResult,
     ToolSpec,
 )
-from services.llm_gateway.known_models import UNLISTED, known
-from services.llm_gateway.provider import ChatModel, ValueSource
-from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.core.known_models import UNLISTED, known
+from services.llm_gateway.core.models import ChatModel, ValueSource
+from services.llm_gateway.core.provider_config import ProviderConfig
 
 
 def system(text: str) -> Message:

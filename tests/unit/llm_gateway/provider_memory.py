@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from services.common.errors import Unavailable
-from services.llm_gateway.configuration.ports import Mark, StoredProvider
-from services.llm_gateway.errors import ProviderNameTaken
+from services.llm_gateway.core.errors import ProviderNameTaken
+from services.llm_gateway.providers.model import Mark, StoredProvider
 
 
 class ProviderMemory:

@@ -5,12 +5,12 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.chat import ChatRequest, Reasoning, RedactedReasoning, ResponseFormat, Text, ToolMode
-from services.llm_gateway.providers.anthropic.claude import Claude, claude_named
-from services.llm_gateway.providers.anthropic.replies import Reader
-from services.llm_gateway.providers.anthropic.schema import closed
-from services.llm_gateway.providers.anthropic.translate import body_of, replies_by_call
-from services.llm_gateway.providers.assembly import Assembly
+from services.llm_gateway.core.chat import ChatRequest, Reasoning, RedactedReasoning, ResponseFormat, Text, ToolMode
+from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.vendors.anthropic.claude import Claude, parse_claude
+from services.llm_gateway.vendors.anthropic.replies import Reader
+from services.llm_gateway.vendors.anthropic.schema import close_schema
+from services.llm_gateway.vendors.anthropic.translate import body_of, replies_by_call
 from tests.fakes.anthropic_rules import complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
@@ -38,7 +38,7 @@ def body(asked: ChatRequest, name: str, *, provider: str = "anthropic") -> dict[
     ],
 )
 def test_names(name: str, claude: Claude | None) -> None:
-    assert claude_named(name) == claude
+    assert parse_claude(name) == claude
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_thoughts_go_to_whom_they_belong() -> None:
 
 
 def test_a_minimax_thought_is_its_own() -> None:
-    assembly = Assembly()
-    reader = Reader(assembly, origin="minimax")
+    builder = ReplyBuilder()
+    reader = Reader(builder, origin="minimax")
     for event in (
         {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}},
@@ -141,7 +141,7 @@ def test_a_minimax_thought_is_its_own() -> None:
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
     ):
         assert not [delta for delta in reader.take_event(event) if not hasattr(delta, "text")]
-    assert list(assembly.generation(request(), "minimax", 1).message.parts) == [Reasoning("hm", "minimax:abcd")]
+    assert list(builder.generation(request(), "minimax", 1).message.parts) == [Reasoning("hm", "minimax:abcd")]
 
 
 def test_minimax_habits() -> None:
@@ -177,7 +177,7 @@ def test_strict_tools_are_closed() -> None:
 
 def test_schemas() -> None:
     narrow = {"type": "integer", "minimum": 18, "description": "Years."}
-    made = closed({"type": "object", "properties": {"age": narrow, "when": {"type": "string", "format": "date"}}})
+    made = close_schema({"type": "object", "properties": {"age": narrow, "when": {"type": "string", "format": "date"}}})
     assert made == {
         "type": "object",
         "properties": {
@@ -187,7 +187,7 @@ def test_schemas() -> None:
         "additionalProperties": False,
     }
     choice = {"type": "object", "properties": {"a": {"oneOf": [{"type": "string"}, {"$ref": "#/definitions/B"}]}}}
-    referring = closed({**choice, "definitions": {"B": {"type": "object"}}})
+    referring = close_schema({**choice, "definitions": {"B": {"type": "object"}}})
     assert referring is not None
     assert referring["properties"]["a"] == {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/B"}]}
     assert referring["$defs"]["B"]["additionalProperties"] is False
@@ -206,18 +206,18 @@ def test_schemas() -> None:
     ],
 )
 def test_schemas_without_a_form(schema: dict[str, Any]) -> None:
-    assert closed(schema) is None
+    assert close_schema(schema) is None
     if schema["type"] == "object":
         offered = request(user("x"), response_format=ResponseFormat(schema))
         assert replies_by_call(offered, model("anthropic/claude-opus-5"))
 
 
 def test_why_it_declined_is_the_text_where_nothing_else_came() -> None:
-    assembly = Assembly()
+    builder = ReplyBuilder()
     details = {"type": "refusal", "category": "cyber", "explanation": "It would harm."}
     reply = {"id": "m", "model": "c", "content": [], "stop_reason": "refusal", "stop_details": details, "usage": {}}
-    Reader(assembly).take_whole(reply)
-    made = assembly.generation(request(), "anthropic", 1)
+    Reader(builder).take_whole(reply)
+    made = builder.generation(request(), "anthropic", 1)
     assert list(made.message.parts) == [Text("It would harm.")]
     assert made.finish_reason.name == "CONTENT_FILTER"
 

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     ChatRequest,
     Delta,
     FinishReason,
@@ -24,9 +24,9 @@ from services.llm_gateway.chat import (
     ToolResult,
     Usage,
 )
-from services.llm_gateway.providers.anthropic.replies import Reader
-from services.llm_gateway.providers.anthropic.translate import REPLY_TOOL, body_of
-from services.llm_gateway.providers.assembly import Assembly
+from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.vendors.anthropic.replies import Reader
+from services.llm_gateway.vendors.anthropic.translate import REPLY_TOOL, body_of
 from tests.fakes.anthropic_rules import complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
@@ -186,14 +186,14 @@ def test_a_call_of_the_callers_own_tools_comes_before_json() -> None:
     assert made["tool_choice"] == {"type": "tool", "name": "f"}
 
 
-def read(*events: dict[str, Any]) -> tuple[Assembly, list[Delta]]:
-    assembly = Assembly()
-    reader = Reader(assembly)
+def read(*events: dict[str, Any]) -> tuple[ReplyBuilder, list[Delta]]:
+    builder = ReplyBuilder()
+    reader = Reader(builder)
     seen: list[Delta] = []
     for event in events:
         seen += reader.take_event(event)
-    assert reader.stopped
-    return assembly, seen
+    assert reader.ended
+    return builder, seen
 
 
 def test_a_stream() -> None:
@@ -208,7 +208,7 @@ def test_a_stream() -> None:
     def stop(index: int) -> dict[str, Any]:
         return {"type": "content_block_stop", "index": index}
 
-    assembly, seen = read(
+    builder, seen = read(
         {"type": "message_start", "message": {"id": "m1", "model": "claude-x", "content": [], "usage": usage}},
         start(0, {"type": "thinking", "thinking": "", "signature": ""}),
         delta(0, type="thinking_delta", thinking="hm"),
@@ -236,7 +236,7 @@ def test_a_stream() -> None:
         },
         {"type": "message_stop"},
     )
-    reply = assembly.generation(request(handle="h"), "anthropic", 1)
+    reply = builder.generation(request(handle="h"), "anthropic", 1)
     assert list(reply.message.parts) == [
         Reasoning("hm", "s1s2"),
         Text("Go."),
@@ -269,8 +269,8 @@ def test_a_stream() -> None:
     ],
 )
 def test_finish_reasons(wire: str, finish: FinishReason) -> None:
-    assembly = Assembly()
-    Reader(assembly).take_whole(
+    builder = ReplyBuilder()
+    Reader(builder).take_whole(
         {"id": "m", "model": "c", "content": [text("hi")], "stop_reason": wire, "usage": {"output_tokens": 1}}
     )
-    assert assembly.generation(request(handle="h"), "anthropic", 1).finish_reason is finish
+    assert builder.generation(request(handle="h"), "anthropic", 1).finish_reason is finish

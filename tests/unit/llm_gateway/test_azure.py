@@ -10,19 +10,19 @@ import pytest
 
 from services.common.sealing import Sealer
 from services.common.settings import Env
-from services.llm_gateway.catalogue import Catalogue
-from services.llm_gateway.chat import Completed, FinishReason
-from services.llm_gateway.configuration.configured import Maker, Patience
-from services.llm_gateway.configuration.credentials import Vault
-from services.llm_gateway.configuration.environment import read_providers
-from services.llm_gateway.configuration.tenants import TenantProviders
-from services.llm_gateway.errors import LlmAuthentication, LlmBadRequest, ModelNotFound
-from services.llm_gateway.models.overrides import OperatorOverrides
-from services.llm_gateway.provider import ListedModel, ModelKind
-from services.llm_gateway.providers.azure.addresses import DEFAULT_VERSION, Addresses
-from services.llm_gateway.providers.azure.client import AzureProvider
-from services.llm_gateway.providers.azure.replies import models, read_refusal, vendors_name
-from services.llm_gateway.registry import Providers
+from services.llm_gateway.core.chat import Completed, FinishReason
+from services.llm_gateway.core.errors import LlmAuthentication, LlmBadRequest, ModelNotFound
+from services.llm_gateway.core.models import ListedModel, ModelKind
+from services.llm_gateway.core.overrides import OperatorOverrides
+from services.llm_gateway.models.service import Catalogue
+from services.llm_gateway.providers.credentials import Vault
+from services.llm_gateway.providers.entries import Patience, ProviderEntryFactory
+from services.llm_gateway.providers.environment import read_providers
+from services.llm_gateway.providers.registry import ProviderRegistry
+from services.llm_gateway.providers.tenant_cache import TenantProviderCache
+from services.llm_gateway.vendors.azure.addresses import DEFAULT_VERSION, Addresses
+from services.llm_gateway.vendors.azure.client import AzureProvider
+from services.llm_gateway.vendors.azure.replies import models, read_refusal, vendors_name
 from tests.fakes.azure_server import AzureServer
 from tests.fakes.script import Reply, Rule
 from tests.unit.llm_gateway.builders import config, model, request, user
@@ -78,13 +78,15 @@ def test_paths() -> None:
     assert Addresses(RESOURCE, DEFAULT_VERSION).has_responses
 
 
-def catalogue(**settings: str) -> tuple[Catalogue, Providers]:
+def catalogue(**settings: str) -> tuple[Catalogue, ProviderRegistry]:
     """The models of the operator's providers with these settings."""
     configs = [one for one in read_providers(Env(settings)) if one.name != "loci"]
-    providers, store = Providers(), ProviderMemory()
-    maker = Maker(providers, store, Vault(Sealer([bytes(32)])), patience=Patience(listing=5.0), allow_private=True)
+    providers, store = ProviderRegistry(), ProviderMemory()
+    maker = ProviderEntryFactory(
+        providers, store, Vault(Sealer([bytes(32)])), patience=Patience(listing=5.0), allow_private=True
+    )
     operators = maker.operators(configs, OperatorOverrides({}))
-    return Catalogue(providers, operators, TenantProviders(store, maker, providers)), providers
+    return Catalogue(providers, operators, TenantProviderCache(store, maker, providers)), providers
 
 
 async def test_key_and_base_url_alone_fill_the_model_list(fake: AzureServer) -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.llm_gateway.calling.coalesce import joined
-from services.llm_gateway.chat import (
+from services.llm_gateway.calls.coalesce import join_deltas
+from services.llm_gateway.core.chat import (
     Delta,
     FinishReason,
     Generation,
@@ -23,13 +23,13 @@ from services.llm_gateway.chat import (
     ToolResult,
     Usage,
 )
-from services.llm_gateway.providers.anthropic.replies import Reader as AnthropicReader
-from services.llm_gateway.providers.anthropic.translate import body_of as anthropic_body
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.bedrock.framing import EventStreamParser, Frame
-from services.llm_gateway.providers.bedrock.replies import Reader, read_refusal, status_of
-from services.llm_gateway.providers.bedrock.translate import body_of
-from services.llm_gateway.sse import SseParser
+from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.core.sse import SseParser
+from services.llm_gateway.vendors.anthropic.replies import Reader as AnthropicReader
+from services.llm_gateway.vendors.anthropic.translate import body_of as anthropic_body
+from services.llm_gateway.vendors.bedrock.framing import EventStreamParser, Frame
+from services.llm_gateway.vendors.bedrock.replies import Reader, read_refusal, status_of
+from services.llm_gateway.vendors.bedrock.translate import body_of
 from tests.fakes import anthropic_wire, bedrock_wire, script
 from tests.fakes.script import Reply, Seen
 from tests.unit.llm_gateway.builders import model, request, user
@@ -40,8 +40,8 @@ CALLS = (script.ToolCall("roll", {"n": 6}, "c1"), script.ToolCall("toss", {"to":
 REPLY = Reply(text="one two ü€😀", reasoning="hm, so", redacted="opaque", calls=CALLS)
 
 
-def generation(assembly: Assembly) -> Generation:
-    return assembly.generation(request(), "bedrock", 1)
+def generation(builder: ReplyBuilder) -> Generation:
+    return builder.generation(request(), "bedrock", 1)
 
 
 def read(frames: Sequence[Frame], reader: Reader) -> list[Delta]:
@@ -57,14 +57,14 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 def test_a_stream_is_the_whole_reply_in_pieces() -> None:
     usage = script.Usage(100, 7, cached=40, cache_write=10)
     planned = bedrock_wire.message(REPLY, SEEN, 1, usage)
-    streamed, whole = Assembly(), Assembly()
+    streamed, whole = ReplyBuilder(), ReplyBuilder()
     reader = Reader(streamed)
     deltas = read(EventStreamParser().feed(b"".join(planned.frames or ())), reader)
     assert reader.ended
     body = orjson.loads(bedrock_wire.message(REPLY, Seen("m", "user", "x", 0, False, (), {}), 1, usage).body)
     again = list(Reader(whole).take_whole(body))
     assert generation(streamed) == generation(whole)
-    assert joined(deltas) == joined(again)
+    assert join_deltas(deltas) == join_deltas(again)
     made = generation(whole)
     assert list(made.message.parts) == [
         Reasoning("hm, so", "sig-of-the-fake"),
@@ -81,13 +81,13 @@ def test_a_stream_is_the_whole_reply_in_pieces() -> None:
 @given(st.lists(st.integers(0, 10_000), max_size=40))
 def test_any_cut_of_the_binary_stream_gives_the_same_message(places: list[int]) -> None:
     data = b"".join(bedrock_wire.message(REPLY, SEEN, 1, script.Usage(1, 1)).frames or ())
-    parser, assembly = EventStreamParser(), Assembly()
-    reader = Reader(assembly)
+    parser, builder = EventStreamParser(), ReplyBuilder()
+    reader = Reader(builder)
     for chunk in cut(data, places):
         read(parser.feed(chunk), reader)
-    expected = Assembly()
+    expected = ReplyBuilder()
     read(EventStreamParser().feed(data), Reader(expected))
-    assert generation(assembly) == generation(expected)
+    assert generation(builder) == generation(expected)
 
 
 @settings(max_examples=60, deadline=None)
@@ -97,13 +97,13 @@ def test_any_cut_of_anthropics_events_gives_the_same_message(places: list[int], 
     data = b"".join(anthropic_wire.message(reply, SEEN, 1, script.Usage(1, 1)).frames or ())
 
     def made(chunks: list[bytes]) -> Generation:
-        parser, assembly = SseParser(), Assembly()
-        reader = AnthropicReader(assembly)
+        parser, builder = SseParser(), ReplyBuilder()
+        reader = AnthropicReader(builder)
         for chunk in chunks:
             for event in parser.feed(chunk):
                 list(reader.take_event(orjson.loads(event.data)))
-        assert reader.stopped
-        return generation(assembly)
+        assert reader.ended
+        return generation(builder)
 
     assert made(cut(data, places)) == made([data])
 
@@ -129,14 +129,14 @@ def with_results(parts: list[Part]) -> list[Message]:
 def test_what_is_sent_and_read_again_loses_nothing(parts: list[Part]) -> None:
     asked = request(*with_results(parts))
     converse = orjson.loads(body_of(asked, model(CLAUDE)))["messages"][1]["content"]
-    assembly = Assembly()
-    list(Reader(assembly).take_whole({"output": {"message": {"content": converse}}, "stopReason": "end_turn"}))
-    assert list(generation(assembly).message.parts) == parts
+    builder = ReplyBuilder()
+    list(Reader(builder).take_whole({"output": {"message": {"content": converse}}, "stopReason": "end_turn"}))
+    assert list(generation(builder).message.parts) == parts
 
     messages = orjson.loads(anthropic_body(asked, model("anthropic/claude-haiku-4-5"), stream=False))["messages"]
-    assembly = Assembly()
-    AnthropicReader(assembly).take_whole({"content": messages[1]["content"], "stop_reason": "end_turn"})
-    assert list(generation(assembly).message.parts) == parts
+    builder = ReplyBuilder()
+    AnthropicReader(builder).take_whole({"content": messages[1]["content"], "stop_reason": "end_turn"})
+    assert list(generation(builder).message.parts) == parts
 
 
 @pytest.mark.parametrize("place", [0, 9, 30, -1])
@@ -157,9 +157,9 @@ def test_errors_of_the_stream_itself() -> None:
 
 def test_calls_that_may_not_be_made_are_left_out() -> None:
     data = b"".join(bedrock_wire.message(Reply(text="So.", calls=CALLS), SEEN, 1, script.Usage(1, 1)).frames or ())
-    assembly = Assembly()
-    read(EventStreamParser().feed(data), Reader(assembly, may_call=False))
-    made = generation(assembly)
+    builder = ReplyBuilder()
+    read(EventStreamParser().feed(data), Reader(builder, may_call=False))
+    made = generation(builder)
     assert list(made.message.parts) == [Text("So.")]
     assert made.finish_reason is FinishReason.STOP
 
@@ -167,18 +167,18 @@ def test_calls_that_may_not_be_made_are_left_out() -> None:
 def test_the_reply_by_a_call_is_text() -> None:
     called = Reply(calls=(script.ToolCall("reply", {"a": 1}),))
     data = b"".join(bedrock_wire.message(called, SEEN, 1, script.Usage(1, 1)).frames or ())
-    assembly = Assembly()
-    read(EventStreamParser().feed(data), Reader(assembly, reply_tool="reply"))
-    made = generation(assembly)
+    builder = ReplyBuilder()
+    read(EventStreamParser().feed(data), Reader(builder, reply_tool="reply"))
+    made = generation(builder)
     assert list(made.message.parts) == [Text('{"a":1}')]
     assert made.finish_reason is FinishReason.STOP
 
 
 def test_cited_text_is_text() -> None:
     content: list[Any] = [{"citationsContent": {"content": [{"text": "As said."}], "citations": [{"title": "t"}]}}]
-    assembly = Assembly()
-    list(Reader(assembly).take_whole({"output": {"message": {"content": content}}, "stopReason": "end_turn"}))
-    assert list(generation(assembly).message.parts) == [Text("As said.")]
+    builder = ReplyBuilder()
+    list(Reader(builder).take_whole({"output": {"message": {"content": content}}, "stopReason": "end_turn"}))
+    assert list(generation(builder).message.parts) == [Text("As said.")]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway import errors
-from services.llm_gateway.chat import (
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.chat import (
     ChatRequest,
     Image,
     Message,
@@ -19,13 +19,13 @@ from services.llm_gateway.chat import (
     ToolMode,
     ToolResult,
 )
-from services.llm_gateway.known_models import known
-from services.llm_gateway.provider import ModelKind
-from services.llm_gateway.providers.anthropic.translate import REPLY_TOOL
-from services.llm_gateway.providers.bedrock.listing import listed_models
-from services.llm_gateway.providers.bedrock.signing import BedrockRoutes, endpoints, key_setting
-from services.llm_gateway.providers.bedrock.translate import body_of, count_body_of, path_of
-from services.llm_gateway.tables.bedrock import base_name, foundation_id
+from services.llm_gateway.core.known_models import known
+from services.llm_gateway.core.models import ModelKind
+from services.llm_gateway.core.tables.bedrock import base_name, foundation_id
+from services.llm_gateway.vendors.anthropic.translate import REPLY_TOOL
+from services.llm_gateway.vendors.bedrock.listing import listed_models
+from services.llm_gateway.vendors.bedrock.signing import BedrockRoutes, endpoints, key_setting
+from services.llm_gateway.vendors.bedrock.translate import body_of, count_body_of, path_of
 from tests.fakes import bedrock_rules
 from tests.unit.llm_gateway.builders import assistant, call, config, model, request, results, system, tool, user
 

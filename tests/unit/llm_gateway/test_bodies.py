@@ -9,13 +9,13 @@ from itertools import repeat
 import httpx2
 import pytest
 
-from services.llm_gateway import ndjson, sse
-from services.llm_gateway.ndjson import NdjsonParser
-from services.llm_gateway.providers.assembly import MOST_CHARACTERS, Assembly
-from services.llm_gateway.providers.bedrock.framing import EventStreamParser
-from services.llm_gateway.providers.bodies import MOST_OF_ERROR, beginning_of, content_of
-from services.llm_gateway.providers.tokens import ReplyTokens
-from services.llm_gateway.sse import SseParser
+from services.llm_gateway.core import ndjson, sse
+from services.llm_gateway.core.logprobs import ReplyTokens
+from services.llm_gateway.core.ndjson import NdjsonParser
+from services.llm_gateway.core.reply_builder import MOST_CHARACTERS, ReplyBuilder
+from services.llm_gateway.core.sse import SseParser
+from services.llm_gateway.http.bodies import MOST_OF_ERROR, beginning_of, content_of
+from services.llm_gateway.vendors.bedrock.framing import EventStreamParser
 
 _MIB = 1024 * 1024
 
@@ -143,10 +143,10 @@ def test_a_frame_of_an_impossible_length(length: int) -> None:
 
 
 def test_a_reply_has_an_end() -> None:
-    assembly = Assembly()
+    builder = ReplyBuilder()
     with pytest.raises(ValueError, match="a reply of more than"):
-        [assembly.add_text("text", "x" * (MOST_CHARACTERS // 50)) for _ in range(100)]
-    many = Assembly()
+        [builder.add_text("text", "x" * (MOST_CHARACTERS // 50)) for _ in range(100)]
+    many = ReplyBuilder()
     with pytest.raises(ValueError, match="a reply of more than"):
         [many.begin_call(number, "", "f") for number in range(MOST_CHARACTERS)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.llm_gateway.calling.breaker import Breaker, Outcome
+from services.llm_gateway.core.breaker import Breaker, Outcome
 
 GOOD, BAD, REFUSED, LEFT = Outcome.ANSWERED, Outcome.FAILED, Outcome.REFUSED, Outcome.LEFT
 

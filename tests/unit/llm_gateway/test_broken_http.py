@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway.errors import LlmError, LlmNotAnApi, LlmRateLimit, LlmStreamMalformed
-from services.llm_gateway.providers.faults import Caller, Refusal, error_of
-from services.llm_gateway.providers.openai.client import OpenAIProvider
+from services.llm_gateway.core.errors import LlmError, LlmNotAnApi, LlmRateLimit, LlmStreamMalformed
+from services.llm_gateway.core.refusals import Caller, Refusal, error_of
+from services.llm_gateway.vendors.openai.client import OpenAIProvider
 from tests.unit.llm_gateway.builders import config, model, request, user
 
 _OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"

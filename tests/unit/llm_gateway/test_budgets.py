@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from services.common.settings import Env, SettingsError
-from services.llm_gateway.calling.budgets import Budget, Period, Spent, checked, refuse_beyond
-from services.llm_gateway.calling.limits import Limits
-from services.llm_gateway.errors import BudgetInvalid, LlmBudgetExhausted
+from services.llm_gateway.budgets.model import Budget, Period, Spending, refuse_beyond, validate
+from services.llm_gateway.calls.settings import Limits
+from services.llm_gateway.core.errors import BudgetInvalid, LlmBudgetExhausted
 
 NOW = datetime(2026, 12, 31, 23, 59, 42, 7, tzinfo=UTC)
 
@@ -32,24 +32,26 @@ def test_february_ends() -> None:
 
 
 DAY = Period.DAY
-SMALL, HUGE = Spent(1, 100, 1_000), Spent(1, 100_000, 10**12)
+SMALL, HUGE = Spending(1, 100, 1_000), Spending(1, 100_000, 10**12)
 
 
 @pytest.mark.parametrize(
     ("budget", "spent", "wanted", "priced", "limit"),
     [
-        (Budget(DAY, requests=10), Spent(9), SMALL, True, None),
-        (Budget(DAY, requests=10), Spent(10), SMALL, True, "requests"),
-        (Budget(DAY, tokens=1_000), Spent(5, 900), SMALL, True, None),
-        (Budget(DAY, tokens=1_000), Spent(5, 901), SMALL, True, "tokens"),
-        (Budget(DAY, tokens=1_000), Spent(5, 1_000), Spent(1), True, "tokens"),
-        (Budget(DAY, cost=5_000), Spent(5, 0, 4_000), SMALL, True, None),
-        (Budget(DAY, cost=5_000), Spent(5, 0, 4_001), SMALL, True, "usd"),
-        (Budget(DAY, cost=5_000), Spent(5, 0, 9_999), SMALL, False, None),
-        (Budget(DAY, requests=10, tokens=1_000, cost=5_000), Spent(), HUGE, True, "tokens"),
+        (Budget(DAY, requests=10), Spending(9), SMALL, True, None),
+        (Budget(DAY, requests=10), Spending(10), SMALL, True, "requests"),
+        (Budget(DAY, tokens=1_000), Spending(5, 900), SMALL, True, None),
+        (Budget(DAY, tokens=1_000), Spending(5, 901), SMALL, True, "tokens"),
+        (Budget(DAY, tokens=1_000), Spending(5, 1_000), Spending(1), True, "tokens"),
+        (Budget(DAY, cost=5_000), Spending(5, 0, 4_000), SMALL, True, None),
+        (Budget(DAY, cost=5_000), Spending(5, 0, 4_001), SMALL, True, "usd"),
+        (Budget(DAY, cost=5_000), Spending(5, 0, 9_999), SMALL, False, None),
+        (Budget(DAY, requests=10, tokens=1_000, cost=5_000), Spending(), HUGE, True, "tokens"),
     ],
 )
-def test_what_a_budget_refuses(budget: Budget, spent: Spent, wanted: Spent, priced: bool, limit: str | None) -> None:
+def test_what_a_budget_refuses(
+    budget: Budget, spent: Spending, wanted: Spending, priced: bool, limit: str | None
+) -> None:
     def ask() -> None:
         refuse_beyond([budget], {DAY: spent}, wanted, priced=priced, handle="a/b", now=NOW)
 
@@ -66,7 +68,7 @@ def test_what_a_budget_refuses(budget: Budget, spent: Spent, wanted: Spent, pric
 @pytest.mark.parametrize("budget", [Budget(DAY), Budget(DAY, requests=0), Budget(DAY, 1, -1), Budget(DAY, cost=2**63)])
 def test_no_budgets(budget: Budget) -> None:
     with pytest.raises(BudgetInvalid):
-        checked(budget)
+        validate(budget)
 
 
 def test_the_operators() -> None:

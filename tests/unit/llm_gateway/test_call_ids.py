@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.chat import Message, Role, ToolCall, ToolResult
-from services.llm_gateway.providers.fitting.call_ids import ANTHROPIC, ANY, MISTRAL, OPENAI, IdShape, with_valid_ids
+from services.llm_gateway.core.chat import Message, Role, ToolCall, ToolResult
+from services.llm_gateway.vendors.shared.call_ids import ANTHROPIC, ANY, MISTRAL, OPENAI, IdShape, with_valid_ids
 from tests.unit.llm_gateway.builders import assistant, call, results, user
 
 SHAPES = [OPENAI, ANTHROPIC, MISTRAL, ANY]

@@ -10,14 +10,13 @@ from uuid import UUID
 
 import pytest
 
-from services.llm_gateway.calling.accounts import Account
-from services.llm_gateway.calling.budgets import Budget, Period, Spent
-from services.llm_gateway.calling.endpoints import Endpoints
-from services.llm_gateway.calling.ledger import Ledger
-from services.llm_gateway.calling.retry import RetryPolicy
-from services.llm_gateway.calls import Calls, Policy
-from services.llm_gateway.catalogue import Catalogue
-from services.llm_gateway.chat import (
+from services.llm_gateway.budgets.model import Budget, Period, Spending
+from services.llm_gateway.budgets.service import Ledger
+from services.llm_gateway.calls.endpoints import Endpoints
+from services.llm_gateway.calls.metering import Account
+from services.llm_gateway.calls.retry import RetryPolicy
+from services.llm_gateway.calls.service import Calls, Policy
+from services.llm_gateway.core.chat import (
     ChatRequest,
     Completed,
     Embeddings,
@@ -31,7 +30,7 @@ from services.llm_gateway.chat import (
     ToolCallDelta,
     Usage,
 )
-from services.llm_gateway.errors import (
+from services.llm_gateway.core.errors import (
     LlmAuthentication,
     LlmBadRequest,
     LlmBudgetExhausted,
@@ -43,10 +42,11 @@ from services.llm_gateway.errors import (
     LlmStreamIncomplete,
     ModelNotFound,
 )
-from services.llm_gateway.ports import UsageRow
-from services.llm_gateway.provider import ChatModel, EmbeddingModel, Price
-from services.llm_gateway.registry import Providers
-from services.llm_gateway.usage import UsageLog
+from services.llm_gateway.core.models import ChatModel, EmbeddingModel, Price
+from services.llm_gateway.models.service import Catalogue
+from services.llm_gateway.providers.registry import ProviderRegistry
+from services.llm_gateway.usage.log import UsageLog
+from services.llm_gateway.usage.model import UsageRow
 from tests.unit.llm_gateway.builders import call, config, model, request, tool, user
 
 ANN = Account(UUID(int=1), run_id=UUID(int=3))
@@ -99,7 +99,7 @@ class Store:
     async def budgets(self, organization_ids: Collection[UUID]) -> Mapping[UUID, Sequence[Budget]]:
         return {}
 
-    async def spent(self, organization_ids: Collection[UUID], starts: Any) -> Mapping[UUID, Mapping[Period, Spent]]:
+    async def spent(self, organization_ids: Collection[UUID], starts: Any) -> Mapping[UUID, Mapping[Period, Spending]]:
         return {}
 
     async def set_budget(self, organization_id: UUID, budget: Budget) -> None:
@@ -120,7 +120,7 @@ class World:
         self.endpoints = Endpoints(concurrency=10, queue=10)
         self.calls = Calls(
             cast(Catalogue, self),
-            cast(Providers, SimpleNamespace(get=self.get)),
+            cast(ProviderRegistry, SimpleNamespace(get=self.get)),
             self.endpoints,
             Ledger(store, self.usage, budgets),
             Policy(RetryPolicy(retries=1, first=0.001), 0.0, fallbacks or {}),

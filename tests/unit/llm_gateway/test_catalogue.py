@@ -10,19 +10,19 @@ from uuid import UUID
 import pytest
 
 from services.common.sealing import Sealer
-from services.llm_gateway.catalogue import Catalogue
-from services.llm_gateway.chat import Embeddings
-from services.llm_gateway.configuration.configured import Maker, Patience
-from services.llm_gateway.configuration.credentials import Vault
-from services.llm_gateway.configuration.tenants import TenantProviders
-from services.llm_gateway.errors import LlmConnection, ModelNotFound, ModelWindowUnknown
-from services.llm_gateway.known_models import known
-from services.llm_gateway.models import listings as module
-from services.llm_gateway.models.overrides import OperatorOverrides, Override
-from services.llm_gateway.provider import EmbeddingModel, ListedModel, ModelKind, Price, ValueSource
-from services.llm_gateway.provider_types import base_url
-from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.registry import Providers
+from services.llm_gateway.core.chat import Embeddings
+from services.llm_gateway.core.errors import LlmConnection, ModelNotFound, ModelWindowUnknown
+from services.llm_gateway.core.known_models import known
+from services.llm_gateway.core.models import EmbeddingModel, ListedModel, ModelKind, Price, ValueSource
+from services.llm_gateway.core.overrides import OperatorOverrides, Override
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.core.provider_types import base_url
+from services.llm_gateway.models.service import Catalogue
+from services.llm_gateway.providers import listings as module
+from services.llm_gateway.providers.credentials import Vault
+from services.llm_gateway.providers.entries import Patience, ProviderEntryFactory
+from services.llm_gateway.providers.registry import ProviderRegistry
+from services.llm_gateway.providers.tenant_cache import TenantProviderCache
 from tests.unit.llm_gateway.builders import config
 from tests.unit.llm_gateway.provider_memory import ProviderMemory
 
@@ -50,7 +50,7 @@ class Endpoint:
         return Embeddings([[0.5] * 7 for _ in texts])
 
 
-class Fixed(Providers):
+class Fixed(ProviderRegistry):
     """Providers that are these endpoints."""
 
     def __init__(self, endpoint: Any) -> None:
@@ -66,9 +66,9 @@ def catalogue(endpoint: Endpoint, *, is_vendor: bool = False, name: str = "opena
     configs = [replace(config("openai", "http://host/v1", is_vendor=is_vendor), name=name)]
     providers, store = Fixed(endpoint), ProviderMemory()
     vault = Vault(Sealer([bytes(32)]))
-    maker = Maker(providers, store, vault, patience=Patience(listing=0.1), allow_private=True)
+    maker = ProviderEntryFactory(providers, store, vault, patience=Patience(listing=0.1), allow_private=True)
     said = OperatorOverrides({f"{name}/{model}": one for model, one in overrides.items()})
-    return Catalogue(providers, maker.operators(configs, said), TenantProviders(store, maker, providers))
+    return Catalogue(providers, maker.operators(configs, said), TenantProviderCache(store, maker, providers))
 
 
 def window(tokens: int) -> Override:

@@ -7,8 +7,8 @@ from contextlib import aclosing
 
 import pytest
 
-from services.llm_gateway.calling.coalesce import MOST_WAITING, coalesced, joined
-from services.llm_gateway.chat import (
+from services.llm_gateway.calls.coalesce import MOST_WAITING, coalesce, join_deltas
+from services.llm_gateway.core.chat import (
     Completed,
     Event,
     FinishReason,
@@ -20,7 +20,7 @@ from services.llm_gateway.chat import (
     ToolCallDelta,
     Usage,
 )
-from services.llm_gateway.errors import LlmServerError
+from services.llm_gateway.core.errors import LlmServerError
 
 END = Completed(Generation(Message(Role.ASSISTANT, []), FinishReason.STOP, Usage(1, 1)))
 
@@ -37,7 +37,7 @@ def test_neighbours_of_one_part_are_joined() -> None:
         TextDelta(1, "c"),
         END,
     ]
-    assert joined(events) == [
+    assert join_deltas(events) == [
         ReasoningDelta(0, "hm"),
         TextDelta(1, "ab"),
         ToolCallDelta(2, "c", "f", "{}"),
@@ -55,7 +55,7 @@ async def test_first_at_once_then_by_the_timer_and_the_end_at_once() -> None:
         yield END
 
     started = time.monotonic()
-    arrivals = [(event, time.monotonic() - started) async for event in coalesced(source(), 0.04)]
+    arrivals = [(event, time.monotonic() - started) async for event in coalesce(source(), 0.04)]
     texts = [event.text for event, _ in arrivals if isinstance(event, TextDelta)]
     assert "".join(texts) == "abcdef"
     assert texts[0] == "a"
@@ -75,12 +75,12 @@ async def test_an_error_comes_after_what_preceded_it() -> None:
     seen: list[Event] = []
 
     async def read() -> None:
-        async for event in coalesced(source(), 0.01):
+        async for event in coalesce(source(), 0.01):
             seen.append(event)
 
     with pytest.raises(LlmServerError, match="gone"):
         await read()
-    assert joined(seen) == [TextDelta(0, "ab")]
+    assert join_deltas(seen) == [TextDelta(0, "ab")]
 
 
 async def test_closing_it_closes_the_source_at_once() -> None:
@@ -93,7 +93,7 @@ async def test_closing_it_closes_the_source_at_once() -> None:
         finally:
             closed.set()
 
-    async with aclosing(coalesced(source(), 0.01)) as events:
+    async with aclosing(coalesce(source(), 0.01)) as events:
         async for _ in events:
             break
     assert closed.is_set()
@@ -108,7 +108,7 @@ async def test_a_slow_reader_gets_fewer_longer_deltas() -> None:
         yield END
 
     received = []
-    async for event in coalesced(source(), 0.001):
+    async for event in coalesce(source(), 0.001):
         received.append(event)
         await asyncio.sleep(0.01)
     assert len(received) < 20
@@ -125,7 +125,7 @@ async def test_a_reader_that_stops_makes_a_stream_hold_no_more_than_the_bound() 
             yield TextDelta(0, "a")
         yield END
 
-    async with aclosing(coalesced(source(), 0.0)) as events:
+    async with aclosing(coalesce(source(), 0.0)) as events:
         received = [await anext(events)]
         for _ in range(10):
             await asyncio.sleep(0)
@@ -145,4 +145,4 @@ async def test_the_end_is_not_held_back() -> None:
         yield END
 
     async with asyncio.timeout(1):
-        assert [event async for event in coalesced(source(), 60)] == [TextDelta(0, "a"), TextDelta(0, "b"), END]
+        assert [event async for event in coalesce(source(), 60)] == [TextDelta(0, "a"), TextDelta(0, "b"), END]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from services.llm_gateway.calling.costs import cost_of
-from services.llm_gateway.chat import Usage
-from services.llm_gateway.provider import Price
-from services.llm_gateway.tables.rows import usd
+from services.llm_gateway.core.chat import Usage
+from services.llm_gateway.core.costs import cost_of
+from services.llm_gateway.core.models import Price
+from services.llm_gateway.core.tables.rows import usd
 
 # Claude-like: $3 and $15 for a million, cached 0.3, written 3.75.
 APART = usd(3, 15, cached=0.3, write=3.75)

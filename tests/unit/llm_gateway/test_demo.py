@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     ChatRequest,
     Completed,
     Event,
@@ -21,10 +21,10 @@ from services.llm_gateway.chat import (
     ToolMode,
     ToolSpec,
 )
-from services.llm_gateway.errors import LlmContextOverflow
-from services.llm_gateway.providers.demo.client import DemoProvider
-from services.llm_gateway.providers.demo.directives import typed
-from services.llm_gateway.providers.demo.hashing import DIMENSIONS, embed
+from services.llm_gateway.core.errors import LlmContextOverflow
+from services.llm_gateway.vendors.demo.client import DemoProvider
+from services.llm_gateway.vendors.demo.directives import parse_value
+from services.llm_gateway.vendors.demo.hashing import DIMENSIONS, embed
 from tests.unit.llm_gateway.builders import assistant, config, model, request, results, system, tool, user
 
 INSERT = tool("memory_insert", label="string", new_string="string", insert_line="integer")
@@ -208,7 +208,7 @@ async def test_limits() -> None:
     ],
 )
 def test_values_by_the_schemas_type(text: str, kind: str, value: object) -> None:
-    assert typed(text, kind) == value
+    assert parse_value(text, kind) == value
 
 
 @given(st.text(max_size=200))

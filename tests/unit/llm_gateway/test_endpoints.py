@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from services.llm_gateway.calling.endpoints import Endpoint, Endpoints, Errand
-from services.llm_gateway.calling.retry import Clock
-from services.llm_gateway.chat import Event, TextDelta
-from services.llm_gateway.errors import (
+from services.llm_gateway.calls.endpoints import Endpoint, EndpointCall, Endpoints
+from services.llm_gateway.calls.retry import Clock
+from services.llm_gateway.core.chat import Event, TextDelta
+from services.llm_gateway.core.errors import (
     LlmAuthentication,
     LlmCircuitOpen,
     LlmConnection,
@@ -45,8 +45,8 @@ def endpoint(time: Time) -> Endpoint:
     return Endpoint("openai", "http://host", concurrency=2, queue=2, now=time)
 
 
-def errand(**options: Any) -> Errand:
-    return Errand(UUID(int=1), options.pop("model", MODEL), Clock(options.pop("remaining", None)), **options)
+def errand(**options: Any) -> EndpointCall:
+    return EndpointCall(UUID(int=1), options.pop("model", MODEL), Clock(options.pop("remaining", None)), **options)
 
 
 async def call(endpoint: Endpoint, error: LlmError | None = None, **options: Any) -> list[Event]:

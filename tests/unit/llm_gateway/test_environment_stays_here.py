@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from services.llm_gateway.providers.anthropic.client import AnthropicProvider
-from services.llm_gateway.providers.azure.client import AzureProvider
-from services.llm_gateway.providers.openai.client import OpenAIProvider
+from services.llm_gateway.vendors.anthropic.client import AnthropicProvider
+from services.llm_gateway.vendors.azure.client import AzureProvider
+from services.llm_gateway.vendors.openai.client import OpenAIProvider
 from tests.unit.llm_gateway.builders import config
 
 _SECRETS = {

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from services.llm_gateway import errors
-from services.llm_gateway.calling.fallbacks import Route
-from services.llm_gateway.errors import LlmContextOverflow, LlmError, LlmServerError, ModelNotFound
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.errors import LlmContextOverflow, LlmError, LlmServerError, ModelNotFound
+from services.llm_gateway.core.fallbacks import FallbackChain
 from tests.unit.llm_gateway.builders import model, request, user
 
 FIRST, SECOND, THIRD = "openai/gpt-4", "openai/gpt-4o", "openai/gpt-4.1"
 
 
-def route(*fallbacks: str, **options: object) -> Route:
-    return Route(request(user("hi"), handle=FIRST, fallbacks=fallbacks, **options), {FIRST: [THIRD]})
+def route(*fallbacks: str, **options: object) -> FallbackChain:
+    return FallbackChain(request(user("hi"), handle=FIRST, fallbacks=fallbacks, **options), {FIRST: [THIRD]})
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_errors_that_another_handle_may_not_have(name: str, goes_on: bool) -> No
     error: LlmError = getattr(errors, name)("no")
     assert route(SECOND).goes_on(error, model(FIRST), None) is goes_on
     # With nobody left, or no time, it is the end in any case.
-    assert not Route(request(user("hi"), handle=SECOND), {}).goes_on(error, model(SECOND), None)
+    assert not FallbackChain(request(user("hi"), handle=SECOND), {}).goes_on(error, model(SECOND), None)
     assert not route(SECOND).goes_on(error, model(FIRST), 0.0)
 
 
@@ -102,7 +102,7 @@ def test_the_first_error_is_told_with_who_else_was_asked() -> None:
 
 
 def test_without_fallbacks_the_error_stays_as_it_is() -> None:
-    asked, error = Route(request(user("hi"), handle=FIRST), {}), LlmServerError("down")
+    asked, error = FallbackChain(request(user("hi"), handle=FIRST), {}), LlmServerError("down")
     asked.goes_on(error, None, None)
     assert asked.failure() is error
     assert error.message == "down"

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from services.common.errors import LociError, to_status
-from services.llm_gateway import errors
-from services.llm_gateway.providers.faults import Caller, Refusal, error_of, retry_after
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.refusals import Caller, Refusal, error_of, retry_after
 
 CALLER = Caller("openai", "http://host/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from services.llm_gateway.calling.gate import Gate
-from services.llm_gateway.errors import LlmQueueFull, LlmTimeout
+from services.llm_gateway.calls.gate import Gate
+from services.llm_gateway.core.errors import LlmQueueFull, LlmTimeout
 
 ANN, BOB, CAT = (UUID(int=number) for number in (1, 2, 3))
 

@@ -10,13 +10,13 @@ from uuid import uuid4
 import orjson
 import pytest
 
-from services.llm_gateway import errors
-from services.llm_gateway.chat import Completed, Generation, Text, ToolCall, Usage
-from services.llm_gateway.provider import EmbeddingModel, ModelKind
-from services.llm_gateway.providers.google.client import GoogleProvider
-from services.llm_gateway.providers.google.tokens import Token, Tokens
-from services.llm_gateway.providers.google.vertex import VertexProvider, host_of
-from services.llm_gateway.tables import google
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.chat import Completed, Generation, Text, ToolCall, Usage
+from services.llm_gateway.core.models import EmbeddingModel, ModelKind
+from services.llm_gateway.core.tables import google
+from services.llm_gateway.vendors.google.client import GoogleProvider
+from services.llm_gateway.vendors.vertex.client import VertexProvider, host_of
+from services.llm_gateway.vendors.vertex.credentials import Token, Tokens
 from tests.fakes import script
 from tests.fakes.google_server import GoogleServer, VertexServer
 from tests.fakes.google_tokens import PROJECT

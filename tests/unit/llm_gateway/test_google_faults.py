@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway import errors
-from services.llm_gateway.providers.faults import Caller, error_of, sizes_in
-from services.llm_gateway.providers.google.replies import read_refusal
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.refusals import Caller, error_of, sizes_in
+from services.llm_gateway.vendors.google.replies import read_refusal
 
 CALLER = Caller("google_ai", "https://host", "GEMINI_API_KEY", "GEMINI_BASE_URL")
 

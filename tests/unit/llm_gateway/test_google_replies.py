@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     Delta,
     FinishReason,
     Generation,
@@ -22,11 +22,11 @@ from services.llm_gateway.chat import (
     ToolCallDelta,
     Usage,
 )
-from services.llm_gateway.errors import LlmBadRequest, LlmEmptyResponse
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.google.contents import contents_of
-from services.llm_gateway.providers.google.replies import Reader, read_refusal, status_of, usage_of
-from services.llm_gateway.sse import SseParser
+from services.llm_gateway.core.errors import LlmBadRequest, LlmEmptyResponse
+from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.core.sse import SseParser
+from services.llm_gateway.vendors.google.contents import contents_of
+from services.llm_gateway.vendors.google.replies import Reader, read_refusal, status_of, usage_of
 from tests.unit.llm_gateway.builders import assistant, model, request, results, user
 
 
@@ -41,12 +41,12 @@ def chunk(*parts: dict[str, Any], finish: str = "", **candidate: Any) -> dict[st
 
 
 def read(*chunks: dict[str, Any], **options: Any) -> tuple[Generation, list[Delta]]:
-    assembly = Assembly()
-    reader = Reader(assembly, "google_ai", "h")
-    seen = [delta for one in chunks for delta in reader.take(one)]
+    builder = ReplyBuilder()
+    reader = Reader(builder, "google_ai", "h")
+    seen = [delta for one in chunks for delta in reader.take_event(one)]
     assert reader.ended
-    reader.check()
-    return assembly.generation(request(handle="h", **options), "google_ai", 1), seen
+    reader.close()
+    return builder.generation(request(handle="h", **options), "google_ai", 1), seen
 
 
 def call(name: str, id: str = "", **fields: Any) -> dict[str, Any]:
@@ -137,9 +137,9 @@ def test_a_call_that_went_wrong_is_tried_again(parts: list[dict[str, Any]]) -> N
 
 
 def test_a_prompt_that_is_blocked() -> None:
-    reader = Reader(Assembly(), "google_ai", "h")
+    reader = Reader(ReplyBuilder(), "google_ai", "h")
     with pytest.raises(LlmBadRequest, match=r"google_ai blocked the prompt \(SAFETY: too blue\)") as caught:
-        list(reader.take({"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": "too blue"}}))
+        list(reader.take_event({"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": "too blue"}}))
     assert caught.value.metadata["handle"] == "h"
     assert not caught.value.retryable
 
@@ -159,15 +159,14 @@ def test_usage() -> None:
 
 
 def test_a_reply_over_two_requests_has_the_sum_of_their_usage() -> None:
-    assembly = Assembly()
-    reader = Reader(assembly, "google_ai", "h")
-    deltas = list(reader.take(chunk({"text": "one "}, finish="CONTINUATION", continuationToken="t1")))
-    assert reader.continuation == "t1"
-    reader.begin_next()
+    builder = ReplyBuilder()
+    reader = Reader(builder, "google_ai", "h")
+    deltas = list(reader.take_event(chunk({"text": "one "}, finish="CONTINUATION", continuationToken="t1")))
+    assert orjson.loads(reader.next_body())["continuationToken"] == "t1"
     assert not reader.ended
-    deltas += reader.take(chunk({"text": "two"}, finish="STOP"))
+    deltas += reader.take_event(chunk({"text": "two"}, finish="STOP"))
     assert deltas == [TextDelta(0, "one "), TextDelta(0, "two")]
-    reply = assembly.generation(request(handle="h"), "google_ai", 1)
+    reply = builder.generation(request(handle="h"), "google_ai", 1)
     assert list(reply.message.parts) == [Text("one two")]
     assert (reply.usage, reply.finish_reason) == (Usage(10, 4), FinishReason.STOP)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.providers.google.schemas import cleaned, cleaned_json
+from services.llm_gateway.vendors.google.schemas import clean_schema, clean_schema_json
 from tests.fakes.google_server import SCHEMA, keywords
 
 TEXT = {"type": "string"}
@@ -45,13 +45,13 @@ TEXT = {"type": "string"}
     ],
 )
 def test_what_is_kept_and_what_becomes_of_the_rest(schema: Any, made: dict[str, Any]) -> None:
-    assert cleaned(schema) == made
+    assert clean_schema(schema) == made
 
 
 def test_all_of_several_is_one_schema() -> None:
     named = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
     aged = {"properties": {"age": {"type": "integer"}}, "required": ["age"]}
-    made = cleaned({"allOf": [named, aged], "description": "A person."})
+    made = clean_schema({"allOf": [named, aged], "description": "A person."})
     assert made["properties"] == {"name": TEXT, "age": {"type": "integer"}}
     assert made["required"] == ["name", "age"]
     assert made["description"] == "A person."
@@ -59,13 +59,13 @@ def test_all_of_several_is_one_schema() -> None:
 
 def test_properties_may_have_the_names_of_keywords() -> None:
     schema = {"type": "object", "properties": {"pattern": TEXT, "default": {"type": "integer", "multipleOf": 2}}}
-    assert cleaned(schema)["properties"] == {"pattern": TEXT, "default": {"type": "integer"}}
+    assert clean_schema(schema)["properties"] == {"pattern": TEXT, "default": {"type": "integer"}}
 
 
 def test_a_function_without_arguments_has_no_schema() -> None:
-    assert cleaned_json('{"type": "object", "properties": {}}') == ""
-    assert cleaned_json("no JSON") == ""
-    assert orjson.loads(cleaned_json('{"type": "object", "properties": {"a": {}}}'))["properties"] == {"a": {}}
+    assert clean_schema_json('{"type": "object", "properties": {}}') == ""
+    assert clean_schema_json("no JSON") == ""
+    assert orjson.loads(clean_schema_json('{"type": "object", "properties": {"a": {}}}'))["properties"] == {"a": {}}
 
 
 NAMES = st.sampled_from(["name", "age", "type", "enum", "$ref"])
@@ -105,6 +105,6 @@ def _branches(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 @given(st.recursive(LEAVES, _branches, max_leaves=12))
 def test_what_is_made_is_in_the_subset_and_stays_as_it_is(schema: dict[str, Any]) -> None:
-    made = cleaned(schema)
+    made = clean_schema(schema)
     assert set(keywords(made)) <= SCHEMA
-    assert cleaned(made) == made
+    assert clean_schema(made) == made

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     ChatRequest,
     Image,
     Message,
@@ -20,10 +20,10 @@ from services.llm_gateway.chat import (
     ToolResult,
     ToolSpec,
 )
-from services.llm_gateway.errors import LlmBadRequest
-from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers.google.contents import ANOTHERS_CALL, generation_of
-from services.llm_gateway.providers.google.translate import body_of, count_body_of
+from services.llm_gateway.core.errors import LlmBadRequest
+from services.llm_gateway.core.models import ChatModel
+from services.llm_gateway.vendors.google.contents import ANOTHERS_CALL, generation_of
+from services.llm_gateway.vendors.google.translate import body_of, count_body_of
 from tests.fakes.google_server import FIELDS, complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 

@@ -8,12 +8,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.llm_gateway.calling import ledger as module
-from services.llm_gateway.calling.budgets import Budget, Period, Spent
-from services.llm_gateway.calling.ledger import Ledger
-from services.llm_gateway.errors import BudgetNotFound, LlmBudgetExhausted
-from services.llm_gateway.ports import StoreUnavailable, UsageRow
-from services.llm_gateway.usage import UsageLog
+from services.llm_gateway.budgets import service as module
+from services.llm_gateway.budgets.model import Budget, Period, Spending
+from services.llm_gateway.budgets.service import Ledger
+from services.llm_gateway.core.errors import BudgetNotFound, LlmBudgetExhausted
+from services.llm_gateway.usage.log import UsageLog
+from services.llm_gateway.usage.model import StoreUnavailable, UsageRow
 
 ANN, BOB = UUID(int=1), UUID(int=2)
 HOUR, MINUTE = Period.HOUR, Period.MINUTE
@@ -41,14 +41,14 @@ class Store:
 
     async def spent(
         self, organization_ids: Collection[UUID], starts: Mapping[Period, datetime]
-    ) -> Mapping[UUID, Mapping[Period, Spent]]:
+    ) -> Mapping[UUID, Mapping[Period, Spending]]:
         self.looks.append("spent")
-        found = {one: {period: Spent() for period in starts} for one in organization_ids}
+        found = {one: {period: Spending() for period in starts} for one in organization_ids}
         for row in list(self.rows.values()):
             for period, start in starts.items():
                 if row.organization_id in found and row.created_at >= start:
                     tokens = row.prompt_tokens + row.completion_tokens
-                    found[row.organization_id][period].add(Spent(1, tokens, row.cost_nanos_usd or 0))
+                    found[row.organization_id][period].add(Spending(1, tokens, row.cost_nanos_usd or 0))
         await asyncio.sleep(0)
         return found
 
@@ -144,7 +144,7 @@ async def test_a_tenants_own_budget_holds_at_once_and_ends_at_once() -> None:
     world = World()
     assert await world.goes(5) == 5
     state = await world.ledger.set(ANN, Budget(HOUR, requests=7))
-    assert (state.budget, state.spent) == (Budget(HOUR, requests=7), Spent(5, 50, 0))
+    assert (state.budget, state.spent) == (Budget(HOUR, requests=7), Spending(5, 50, 0))
     assert await world.goes(9) == 2
     assert await world.goes(9, BOB) == 9
     await world.ledger.delete(ANN, HOUR)

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway.provider import ListedModel, ModelKind
-from services.llm_gateway.providers.lmstudio.listing import of_v0, of_v1
-from services.llm_gateway.providers.ollama.listing import listed_of
-from services.llm_gateway.providers.vllm.replies import listed_of as vllm_listed
+from services.llm_gateway.core.models import ListedModel, ModelKind
+from services.llm_gateway.vendors.lmstudio.listing import of_v0, of_v1
+from services.llm_gateway.vendors.ollama.listing import listed_model
+from services.llm_gateway.vendors.vllm.replies import models_in as vllm_listed
 from tests.fakes.lmstudio_server import V0, V1
 
 CHAT, EMBEDDING, OTHER, UNKNOWN = ModelKind.CHAT, ModelKind.EMBEDDING, ModelKind.OTHER, ModelKind.UNKNOWN
@@ -46,7 +46,7 @@ CAN = {"tools": True, "vision": False, "reasoning": False, "structured_output": 
     ],
 )
 def test_what_an_ollama_model_can(shown: dict[str, Any], kind: ModelKind, capabilities: dict[str, bool]) -> None:
-    listed = listed_of("m", {}, shown)
+    listed = listed_model("m", {}, shown)
     assert (listed.kind, dict(listed.capabilities), listed.context_window) == (kind, capabilities, None)
 
 
@@ -62,13 +62,13 @@ def test_what_an_ollama_model_can(shown: dict[str, Any], kind: ModelKind, capabi
     ],
 )
 def test_the_window_of_an_ollama_model(info: dict[str, Any], parameters: str, window: int | None) -> None:
-    assert listed_of("m", {}, {"model_info": info, "parameters": parameters}).context_window == window
+    assert listed_model("m", {}, {"model_info": info, "parameters": parameters}).context_window == window
 
 
 def test_the_length_of_an_ollama_models_vectors() -> None:
     info = {"nomic-bert.embedding_length": 768, "nomic-bert.context_length": 2_048}
-    assert listed_of("m", {}, {"capabilities": ["embedding"], "model_info": info}).dimensions == 768
-    assert listed_of("m", {}, {"capabilities": ["completion"], "model_info": info}).dimensions is None
+    assert listed_model("m", {}, {"capabilities": ["embedding"], "model_info": info}).dimensions == 768
+    assert listed_model("m", {}, {"capabilities": ["completion"], "model_info": info}).dimensions is None
 
 
 def test_lm_studio() -> None:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from services.llm_gateway.convert.models import model_message
-from services.llm_gateway.known_models import known
-from services.llm_gateway.provider import Capabilities
+from services.llm_gateway.core.known_models import known
+from services.llm_gateway.core.models import Capabilities
+from services.llm_gateway.models.servicer import model_message
 from tests.unit.llm_gateway.builders import model
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.ndjson import NdjsonParser
+from services.llm_gateway.core.ndjson import NdjsonParser
 
 
 def parsed(*chunks: bytes) -> Sequence[bytes]:

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     FinishReason,
     Image,
     Message,
@@ -19,10 +19,10 @@ from services.llm_gateway.chat import (
     ToolResult,
     Usage,
 )
-from services.llm_gateway.errors import LlmBadRequest
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.ollama.replies import take
-from services.llm_gateway.providers.ollama.translate import body_of
+from services.llm_gateway.core.errors import LlmBadRequest
+from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.vendors.ollama.replies import take
+from services.llm_gateway.vendors.ollama.translate import body_of
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
 HANDLE = "ollama/qwen3:8b"
@@ -130,17 +130,17 @@ def test_replies_by_a_schema_and_probabilities() -> None:
     ],
 )
 def test_the_end_of_a_reply(last: dict[str, Any], finish: FinishReason, usage: Usage | None) -> None:
-    assembly = Assembly()
-    assert list(take(assembly, {"model": "m", "message": {"content": ""}, "done": True, **last}, 400)) == []
-    assert (assembly.finish, assembly.usage, assembly.model) == (finish, usage, "m")
+    builder = ReplyBuilder()
+    assert list(take(builder, {"model": "m", "message": {"content": ""}, "done": True, **last}, 400)) == []
+    assert (builder.finish, builder.usage, builder.model) == (finish, usage, "m")
 
 
 def test_calls_come_whole_and_without_ids_from_old_versions() -> None:
-    assembly = Assembly()
+    builder = ReplyBuilder()
     calls = [{"function": {"name": "dice", "arguments": {"n": 6}}}, {"function": {"name": "coin", "arguments": None}}]
-    deltas = list(take(assembly, {"message": {"content": "", "tool_calls": calls}}, 1))
+    deltas = list(take(builder, {"message": {"content": "", "tool_calls": calls}}, 1))
     assert [delta.index for delta in deltas] == [0, 0, 1, 1]
-    parts = assembly.generation(request(user("x")), "ollama", 1).message.parts
+    parts = builder.generation(request(user("x")), "ollama", 1).message.parts
     made = [part for part in parts if isinstance(part, ToolCall)]
     assert [(one.name, one.arguments_json) for one in made] == [("dice", '{"n":6}'), ("coin", "{}")]
     assert len({one.id for one in made}) == 2

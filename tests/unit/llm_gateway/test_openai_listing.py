@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway.provider import ListedModel, ModelKind, Price, ValueSource
-from services.llm_gateway.providers.openai.listing import models_in
-from services.llm_gateway.providers.openai.vendors import vendor_of
+from services.llm_gateway.core.models import ListedModel, ModelKind, Price, ValueSource
+from services.llm_gateway.vendors.openai.listing import models_in
+from services.llm_gateway.vendors.openai.profiles import profile_of
 from tests.fakes.openai_vendors import FLAVOURS
 
 ENDPOINT = ValueSource.ENDPOINT
 
 
 def listed(vendor: str, *items: Any, tier: str = "") -> list[ListedModel]:
-    return models_in({"data": list(items)}, vendor_of(vendor or "openai", is_vendor=bool(vendor)), vendor, tier)
+    return models_in({"data": list(items)}, profile_of(vendor or "openai", is_vendor=bool(vendor)), vendor, tier)
 
 
 def one(vendor: str, tier: str = "", **item: Any) -> ListedModel:
@@ -156,10 +156,11 @@ def test_capabilities(fields: dict[str, Any], said: dict[str, bool]) -> None:
 
 @pytest.mark.parametrize("reply", [None, [], {}, {"data": None}, {"data": ["x", {"name": "no id"}]}, "x"])
 def test_what_is_no_list_of_models_has_none(reply: Any) -> None:
-    assert models_in(reply, vendor_of("openai", is_vendor=True), "openai") == []
+    assert models_in(reply, profile_of("openai", is_vendor=True), "openai") == []
 
 
 def test_a_plain_list() -> None:
     assert [
-        model.name for model in models_in([{"id": "a"}, {"id": "b"}], vendor_of("together", is_vendor=True), "together")
+        model.name
+        for model in models_in([{"id": "a"}, {"id": "b"}], profile_of("together", is_vendor=True), "together")
     ] == ["a", "b"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     Image,
     Message,
     Part,
@@ -21,11 +21,11 @@ from services.llm_gateway.chat import (
     ToolCall,
     ToolResult,
 )
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.openai.details import settled
-from services.llm_gateway.providers.openai.replies import take_chunk, take_whole
-from services.llm_gateway.providers.openai.translate import body_of
-from services.llm_gateway.sse import SseParser
+from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.core.sse import SseParser
+from services.llm_gateway.vendors.openai.details import settle
+from services.llm_gateway.vendors.openai.replies import take_chunk, take_whole
+from services.llm_gateway.vendors.openai.translate import body_of
 from tests.fakes.openai_compatible import CompatibleServer
 from tests.fakes.openai_server import look
 from tests.fakes.openai_vendors import FLAVOURS
@@ -150,7 +150,7 @@ replies = st.builds(
 @settings(max_examples=30)
 @given(reply=replies, sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5))
 def test_a_stream_cut_anywhere_is_the_whole_reply(vendor: str, reply: Reply, sizes: list[int]) -> None:
-    whole, streamed = Assembly(), Assembly()
+    whole, streamed = ReplyBuilder(), ReplyBuilder()
     take_whole(whole, orjson.loads(planned(vendor, reply, stream=False).body))
     frames = planned(vendor, reply, stream=True).frames
     assert frames is not None
@@ -178,11 +178,11 @@ def pieces(data: bytes, sizes: list[int]) -> Iterator[bytes]:
         start, number = start + size, number + 1
 
 
-def message_of(assembly: Assembly) -> list[Part]:
-    if assembly.is_empty:
+def message_of(builder: ReplyBuilder) -> list[Part]:
+    if builder.is_empty:
         return []
-    made = assembly.generation(request(handle="h"), "p", 1)
-    return [settled(part) for part in made.message.parts]
+    made = builder.generation(request(handle="h"), "p", 1)
+    return [settle(part) for part in made.message.parts]
 
 
 def test_details_go_back_as_they_came() -> None:
@@ -190,9 +190,9 @@ def test_details_go_back_as_they_came() -> None:
     sealed = {"type": "reasoning.encrypted", "data": "opaque", "format": "google-gemini-v1", "index": 1, "id": "t1"}
     summary = {"type": "reasoning.summary", "summary": "in short", "format": "openai-responses-v1", "index": 2}
     details = [{**text, "signature": "sig"}, sealed, summary]
-    assembly = Assembly()
-    take_whole(assembly, {"choices": [{"message": {"reasoning_details": details, "reasoning": "two and two"}}]})
-    parts = message_of(assembly)
+    builder = ReplyBuilder()
+    take_whole(builder, {"choices": [{"message": {"reasoning_details": details, "reasoning": "two and two"}}]})
+    parts = message_of(builder)
     assert [type(part) for part in parts] == [Reasoning, RedactedReasoning, Reasoning]
     asked = request(Message(Role.USER, [Text("x")]), Message(Role.ASSISTANT, [*parts, Text("4")]))
     body = orjson.loads(body_of(asked, model("openrouter/m"), stream=False))

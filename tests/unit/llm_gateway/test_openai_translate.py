@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     ChatRequest,
     Delta,
     FinishReason,
@@ -20,10 +20,10 @@ from services.llm_gateway.chat import (
     ToolResult,
     Usage,
 )
-from services.llm_gateway.errors import LlmBadRequest, LlmEmptyResponse
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.openai.replies import read_refusal, take_chunk, take_whole
-from services.llm_gateway.providers.openai.translate import body_of
+from services.llm_gateway.core.errors import LlmBadRequest, LlmEmptyResponse
+from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.vendors.openai.replies import read_refusal, take_chunk, take_whole
+from services.llm_gateway.vendors.openai.translate import body_of
 from tests.fakes.openai_server import complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
@@ -205,15 +205,15 @@ def test_token_details(options: dict[str, Any], name: str, is_vendor: bool, sent
     assert {name: made[name] for name in ("logprobs", "top_logprobs", "return_token_ids") if name in made} == sent
 
 
-def whole(**message: Any) -> Assembly:
-    assembly = Assembly()
+def whole(**message: Any) -> ReplyBuilder:
+    builder = ReplyBuilder()
     finish = message.pop("finish_reason", "stop")
     usage = {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}}
     take_whole(
-        assembly,
+        builder,
         {"id": "r1", "model": "m-1", "choices": [{"message": message, "finish_reason": finish}], "usage": usage},
     )
-    return assembly
+    return builder
 
 
 def test_a_whole_reply() -> None:
@@ -238,14 +238,14 @@ def test_finish_reasons_and_empty_replies(wire: str, finish: FinishReason) -> No
     ]
 
 
-def stream(*deltas: dict[str, Any], finish: str | None = "stop") -> tuple[Assembly, list[Delta]]:
-    assembly = Assembly()
+def stream(*deltas: dict[str, Any], finish: str | None = "stop") -> tuple[ReplyBuilder, list[Delta]]:
+    builder = ReplyBuilder()
     seen: list[Delta] = []
     chunks: list[dict[str, Any]] = [{"id": "r", "model": "m", "choices": [{"delta": delta}]} for delta in deltas]
     chunks += [{"choices": [{"delta": {}, "finish_reason": finish}]}, {"choices": [], "usage": None}]
     for chunk in chunks:
-        seen += take_chunk(assembly, chunk)
-    return assembly, seen
+        seen += take_chunk(builder, chunk)
+    return builder, seen
 
 
 def piece(index: int | None, id: str | None = None, name: str | None = None, arguments: str = "") -> dict[str, Any]:
@@ -255,7 +255,7 @@ def piece(index: int | None, id: str | None = None, name: str | None = None, arg
 
 
 def test_parallel_calls_in_a_stream() -> None:
-    assembly, seen = stream(
+    builder, seen = stream(
         {"role": "assistant", "content": "Go."},
         piece(0, "a", "f"),
         piece(0, arguments='{"x'),
@@ -263,7 +263,7 @@ def test_parallel_calls_in_a_stream() -> None:
         piece(0, arguments='":1}'),
         piece(1, arguments="{}"),
     )
-    reply = assembly.generation(request(handle="h"), "openai", 400)
+    reply = builder.generation(request(handle="h"), "openai", 400)
     assert list(reply.message.parts) == [Text("Go."), ToolCall("a", "f", '{"x":1}'), ToolCall("b", "g", "{}")]
     assert seen[1:3] == [ToolCallDelta(1, "a", "f", ""), ToolCallDelta(1, "a", "f", '{"x')]
     assert reply.finish_reason is FinishReason.TOOL_CALLS

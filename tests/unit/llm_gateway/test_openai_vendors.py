@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     ChatRequest,
     FinishReason,
     Generation,
@@ -22,11 +22,11 @@ from services.llm_gateway.chat import (
     ToolResult,
     Usage,
 )
-from services.llm_gateway.errors import LlmSchemaRefused
-from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.provider_types import TYPES
-from services.llm_gateway.providers.openai.translate import body_of, finished
-from services.llm_gateway.providers.openai.vendors import PLAIN, vendor_of
+from services.llm_gateway.core.errors import LlmSchemaRefused
+from services.llm_gateway.core.models import ChatModel
+from services.llm_gateway.core.provider_types import TYPES
+from services.llm_gateway.vendors.openai.profiles import PLAIN, profile_of
+from services.llm_gateway.vendors.openai.translate import body_of, complete_reply
 from tests.fakes.openai_compatible import complain_as
 from tests.fakes.openai_vendors import FLAVOURS
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
@@ -91,8 +91,8 @@ def test_no_vendor_is_sent_what_it_refuses(vendor: str, choice: ToolMode | str) 
 
 @pytest.mark.parametrize("name", [name for name, row in TYPES.items() if row.module.endswith("openai.client")])
 def test_every_type_of_this_dialect_has_a_row_of_its_own(name: str) -> None:
-    assert vendor_of(name, is_vendor=True) is not PLAIN
-    assert vendor_of("openai", is_vendor=False) is PLAIN
+    assert profile_of(name, is_vendor=True) is not PLAIN
+    assert profile_of("openai", is_vendor=False) is PLAIN
 
 
 @pytest.mark.parametrize(
@@ -290,9 +290,9 @@ def test_nulls_that_strict_mode_asked_for_do_not_reach_the_tool() -> None:
     asked = request(user("x"), tools=[replace(TOOL, strict=True), replace(TOOL, name="loose")])
     calls = [ToolCall("1", "roll", '{"n":null}'), ToolCall("2", "loose", '{"n":null}')]
     reply = Generation(Message(Role.ASSISTANT, calls), FinishReason.TOOL_CALLS, Usage(1, 1))
-    made = finished(reply, asked, vendor_of("openai", is_vendor=True)).message.parts
+    made = complete_reply(reply, asked, profile_of("openai", is_vendor=True)).message.parts
     assert list(made) == [ToolCall("1", "roll", "{}"), calls[1]]
-    assert finished(reply, asked, vendor_of("xai", is_vendor=True)) is reply
+    assert complete_reply(reply, asked, profile_of("xai", is_vendor=True)) is reply
 
 
 def test_groqs_thoughts_are_asked_for_beside_the_text() -> None:

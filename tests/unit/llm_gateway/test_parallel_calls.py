@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.calling.parallel import FirstCallOnly, first_call_only
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     Completed,
     Event,
     FinishReason,
@@ -25,6 +24,7 @@ from services.llm_gateway.chat import (
     ToolCallDelta,
     Usage,
 )
+from services.llm_gateway.core.parallel_calls import FirstCallOnly, first_call_only
 
 A, B, C = (ToolCall(name, name, "{}") for name in "abc")
 HIDDEN = RedactedReasoning("google:sig")

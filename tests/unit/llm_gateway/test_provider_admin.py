@@ -11,15 +11,7 @@ import pytest
 
 from services.common.errors import Unavailable
 from services.common.sealing import Sealer
-from services.llm_gateway.catalogue import Catalogue
-from services.llm_gateway.configuration import tenants as tenants_module
-from services.llm_gateway.configuration.admin import Change, ProviderAdmin
-from services.llm_gateway.configuration.configured import Maker, Patience
-from services.llm_gateway.configuration.credentials import Vault
-from services.llm_gateway.configuration.ports import StoredProvider
-from services.llm_gateway.configuration.rules import Draft
-from services.llm_gateway.configuration.tenants import TenantProviders
-from services.llm_gateway.errors import (
+from services.llm_gateway.core.errors import (
     CredentialsUnreadable,
     LlmAuthentication,
     ModelNotFound,
@@ -30,10 +22,18 @@ from services.llm_gateway.errors import (
     ProviderNotFound,
     ProviderReadOnly,
 )
-from services.llm_gateway.models.overrides import OperatorOverrides
-from services.llm_gateway.provider import ListedModel
-from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.registry import Providers
+from services.llm_gateway.core.models import ListedModel
+from services.llm_gateway.core.overrides import OperatorOverrides
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.models.service import Catalogue
+from services.llm_gateway.providers import tenant_cache as tenants_module
+from services.llm_gateway.providers.credentials import Vault
+from services.llm_gateway.providers.entries import Patience, ProviderEntryFactory
+from services.llm_gateway.providers.model import StoredProvider
+from services.llm_gateway.providers.registry import ProviderRegistry
+from services.llm_gateway.providers.service import ProviderChange, ProviderService
+from services.llm_gateway.providers.tenant_cache import TenantProviderCache
+from services.llm_gateway.providers.validation import ProviderDraft
 from tests.unit.llm_gateway.builders import config
 from tests.unit.llm_gateway.provider_memory import ProviderMemory
 
@@ -59,7 +59,7 @@ class Vendor:
         self.closed = True
 
 
-class Vendors(Providers):
+class Vendors(ProviderRegistry):
     """Makes vendors, whichever the type."""
 
     def __init__(self) -> None:
@@ -77,24 +77,26 @@ class Vendors(Providers):
 
 @dataclass
 class Replica:
-    admin: ProviderAdmin
+    admin: ProviderService
     catalogue: Catalogue
-    tenants: TenantProviders
+    tenants: TenantProviderCache
     vendors: Vendors
 
 
 def replica(store: ProviderMemory, key: bytes = KEY) -> Replica:
     """One process before `store`, with the operator's provider `openai`."""
     vendors, vault = Vendors(), Vault(Sealer([key]))
-    maker = Maker(vendors, store, vault, patience=Patience(), allow_private=False)
+    maker = ProviderEntryFactory(vendors, store, vault, patience=Patience(), allow_private=False)
     operators = maker.operators([config("openai", "https://api.openai.com/v1")], OperatorOverrides())
-    tenants = TenantProviders(store, maker, vendors)
-    admin = ProviderAdmin(tenants, operators, store, vault, maker, vendors, allow_private=False)
+    tenants = TenantProviderCache(store, maker, vendors)
+    admin = ProviderService(tenants, operators, store, vault, maker, vendors, allow_private=False)
     return Replica(admin, Catalogue(vendors, operators, tenants), tenants, vendors)
 
 
-def draft(name: str = "mine", **fields: Any) -> Draft:
-    return Draft(**{"name": name, "type": "openai", "api_key": "sk-1", "base_url": "https://a.example", **fields})
+def draft(name: str = "mine", **fields: Any) -> ProviderDraft:
+    return ProviderDraft(
+        **{"name": name, "type": "openai", "api_key": "sk-1", "base_url": "https://a.example", **fields}
+    )
 
 
 @pytest.fixture
@@ -157,7 +159,7 @@ async def test_other_replicas_see_what_changed(store: ProviderMemory) -> None:
     await one.admin.create(ADA, USER, ID, draft())
     # What is not found is looked for once more.
     assert (await other.catalogue.callable_model(ADA, "mine/gpt-4o")).config.api_key == "sk-1"
-    await one.admin.update(ADA, ID, Change(api_key="sk-2"), None)
+    await one.admin.update(ADA, ID, ProviderChange(api_key="sk-2"), None)
     await other.tenants.check()
     store.reads = 0
     assert (await other.catalogue.callable_model(ADA, "mine/gpt-4o")).config.api_key == "sk-2"
@@ -184,20 +186,20 @@ async def test_who_makes_no_calls_is_forgotten(store: ProviderMemory, monkeypatc
 async def test_changes(store: ProviderMemory) -> None:
     one = replica(store)
     await one.admin.create(ADA, USER, ID, draft())
-    renamed = await one.admin.update(ADA, ID, Change(name="ours", options={"max_concurrency": 2}), 1)
+    renamed = await one.admin.update(ADA, ID, ProviderChange(name="ours", options={"max_concurrency": 2}), 1)
     assert (renamed.config.name, renamed.config.version, renamed.config.api_key) == ("ours", 2, "sk-1")
     assert len(one.vendors.asked) == 1
     with pytest.raises(ProviderChanged):
-        await one.admin.update(ADA, ID, Change(name="theirs"), 1)
+        await one.admin.update(ADA, ID, ProviderChange(name="theirs"), 1)
     with pytest.raises(ProviderInvalid, match="with a new address comes a new api_key"):
-        await one.admin.update(ADA, ID, Change(base_url="https://evil.example"), None)
+        await one.admin.update(ADA, ID, ProviderChange(base_url="https://evil.example"), None)
     with pytest.raises(ProviderNameTaken):
-        await one.admin.update(ADA, ID, Change(name="openai"), None)
-    moved = await one.admin.update(ADA, ID, Change(base_url="https://b.example", api_key="sk-2"), None)
+        await one.admin.update(ADA, ID, ProviderChange(name="openai"), None)
+    moved = await one.admin.update(ADA, ID, ProviderChange(base_url="https://b.example", api_key="sk-2"), None)
     assert (moved.config.base_url, moved.config.api_key) == ("https://b.example/v1", "sk-2")
     assert [config.base_url for config in one.vendors.asked] == ["https://a.example/v1", "https://b.example/v1"]
     # A key that is wrong is stored, says so, and the models are still known.
-    wrong = await one.admin.update(ADA, ID, Change(api_key="nonsense"), None)
+    wrong = await one.admin.update(ADA, ID, ProviderChange(api_key="nonsense"), None)
     assert (wrong.listing.error_text, len(wrong.listing.said)) == ("refuses the key", 2)
     with pytest.raises(LlmAuthentication):
         await one.admin.refresh(ADA, ID)
@@ -211,7 +213,7 @@ async def test_the_operators_can_be_read_and_refreshed_and_not_changed(store: Pr
     assert (await one.admin.get(EVE, base.id)).config.name == "openai"
     assert len((await one.admin.refresh(ADA, base.id)).listing.said) == 2
     with pytest.raises(ProviderReadOnly):
-        await one.admin.update(ADA, base.id, Change(name="x"), None)
+        await one.admin.update(ADA, base.id, ProviderChange(name="x"), None)
     with pytest.raises(ProviderReadOnly):
         await one.admin.delete(ADA, base.id)
 
@@ -238,8 +240,8 @@ async def test_another_encryption_key_spoils_that_provider_and_no_other(store: P
     assert {model.provider_name for model in models} == {"openai"}
     assert unreachable == ["keyless", "mine"]
     with pytest.raises(CredentialsUnreadable):
-        await other.admin.update(ADA, ID, Change(name="x"), None)
-    mended = await other.admin.update(ADA, ID, Change(api_key="sk-3"), None)
+        await other.admin.update(ADA, ID, ProviderChange(name="x"), None)
+    mended = await other.admin.update(ADA, ID, ProviderChange(api_key="sk-3"), None)
     assert (mended.problem, mended.config.api_key) == (None, "sk-3")
 
 
@@ -253,7 +255,7 @@ async def test_a_sealed_key_opens_for_its_own_row_alone(store: ProviderMemory) -
     with pytest.raises(CredentialsUnreadable):
         await one.catalogue.callable_model(EVE, "mine/gpt-4o")
     assert "sk-1" not in repr(await one.admin.get(ADA, ID))
-    assert "sk-1" not in repr(Change(api_key="sk-1"))
+    assert "sk-1" not in repr(ProviderChange(api_key="sk-1"))
 
 
 async def test_a_slow_reading_does_not_undo_a_later_one(store: ProviderMemory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,7 +280,7 @@ async def test_a_slow_reading_does_not_undo_a_later_one(store: ProviderMemory, m
 
 
 async def test_a_replaced_provider_is_closed_once_its_calls_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    providers = Providers()
+    providers = ProviderRegistry()
     old = await providers.get(replace(config("openai", "http://a/v1"), version=1))
     assert await providers.get(replace(config("openai", "http://a/v1"), version=1)) is old
     closed = asyncio.Event()

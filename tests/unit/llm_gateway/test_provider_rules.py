@@ -7,14 +7,14 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway.configuration.rules import Draft, checked
-from services.llm_gateway.errors import ProviderInvalid
+from services.llm_gateway.core.errors import ProviderInvalid
+from services.llm_gateway.providers.validation import ProviderDraft, validate
 
 ACCOUNT = {"type": "service_account", "client_email": "a@b", "private_key": "k", "project_id": "p"}
 
 
-def draft(provider_type: str = "openai", **fields: Any) -> Draft:
-    return Draft(**{"name": "mine", "type": provider_type, "api_key": "sk-1", **fields})
+def draft(provider_type: str = "openai", **fields: Any) -> ProviderDraft:
+    return ProviderDraft(**{"name": "mine", "type": provider_type, "api_key": "sk-1", **fields})
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ def draft(provider_type: str = "openai", **fields: Any) -> Draft:
         (draft(options={"models": {"a": {"context_window": 5}}}), "https://api.openai.com/v1"),
     ],
 )
-def test_what_is_taken(given: Draft, url: str) -> None:
-    assert checked(given, allow_private=False) == replace(given, base_url=url)
+def test_what_is_taken(given: ProviderDraft, url: str) -> None:
+    assert validate(given, allow_private=False) == replace(given, base_url=url)
 
 
 @pytest.mark.parametrize(
@@ -94,15 +94,15 @@ def test_what_is_taken(given: Draft, url: str) -> None:
         (draft(options={"models": {"a" * 300_000: {}}}), "options: they are longer than 262144 bytes"),
     ],
 )
-def test_what_is_refused_and_why(given: Draft, problem: str) -> None:
+def test_what_is_refused_and_why(given: ProviderDraft, problem: str) -> None:
     with pytest.raises(ProviderInvalid, match=re.escape(problem)) as caught:
-        checked(given, allow_private=False)
+        validate(given, allow_private=False)
     assert "sk-1" not in str(caught.value)
 
 
 def test_the_operator_may_allow_private_addresses() -> None:
-    assert checked(draft("ollama"), allow_private=True).base_url == "http://localhost:11434"
-    assert checked(draft(base_url="http://10.0.0.1:8000"), allow_private=True).base_url == "http://10.0.0.1:8000/v1"
+    assert validate(draft("ollama"), allow_private=True).base_url == "http://localhost:11434"
+    assert validate(draft(base_url="http://10.0.0.1:8000"), allow_private=True).base_url == "http://10.0.0.1:8000/v1"
 
 
 def test_keys_are_not_in_what_is_printed() -> None:

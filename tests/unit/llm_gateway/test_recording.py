@@ -16,21 +16,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.common.settings import Env, SettingsError
-from services.llm_gateway.configuration.environment import read_providers
-from services.llm_gateway.errors import LlmReplayMissing
+from services.llm_gateway.core.errors import LlmReplayMissing
+from services.llm_gateway.providers.environment import read_providers
 from services.llm_gateway.recordings.differences import nearest
 from services.llm_gateway.recordings.recorder import RecordingTransport
 from services.llm_gateway.recordings.recording import (
     LEFT,
     WHOLE,
-    Answered,
-    Asked,
     Exchange,
-    asked_of,
+    RecordedReply,
+    RecordedRequest,
     exchange_line,
     kept_headers,
     public_url,
     read,
+    request_of,
 )
 from services.llm_gateway.recordings.replayer import ReplayingTransport
 from services.llm_gateway.recordings.settings import Recordings
@@ -40,9 +40,9 @@ TENANT = UUID(int=7)
 KEY = "sk-abcdefghijkl"
 
 
-def posted(body: Any, path: str = "/v1/chat") -> Asked:
+def posted(body: Any, path: str = "/v1/chat") -> RecordedRequest:
     """A request with a JSON body."""
-    return Asked("POST", path, body=orjson.dumps(body))
+    return RecordedRequest("POST", path, body=orjson.dumps(body))
 
 
 @given(
@@ -51,8 +51,8 @@ def posted(body: Any, path: str = "/v1/chat") -> Asked:
     end=st.sampled_from((WHOLE, LEFT, "ReadTimeout")),
 )
 def test_a_line_loses_nothing(chunks: list[tuple[int, bytes]], body: bytes, end: str) -> None:
-    answered = Answered(200, (("content-type", "x"),), 3, chunks, end, "because")
-    exchange = Exchange(Asked("POST", "/v1/ü", (("a", "b"),), body), answered, "2026-11-01T00:00:00+00:00")
+    answered = RecordedReply(200, (("content-type", "x"),), 3, chunks, end, "because")
+    exchange = Exchange(RecordedRequest("POST", "/v1/ü", (("a", "b"),), body), answered, "2026-11-01T00:00:00+00:00")
     line = exchange_line(exchange, [])
     assert line.count(b"\n") == 1
     [again] = read([line]).exchanges
@@ -66,7 +66,7 @@ def test_what_is_equal_and_what_is_not() -> None:
     assert asked.key != posted({"messages": [1.5], "model": "m"}).key
     assert asked.key != posted({"messages": [1], "model": "m"}, "/v1/other").key
     url = "https://u:p@api.example.org/v1/models?key=secret&pageToken=2&API-Key=x&X-Amz-Signature=y&alt=sse"
-    listed = asked_of("GET", url, b"")
+    listed = request_of("GET", url, b"")
     assert (listed.path, listed.query) == ("/v1/models", (("alt", "sse"), ("pageToken", "2")))
     assert public_url("https://user:secret@api.example.org:8443/v1?key=x") == "https://api.example.org:8443/v1"
 
@@ -88,7 +88,7 @@ def test_a_key_that_is_quoted_is_cut_out_even_where_it_is_torn_or_compressed(pac
         data = packer.compress(data) + packer.flush()
     headers = (("content-type", "application/json"), *((("content-encoding", "gzip"),) if packed else ()))
     chunks = [(1, data[:18]), (2, data[18:])]
-    exchange = Exchange(posted({"question": f"is {KEY} mine?"}), Answered(401, headers, 1, chunks))
+    exchange = Exchange(posted({"question": f"is {KEY} mine?"}), RecordedReply(401, headers, 1, chunks))
     line = exchange_line(exchange, ["none", KEY])
     assert KEY.encode() not in line
     [again] = read([line]).exchanges
@@ -102,7 +102,11 @@ def test_a_key_that_is_quoted_is_cut_out_even_where_it_is_torn_or_compressed(pac
     ("recorded", "asked", "told"),
     [
         ([], posted({}), "nothing was recorded"),
-        ([Asked("GET", "/v1/models")], posted({}), "nothing was recorded for POST /v1/chat, only for GET /v1/models"),
+        (
+            [RecordedRequest("GET", "/v1/models")],
+            posted({}),
+            "nothing was recorded for POST /v1/chat, only for GET /v1/models",
+        ),
         (
             [posted({"a": 1, "m": [{"c": "x" * 90 + "yes"}]}), posted({"a": 2, "m": []})],
             posted({"a": 1, "m": [{"c": "x" * 90 + "no"}]}),
@@ -113,7 +117,7 @@ def test_a_key_that_is_quoted_is_cut_out_even_where_it_is_torn_or_compressed(pac
         ([posted({"t": True})], posted({"t": 1}), "at t: true there, 1 now"),
     ],
 )
-def test_how_a_request_differs(recorded: list[Asked], asked: Asked, told: str) -> None:
+def test_how_a_request_differs(recorded: list[RecordedRequest], asked: RecordedRequest, told: str) -> None:
     assert told in nearest(asked, recorded)
 
 

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from services.llm_gateway import registry
-from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.registry import MOST_RETIRED, Providers
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.providers import registry
+from services.llm_gateway.providers.registry import MOST_RETIRED, ProviderRegistry
 from tests.unit.llm_gateway.builders import config
 
 
@@ -37,7 +37,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 async def test_whoever_changes_a_provider_a_thousand_times_closes_the_oldest(made: list[Any]) -> None:
-    providers, mine = Providers(), config("openai", organization_id=UUID(int=1))
+    providers, mine = ProviderRegistry(), config("openai", organization_id=UUID(int=1))
     others = replace(mine, organization_id=UUID(int=2))
     for version in (1, 2):
         await providers.get(replace(others, version=version))
@@ -54,7 +54,7 @@ async def test_whoever_changes_a_provider_a_thousand_times_closes_the_oldest(mad
 
 async def test_one_that_was_replaced_is_closed_in_time(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "RETIRED_SECONDS", 0.05)
-    providers, mine = Providers(), config("openai", organization_id=UUID(int=1))
+    providers, mine = ProviderRegistry(), config("openai", organization_id=UUID(int=1))
     await providers.get(mine)
     await providers.get(replace(mine, version=1))
     assert not made[0].closed.is_set()

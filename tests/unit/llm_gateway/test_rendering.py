@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.chat import ChatRequest, Image, ToolCall, ToolMode
-from services.llm_gateway.errors import LlmImagesUnsupported
-from services.llm_gateway.providers.text.rendering import FORMATS, begun, messages_of, opening_of, rendered
-from services.llm_gateway.providers.text.tool_text import Called, ToolText
+from services.llm_gateway.core.chat import ChatRequest, Image, ToolCall, ToolMode
+from services.llm_gateway.core.errors import LlmImagesUnsupported
+from services.llm_gateway.vendors.text.rendering import FORMATS, messages_of, opening_of, render_prompt, split_beginning
+from services.llm_gateway.vendors.text.tool_text import CallPiece, ToolText
 from tests.unit.llm_gateway.builders import assistant, call, request, results, system, tool, user
 
 CHAT = request(system("Be kind."), user("hello"), assistant("Hi."), user("again"))
@@ -45,19 +45,19 @@ CHAT = request(system("Be kind."), user("hello"), assistant("Hi."), user("again"
     ],
 )
 def test_built_in_formats(name: str, begin: str, text: str, stop: str) -> None:
-    prompt = rendered(FORMATS[name], CHAT)
+    prompt = render_prompt(FORMATS[name], CHAT)
     assert (prompt.begin, prompt.text, prompt.stops, prompt.opening) == (begin, text, (stop,), "")
 
 
 def test_tools_calls_and_results_are_told_in_words() -> None:
     history = (user("roll"), assistant("On it.", call("c1", "dice", n=6)), results(("c1", "4")), user("again"))
-    text = rendered(FORMATS["chatml"], request(*history, tools=[tool("dice", n="integer")])).text
+    text = render_prompt(FORMATS["chatml"], request(*history, tools=[tool("dice", n="integer")])).text
     assert '<tools>\n{"type":"function","function":{"name":"dice"' in text
     assert 'On it.\n<tool_call>\n{"name":"dice","arguments":{"n":6}}\n</tool_call><|im_end|>' in text
     assert '<|im_start|>user\n<tool_response>\n{"name":"dice","content":"4"}\n</tool_response><|im_end|>' in text
-    without = rendered(FORMATS["chatml"], request(*history, tools=[tool("dice")], tool_choice=ToolMode.NONE)).text
+    without = render_prompt(FORMATS["chatml"], request(*history, tools=[tool("dice")], tool_choice=ToolMode.NONE)).text
     assert "<tools>" not in without
-    joined = rendered(FORMATS["mistral"], request(*history)).text
+    joined = render_prompt(FORMATS["mistral"], request(*history)).text
     assert joined.endswith("</tool_response>\n\nagain [/INST]")
 
 
@@ -72,7 +72,7 @@ def test_tools_calls_and_results_are_told_in_words() -> None:
 )
 def test_a_call_that_is_demanded_is_begun(choice: ToolMode | str, opening: str) -> None:
     asked = request(user("roll"), tools=[tool("dice")], tool_choice=choice)
-    prompt = rendered(FORMATS["chatml"], asked)
+    prompt = render_prompt(FORMATS["chatml"], asked)
     assert prompt.opening == opening_of(asked) == opening
     assert prompt.text.endswith(f"<|im_start|>assistant\n{opening}")
 
@@ -87,12 +87,12 @@ def test_messages_for_templates() -> None:
 
 def test_text_holds_no_images() -> None:
     with pytest.raises(LlmImagesUnsupported):
-        rendered(FORMATS["chatml"], request(user(Image(b"x", media_type="image/png"))))
+        render_prompt(FORMATS["chatml"], request(user(Image(b"x", media_type="image/png"))))
 
 
 def test_what_tokenizers_add_is_taken_off() -> None:
-    assert (begun("<s>[INST] a").begin, begun("<s>[INST] a").text) == ("<s>", "[INST] a")
-    assert (begun("<mine>a", "<mine>").begin, begun("a").begin) == ("<mine>", "")
+    assert (split_beginning("<s>[INST] a").begin, split_beginning("<s>[INST] a").text) == ("<s>", "[INST] a")
+    assert (split_beginning("<mine>a", "<mine>").begin, split_beginning("a").begin) == ("<mine>", "")
 
 
 _TEXTS = st.text(alphabet=st.characters(blacklist_categories=["Cs"]), max_size=30)
@@ -103,7 +103,7 @@ _VALUES = st.recursive(
 
 @given(st.sampled_from(sorted(FORMATS)), st.lists(_TEXTS.filter(str.strip), min_size=1, max_size=4))
 def test_no_text_is_lost_and_all_stand_in_order(name: str, texts: list[str]) -> None:
-    prompt = rendered(FORMATS[name], request(system("Be kind."), *map(user, texts)))
+    prompt = render_prompt(FORMATS[name], request(system("Be kind."), *map(user, texts)))
     at = 0
     for text in texts:
         at = prompt.text.index(text, at) + len(text)
@@ -112,7 +112,7 @@ def test_no_text_is_lost_and_all_stand_in_order(name: str, texts: list[str]) -> 
 @given(st.dictionaries(_TEXTS, _VALUES, max_size=4))
 def test_a_call_that_was_written_is_read_again(arguments: dict[str, object]) -> None:
     made = ToolCall("c1", "f", orjson.dumps(arguments).decode())
-    text = rendered(FORMATS["chatml"], ChatRequest("h/m", [assistant(made)])).text
+    text = render_prompt(FORMATS["chatml"], ChatRequest("h/m", [assistant(made)])).text
     written = text.removeprefix("<|im_start|>assistant\n").removesuffix("<|im_end|>\n<|im_start|>assistant\n")
     reader = ToolText(calls=True)
-    assert reader.feed(written) + reader.close() == [Called("f", made.arguments_json)]
+    assert reader.feed(written) + reader.close() == [CallPiece("f", made.arguments_json)]

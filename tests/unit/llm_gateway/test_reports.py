@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway.calling.reports import Group, checked_query
-from services.llm_gateway.errors import UsageQueryInvalid
+from services.llm_gateway.core.errors import UsageQueryInvalid
+from services.llm_gateway.usage.model import Group, build_query
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 def asked(days: float | None = None, *groups: Group, **fields: Any) -> Any:
     since = None if days is None else NOW - timedelta(days=days)
-    return checked_query(since, None, groups, **{"agent_id": None, "handle": "", "kind": "", "now": NOW, **fields})
+    return build_query(since, None, groups, **{"agent_id": None, "handle": "", "kind": "", "now": NOW, **fields})
 
 
 def test_unset_is_the_last_month() -> None:

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory import wire
-from services.llm_gateway.calling.coalesce import joined
-from services.llm_gateway.chat import (
+from services.llm_gateway.calls.coalesce import join_deltas
+from services.llm_gateway.core.chat import (
     Delta,
     FinishReason,
     Generation,
@@ -22,9 +21,9 @@ from services.llm_gateway.chat import (
     ToolCallDelta,
     Usage,
 )
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.responses.replies import Reader, read_refusal, status_of
-from services.llm_gateway.sse import SseParser
+from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.core.sse import SseParser
+from services.llm_gateway.vendors.responses.replies import Reader, read_refusal, status_of
 from tests.fakes import responses_wire as wire
 from tests.fakes import script
 from tests.fakes.script import Reply, Seen
@@ -56,12 +55,12 @@ def events_of(reply: Reply) -> list[dict[str, Any]]:
 
 
 def read(events: Sequence[Mapping[str, Any]]) -> tuple[Reader, list[Delta]]:
-    reader = Reader(Assembly(), "openai")
+    reader = Reader(ReplyBuilder(), "openai")
     return reader, [delta for event in events for delta in reader.take_event(event)]
 
 
 def generation(reader: Reader) -> Generation:
-    return reader.assembly.generation(request(user("hi"), logprobs=True), "openai", 10)
+    return reader.builder.generation(request(user("hi"), logprobs=True), "openai", 10)
 
 
 def test_a_stream_and_a_whole_reply_say_the_same() -> None:
@@ -75,16 +74,16 @@ def test_a_stream_and_a_whole_reply_say_the_same() -> None:
     )
     assert made.usage == Usage(10, 5, cached_input_tokens=4, cache_write_tokens=2, reasoning_tokens=3)
     assert (reader.ended, reader.completed, reader.failure) == (True, True, None)
-    thoughts = [delta for delta in joined(deltas) if isinstance(delta, ReasoningDelta)]
+    thoughts = [delta for delta in join_deltas(deltas) if isinstance(delta, ReasoningDelta)]
     assert thoughts == [ReasoningDelta(0, "first thought\n\nsecond")]
-    calls = [delta for delta in joined(deltas) if isinstance(delta, ToolCallDelta)]
+    calls = [delta for delta in join_deltas(deltas) if isinstance(delta, ToolCallDelta)]
     assert calls == [
         ToolCallDelta(3, "call_fake1_0", "roll", '{"n":6}'),
         ToolCallDelta(4, "call_fake1_1", "toss", '{"ü":"ß"}'),
     ]
     tokens = [token["token"] for token in orjson.loads(made.logprobs_json)["content"]]
     assert tokens == ["one ", "two"]
-    whole = Reader(Assembly(), "openai")
+    whole = Reader(ReplyBuilder(), "openai")
     whole.take_whole(wire.Made(FULL, seen(stream=False), 1).whole())
     assert generation(whole) == made
 
@@ -94,7 +93,7 @@ def test_any_cut_of_the_stream_gives_the_same_message(data: st.DataObject) -> No
     planned = wire.response(FULL, seen(stream=True), 1)
     stream = b"".join(planned.frames or ())
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
-    parser, reader = SseParser(), Reader(Assembly(), "openai")
+    parser, reader = SseParser(), Reader(ReplyBuilder(), "openai")
     for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         for event in parser.feed(stream[start:stop]):
             for _ in reader.take_event(orjson.loads(event.data)):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     ChatRequest,
     Image,
     Message,
@@ -23,9 +23,9 @@ from services.llm_gateway.chat import (
     ToolMode,
     ToolResult,
 )
-from services.llm_gateway.errors import LlmBadRequest
-from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers.responses.translate import Terms, body_of, count_body_of, items_of
+from services.llm_gateway.core.errors import LlmBadRequest
+from services.llm_gateway.core.models import ChatModel
+from services.llm_gateway.vendors.responses.translate import Terms, body_of, count_body_of, items_of
 from tests.fakes.responses_rules import FOREIGN, complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, system, tool, user
 

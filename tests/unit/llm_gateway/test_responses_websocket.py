@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from services.llm_gateway.chat import (
+from services.llm_gateway.core.chat import (
     ChatRequest,
     Completed,
     Event,
@@ -22,11 +22,11 @@ from services.llm_gateway.chat import (
     TextDelta,
     ToolCall,
 )
-from services.llm_gateway.errors import LlmBadRequest, LlmStreamIncomplete, LlmTimeout
-from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.providers.http import PrivateAddress, WebSockets
-from services.llm_gateway.providers.openai.client import OpenAIProvider
-from services.llm_gateway.providers.responses import websocket
+from services.llm_gateway.core.errors import LlmBadRequest, LlmStreamIncomplete, LlmTimeout
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.http.client import PrivateAddress, WebSockets
+from services.llm_gateway.vendors.openai.client import OpenAIProvider
+from services.llm_gateway.vendors.responses import websocket
 from tests.fakes import script
 from tests.fakes.http import Exchange, HttpServer, Request
 from tests.fakes.responses_rules import FOREIGN

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway.calling.retry import Clock, RetryPolicy, retried, retried_events
-from services.llm_gateway.chat import Event, TextDelta
-from services.llm_gateway.errors import LlmAuthentication, LlmError, LlmRateLimit, LlmServerError
+from services.llm_gateway.calls.retry import Clock, RetryPolicy, retry, retry_events
+from services.llm_gateway.core.chat import Event, TextDelta
+from services.llm_gateway.core.errors import LlmAuthentication, LlmError, LlmRateLimit, LlmServerError
 
 QUICK = RetryPolicy(retries=2, first=0.001, longest=0.002)
 
@@ -34,13 +34,13 @@ class Flaky:
 
 
 async def drain(flaky: Flaky, policy: RetryPolicy = QUICK, remaining: float | None = None) -> list[Any]:
-    return [event async for event in retried_events(flaky.events, policy, Clock(remaining))]
+    return [event async for event in retry_events(flaky.events, policy, Clock(remaining))]
 
 
 async def test_passing_failures_are_tried_again() -> None:
     flaky = Flaky(LlmServerError("a"), LlmRateLimit("b"))
     assert await drain(flaky) == [TextDelta(0, "done")]
-    assert await retried(Flaky(LlmServerError("a")).call, QUICK, Clock(None)) == "done"
+    assert await retry(Flaky(LlmServerError("a")).call, QUICK, Clock(None)) == "done"
 
 
 @pytest.mark.parametrize(

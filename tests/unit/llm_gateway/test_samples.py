@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.llm_gateway.providers.demo.samples import sample
+from services.llm_gateway.vendors.demo.samples import sample
 
 
 @pytest.mark.parametrize(

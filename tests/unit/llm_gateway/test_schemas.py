@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.providers.fitting import schemas, strict_values
+from services.llm_gateway.vendors.shared import schemas, strict_values
 
 STRING = {"type": "string"}
 
@@ -60,7 +60,7 @@ def test_a_required_property(property: dict[str, Any], made: dict[str, Any]) -> 
     whole = schemas.strict(obj(["p"], p=property))
     assert whole is not None
     assert whole["properties"]["p"] == made
-    assert strict_values.restored({"p": "x"}, obj(["p"], p=property), {}) == {"p": "x"}
+    assert strict_values.restore({"p": "x"}, obj(["p"], p=property), {}) == {"p": "x"}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_an_optional_property_may_be_null(property: dict[str, Any], made: dict[s
     whole = schemas.strict(schema)
     assert whole is not None
     assert (whole["properties"]["p"], whole["required"]) == (made, ["p"])
-    assert strict_values.restored({"p": None}, schema, schema) == {}
+    assert strict_values.restore({"p": None}, schema, schema) == {}
     assert schemas.strict_reply(schema) is None
 
 
@@ -163,10 +163,10 @@ def test_nulls_are_taken_out_wherever_they_stand_for_nothing() -> None:
     }
     text = orjson.dumps(schema).decode()
     given = {"items": [{"n": 1, "note": None, "seen": None}], "either": {"n": 2, "note": None, "seen": "x"}}
-    made = strict_values.restored_json(orjson.dumps(given).decode(), text)
+    made = strict_values.restore_json(orjson.dumps(given).decode(), text)
     assert orjson.loads(made) == {"items": [{"n": 1, "seen": None}], "either": {"n": 2, "seen": "x"}}
-    assert strict_values.restored_json('{"a": 1,,}', text) == '{"a": 1,,}'
-    assert strict_values.restored_json('{"either":  "x"}', text) == '{"either":  "x"}'
+    assert strict_values.restore_json('{"a": 1,,}', text) == '{"a": 1,,}'
+    assert strict_values.restore_json('{"either":  "x"}', text) == '{"either":  "x"}'
 
 
 leaves = st.one_of(
@@ -249,7 +249,7 @@ def test_what_is_valid_can_be_said_in_the_strict_form_and_comes_back_as_it_was(
     assert made is not None
     spoken = said(value, schema)
     jsonschema.validate(spoken, made)
-    back = strict_values.restored(spoken, schema, schema)
+    back = strict_values.restore(spoken, schema, schema)
     assert back == without_optional_nulls(value, schema)
     jsonschema.validate(back, schema)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from services.common.settings import Env, SettingsError
-from services.llm_gateway.configuration.environment import read_overrides, read_providers
-from services.llm_gateway.models.overrides import Override
-from services.llm_gateway.provider import Price, ValueSource
+from services.llm_gateway.core.models import Price, ValueSource
+from services.llm_gateway.core.overrides import Override
+from services.llm_gateway.providers.environment import read_overrides, read_providers
 
 
 def names(**values: str) -> list[tuple[str, str, str, bool]]:

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.chat import FinishReason, ResponseFormat, Usage
-from services.llm_gateway.providers.assembly import Assembly
-from services.llm_gateway.providers.sglang.parsers import Held
-from services.llm_gateway.providers.sglang.replies import Generated
-from services.llm_gateway.providers.sglang.translate import generate_body_of
-from services.llm_gateway.providers.text.rendering import FORMATS, rendered
+from services.llm_gateway.core.chat import FinishReason, ResponseFormat, Usage
+from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.vendors.sglang.parsers import Held
+from services.llm_gateway.vendors.sglang.replies import GenerateEvents
+from services.llm_gateway.vendors.sglang.translate import generate_body_of
+from services.llm_gateway.vendors.text.rendering import FORMATS, render_prompt
 from tests.unit.llm_gateway.builders import request, tool, user
 
 PIECES = st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=8)
@@ -32,8 +32,8 @@ def event(pieces: list[str], first: int, last: int, *, finish: str | None = None
 
 @given(PIECES, st.sampled_from(["repeated", "incremental", "older incremental"]), st.integers(1, 3))
 def test_whatever_the_stream_repeats_each_token_is_taken_once(pieces: list[str], kind: str, step: int) -> None:
-    assembly = Assembly()
-    reader, text, size = Generated(assembly), "", len(pieces)
+    builder = ReplyBuilder()
+    reader, text, size = GenerateEvents(builder), "", len(pieces)
     for first in range(0, size, step):
         last = min(size, first + step)
         begin = 0 if kind == "repeated" else first
@@ -41,10 +41,10 @@ def test_whatever_the_stream_repeats_each_token_is_taken_once(pieces: list[str],
     begin = 0 if kind == "repeated" else size
     text += reader.more(event(pieces, begin, size, finish="stop", rows_from=0 if kind.startswith("older") else None))
     assert text == "".join(pieces)
-    assert assembly.tokens.ids == list(range(size))
+    assert builder.tokens.ids == list(range(size))
     rows = [[-0.5, number, piece] for number, piece in enumerate(pieces)]
-    assert orjson.loads(assembly.tokens.token_logprobs_json()) == rows
-    assert (assembly.finish, assembly.usage) == (FinishReason.STOP, Usage(3, size))
+    assert orjson.loads(builder.tokens.token_logprobs_json()) == rows
+    assert (builder.finish, builder.usage) == (FinishReason.STOP, Usage(3, size))
 
 
 @given(st.lists(st.sampled_from(["one ", "<tool_call>", "<tool", "<", "{", "\n"]), max_size=8), st.data())
@@ -71,7 +71,7 @@ def test_the_request() -> None:
     wanted = ResponseFormat({"type": "object"})
     settings = {"stop": ["END"], "seed": 7, "tool_call_parser": "qwen25", "verbosity": "low"}
     asked = request(user("hello"), temperature=0.5, response_format=wanted, settings=settings, token_ids=True)
-    sent = orjson.loads(generate_body_of(asked, rendered(FORMATS["llama3"], asked), stream=True))
+    sent = orjson.loads(generate_body_of(asked, render_prompt(FORMATS["llama3"], asked), stream=True))
     # The tokenizer adds what begins the prompt.
     assert sent.pop("text").startswith("<|start_header_id|>user")
     assert sent == {
@@ -88,14 +88,14 @@ def test_the_request() -> None:
         },
     }
     asked = request(user("hello"), tools=[tool("dice")], max_output_tokens=9)
-    sent = orjson.loads(generate_body_of(asked, rendered(FORMATS["chatml"], asked), stream=False))
+    sent = orjson.loads(generate_body_of(asked, render_prompt(FORMATS["chatml"], asked), stream=False))
     assert sent["sampling_params"] == {"max_new_tokens": 9, "stop": ["<|im_end|>"], "skip_special_tokens": False}
     assert "return_logprob" not in sent
 
 
 @pytest.mark.parametrize("kind", ["stop", "length", "odd"])
 def test_why_it_ended(kind: str) -> None:
-    assembly = Assembly()
-    Generated(assembly).more(event(["a"], 0, 1, finish=kind))
+    builder = ReplyBuilder()
+    GenerateEvents(builder).more(event(["a"], 0, 1, finish=kind))
     ends = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH, "odd": FinishReason.UNKNOWN}
-    assert assembly.finish is ends[kind]
+    assert builder.finish is ends[kind]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.sse import SseEvent, SseParser
+from services.llm_gateway.core.sse import SseEvent, SseParser
 
 STREAM = (
     ": a comment\n\n"

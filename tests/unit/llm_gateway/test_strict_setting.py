@@ -3,7 +3,7 @@
 import pytest
 
 from loci.llm.v1 import chat_pb2, chat_service_pb2
-from services.llm_gateway.convert.requests import chat_request
+from services.llm_gateway.calls.convert import chat_request
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from services.llm_gateway.errors import LlmBadRequest, ProviderInvalid
-from services.llm_gateway.providers.text.templates import BuiltIn, TemplateChild, Unrendered, formatter_of
+from services.llm_gateway.core.errors import LlmBadRequest, ProviderInvalid
+from services.llm_gateway.vendors.text.templates import BuiltInFormatter, TemplateChild, TemplateFailure, formatter_of
 from tests.unit.llm_gateway.builders import assistant, call, request, results, system, tool, user
 
 PLAIN = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
@@ -24,7 +24,7 @@ async def child() -> AsyncIterator[TemplateChild]:
 
 async def test_a_template_is_rendered_as_models_expect_it(child: TemplateChild) -> None:
     source = "{%- for m in messages %}\n    {{- m.content | tojson }}\n{% endfor %}{{ tools }}{% break_ %}"
-    with pytest.raises(Unrendered, match="TemplateSyntaxError"):
+    with pytest.raises(TemplateFailure, match="TemplateSyntaxError"):
         await child.render(source, {})
     # Blocks take no lines, and text for a model is not escaped for a browser.
     source = "{% for m in messages %}\n    {% if loop.last %}{{ m.content | tojson }}{% endif %}\n{% endfor %}end"
@@ -45,7 +45,7 @@ async def test_a_template_is_rendered_as_models_expect_it(child: TemplateChild) 
     ],
 )
 async def test_what_a_template_may_not(child: TemplateChild, source: str, problem: str) -> None:
-    with pytest.raises(Unrendered, match=problem):
+    with pytest.raises(TemplateFailure, match=problem):
         await child.render(source, {"messages": []})
     assert await child.render("{{ 'still here' }}", {}) == "still here"
 
@@ -53,7 +53,7 @@ async def test_what_a_template_may_not(child: TemplateChild, source: str, proble
 async def test_a_template_without_end_is_stopped_and_the_next_is_rendered() -> None:
     child = TemplateChild(seconds=0.5)
     endless = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
-    with pytest.raises(Unrendered, match=r"longer than 0\.5 s"):
+    with pytest.raises(TemplateFailure, match=r"longer than 0\.5 s"):
         await child.render(endless, {})
     assert await child.render("{{ 1 + 1 }}", {}) == "2"
     await child.close()
@@ -110,7 +110,7 @@ async def test_a_file_is_read_for_the_operator_alone(tmp_path: Path) -> None:
 
 
 def test_names_and_what_is_neither() -> None:
-    assert isinstance(formatter_of("llama3", "x", may_read=False), BuiltIn)
+    assert isinstance(formatter_of("llama3", "x", may_read=False), BuiltInFormatter)
     with pytest.raises(ProviderInvalid, match="names eos_token without saying it"):
         formatter_of("{{ messages }}{{ eos_token }}", "x", may_read=False)
     with pytest.raises(ProviderInvalid, match="more than 262,144 characters"):

@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.providers.text.tool_text import Called, Piece, Said, Thought, ToolText
+from services.llm_gateway.vendors.text.tool_text import CallPiece, Piece, TextPiece, ThoughtPiece, ToolText
 
 CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 2}}\n</tool_call>'
-ADD = Called("add", '{"a":2}')
+ADD = CallPiece("add", '{"a":2}')
 
 
 def joined(pieces: Iterable[Piece]) -> Sequence[Piece]:
     made: list[Piece] = []
     for piece in pieces:
         last = made[-1] if made else None
-        if isinstance(piece, Said) and isinstance(last, Said):
-            made[-1] = Said(last.text + piece.text)
-        elif isinstance(piece, Thought) and isinstance(last, Thought):
-            made[-1] = Thought(last.text + piece.text)
+        if isinstance(piece, TextPiece) and isinstance(last, TextPiece):
+            made[-1] = TextPiece(last.text + piece.text)
+        elif isinstance(piece, ThoughtPiece) and isinstance(last, ThoughtPiece):
+            made[-1] = ThoughtPiece(last.text + piece.text)
         else:
             made.append(piece)
     return made
@@ -33,24 +33,24 @@ def read(*chunks: str, calls: bool = True, opening: str = "") -> Sequence[Piece]
 @pytest.mark.parametrize(
     ("text", "pieces"),
     [
-        ("Hello there. ", [Said("Hello there. ")]),
+        ("Hello there. ", [TextPiece("Hello there. ")]),
         (CALL, [ADD]),
-        (f"So:\n\n{CALL}\n{CALL}\n", [Said("So:"), ADD, ADD]),
-        (f"{CALL} and on", [ADD, Said("and on")]),
-        (f"<think>\ntwo and two\n</think>\n\nSo: {CALL}", [Thought("two and two"), Said("So:"), ADD]),
-        ("<think>no end", [Thought("no end")]),
-        ("it says <think> here", [Said("it says <think> here")]),
+        (f"So:\n\n{CALL}\n{CALL}\n", [TextPiece("So:"), ADD, ADD]),
+        (f"{CALL} and on", [ADD, TextPiece("and on")]),
+        (f"<think>\ntwo and two\n</think>\n\nSo: {CALL}", [ThoughtPiece("two and two"), TextPiece("So:"), ADD]),
+        ("<think>no end", [ThoughtPiece("no end")]),
+        ("it says <think> here", [TextPiece("it says <think> here")]),
         # Several in one pair of tags, no closing tag, older names of fields.
-        ('<tool_call>{"name":"a"}{"name":"b"}</tool_call>', [Called("a", "{}"), Called("b", "{}")]),
-        ('<tool_call>{"name":"a","parameters":{"x":[1]}}', [Called("a", '{"x":[1]}')]),
+        ('<tool_call>{"name":"a"}{"name":"b"}</tool_call>', [CallPiece("a", "{}"), CallPiece("b", "{}")]),
+        ('<tool_call>{"name":"a","parameters":{"x":[1]}}', [CallPiece("a", '{"x":[1]}')]),
         # A tag in an argument ends nothing; what is no call is text.
         (
             '<tool_call>{"name":"a","arguments":{"x":"</tool_call>}"}}</tool_call>',
-            [Called("a", '{"x":"</tool_call>}"}')],
+            [CallPiece("a", '{"x":"</tool_call>}"}')],
         ),
-        ("<tool_call>later</tool_call>", [Said("<tool_call>later</tool_call>")]),
-        ('<tool_call>{"name": }</tool_call>!', [Said('<tool_call>{"name": }</tool_call>!')]),
-        ('<tool_call>\n{"name":"a', [Said('<tool_call>\n{"name":"a')]),
+        ("<tool_call>later</tool_call>", [TextPiece("<tool_call>later</tool_call>")]),
+        ('<tool_call>{"name": }</tool_call>!', [TextPiece('<tool_call>{"name": }</tool_call>!')]),
+        ('<tool_call>\n{"name":"a', [TextPiece('<tool_call>\n{"name":"a')]),
         ("", []),
     ],
 )
@@ -61,10 +61,10 @@ def test_what_is_read(text: str, pieces: Sequence[Piece]) -> None:
 
 def test_text_is_not_held_back_and_calls_are_not_looked_for_without_tools() -> None:
     reader = ToolText(calls=True)
-    assert reader.feed("Hello ") == [Said("Hello")]
-    assert reader.feed("you <tool") == [Said(" you")]
-    assert reader.feed("box") == [Said(" <toolbox")]
-    assert read(CALL, calls=False) == [Said(CALL)]
+    assert reader.feed("Hello ") == [TextPiece("Hello")]
+    assert reader.feed("you <tool") == [TextPiece(" you")]
+    assert reader.feed("box") == [TextPiece(" <toolbox")]
+    assert read(CALL, calls=False) == [TextPiece(CALL)]
 
 
 def test_what_the_prompt_ended_with_is_part_of_the_call() -> None:
@@ -88,6 +88,6 @@ def test_any_cut_gives_the_same(fragments: list[str], calls: bool, data: st.Data
 
 @given(st.text(alphabet=st.characters(blacklist_characters="<", blacklist_categories=["Cs"])))
 def test_plain_text_comes_through(text: str) -> None:
-    said = "".join(piece.text for piece in read(text) if isinstance(piece, Said))
+    said = "".join(piece.text for piece in read(text) if isinstance(piece, TextPiece))
     # Text of space alone is kept, too.
     assert said == text

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm_gateway.errors import LlmServerError
-from services.llm_gateway.providers.trace import METADATA_KEY, Trace, bounded, traced
+from services.llm_gateway.core.errors import LlmServerError
+from services.llm_gateway.core.trace import METADATA_KEY, Trace, shorten, tracing
 from tests.unit.llm_gateway.builders import request
 
 
@@ -23,7 +23,7 @@ def test_what_was_sent_and_what_came() -> None:
 
 def test_the_longest_strings_are_cut_first() -> None:
     value = {"request": {"messages": ["a" * 900, "b" * 90_000], "n": 5}, "response": "c" * 500}
-    cut = orjson.loads(bounded(value, 20_000))
+    cut = orjson.loads(shorten(value, 20_000))
     assert cut["request"]["messages"][0] == "a" * 900
     assert cut["response"] == "c" * 500
     assert cut["request"]["n"] == 5
@@ -33,7 +33,7 @@ def test_the_longest_strings_are_cut_first() -> None:
 
 
 def test_many_small_things_are_cut_as_text() -> None:
-    cut = orjson.loads(bounded({"request": ["word"] * 10_000, "response": {"n": [1] * 50_000}}, 20_000))
+    cut = orjson.loads(shorten({"request": ["word"] * 10_000, "response": {"n": [1] * 50_000}}, 20_000))
     assert cut["request"].startswith('["word","word"')
     assert cut["response"].endswith("1,...cut")
 
@@ -46,7 +46,7 @@ def test_many_small_things_are_cut_as_text() -> None:
     )
 )
 def test_it_is_always_json_and_never_too_long(value: Any) -> None:
-    text = bounded({"request": value, "response": value}, 300)
+    text = shorten({"request": value, "response": value}, 300)
     assert len(text.encode()) <= 300
     assert orjson.loads(text).keys() == {"request", "response"}
 
@@ -54,7 +54,7 @@ def test_it_is_always_json_and_never_too_long(value: Any) -> None:
 @pytest.mark.parametrize(("wanted", "size", "kept"), [(True, 100, True), (True, 5_000, False), (False, 100, False)])
 def test_an_error_takes_it_along_where_it_is_wanted_and_fits(wanted: bool, size: int, kept: bool) -> None:
     def fail() -> None:
-        with traced(request(trace=wanted), orjson.dumps("x" * size)) as trace:
+        with tracing(request(trace=wanted), orjson.dumps("x" * size)) as trace:
             assert (trace is not None) is wanted
             raise LlmServerError("broken")
 

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.llm_gateway import usage as module
-from services.llm_gateway.ports import StoreRefused, StoreUnavailable, UsageRow
-from services.llm_gateway.usage import UsageLog
+from services.llm_gateway.usage import log as module
+from services.llm_gateway.usage.log import UsageLog
+from services.llm_gateway.usage.model import StoreRefused, StoreUnavailable, UsageRow
 
 
 class Store:

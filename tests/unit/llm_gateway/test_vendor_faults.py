@@ -5,9 +5,9 @@ from typing import Any
 import orjson
 import pytest
 
-from services.llm_gateway import errors
-from services.llm_gateway.providers.faults import Caller, error_of
-from services.llm_gateway.providers.openai.replies import error_in, read_refusal
+from services.llm_gateway.core import errors
+from services.llm_gateway.core.refusals import Caller, error_of
+from services.llm_gateway.vendors.openai.replies import error_in, read_refusal
 
 CALLER = Caller("vendor", "https://host/v1", "VENDOR_API_KEY", "VENDOR_BASE_URL")
 

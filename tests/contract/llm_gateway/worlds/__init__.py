@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from services.llm_gateway.chat import Part, Reasoning, Usage
-from services.llm_gateway.provider import ChatModel, Provider
-from services.llm_gateway.providers.config import ProviderConfig
+from services.llm_gateway.core.chat import Part, Reasoning, Usage
+from services.llm_gateway.core.models import ChatModel
+from services.llm_gateway.core.ports import Provider
+from services.llm_gateway.core.provider_config import ProviderConfig
 from tests.fakes.server import FakeServer
 from tests.unit.llm_gateway.builders import config, model
 

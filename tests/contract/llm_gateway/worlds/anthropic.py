@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from services.llm_gateway.chat import Reasoning, RedactedReasoning, Usage
-from services.llm_gateway.providers.anthropic.client import AnthropicProvider
+from services.llm_gateway.core.chat import Reasoning, RedactedReasoning, Usage
+from services.llm_gateway.vendors.anthropic.client import AnthropicProvider
 from tests.contract.llm_gateway.worlds import WorldSpec
 from tests.fakes.anthropic_minimax_server import MiniMaxServer
 from tests.fakes.anthropic_server import AnthropicServer

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from services.llm_gateway.chat import Reasoning, RedactedReasoning
-from services.llm_gateway.known_models import UNLISTED, known
-from services.llm_gateway.provider import ChatModel
-from services.llm_gateway.providers.azure.client import AzureProvider
+from services.llm_gateway.core.chat import Reasoning, RedactedReasoning
+from services.llm_gateway.core.known_models import UNLISTED, known
+from services.llm_gateway.core.models import ChatModel
+from services.llm_gateway.vendors.azure.client import AzureProvider
 from tests.contract.llm_gateway.worlds import WorldSpec
 from tests.contract.llm_gateway.worlds.responses import CARRIES, HTTP
 from tests.fakes.azure_server import DEPLOYMENTS, AzureServer

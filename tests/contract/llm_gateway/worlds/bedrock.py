@@ -4,8 +4,8 @@ from typing import Any
 
 import orjson
 
-from services.llm_gateway.chat import Reasoning, RedactedReasoning, Usage
-from services.llm_gateway.providers.bedrock.client import BedrockProvider
+from services.llm_gateway.core.chat import Reasoning, RedactedReasoning, Usage
+from services.llm_gateway.vendors.bedrock.client import BedrockProvider
 from tests.contract.llm_gateway.worlds import WorldSpec
 from tests.contract.llm_gateway.worlds.anthropic import with_bounds_said
 from tests.fakes.bedrock_server import ACCESS_KEY, BedrockServer

@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from services.llm_gateway.chat import Reasoning, RedactedReasoning, Usage
-from services.llm_gateway.providers.openai.client import OpenAIProvider
+from services.llm_gateway.core.chat import Reasoning, RedactedReasoning, Usage
+from services.llm_gateway.vendors.openai.client import OpenAIProvider
 from tests.contract.llm_gateway.worlds import WorldSpec
 from tests.fakes.openai_compatible import CompatibleServer
 from tests.fakes.openai_server import OpenAIServer

@@ -1,6 +1,6 @@
 """loci/demo, which has no vendor behind it."""
 
-from services.llm_gateway.providers.demo.client import DemoProvider
+from services.llm_gateway.vendors.demo.client import DemoProvider
 from tests.contract.llm_gateway.worlds import WorldSpec
 
 WORLDS = [

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from services.llm_gateway.chat import Reasoning, Usage
-from services.llm_gateway.providers.config import ProviderConfig
-from services.llm_gateway.providers.google.client import GoogleProvider
-from services.llm_gateway.providers.google.vertex import VertexProvider
+from services.llm_gateway.core.chat import Reasoning, Usage
+from services.llm_gateway.core.provider_config import ProviderConfig
+from services.llm_gateway.vendors.google.client import GoogleProvider
+from services.llm_gateway.vendors.vertex.client import VertexProvider
 from tests.contract.llm_gateway.worlds import WorldSpec
 from tests.fakes.google_server import GoogleServer, VertexServer
 from tests.fakes.google_tokens import PROJECT

@@ -5,11 +5,11 @@ from functools import partial
 
 import orjson
 
-from services.llm_gateway.chat import Usage
-from services.llm_gateway.providers.lmstudio.client import LmStudioProvider
-from services.llm_gateway.providers.ollama.client import OllamaProvider
-from services.llm_gateway.providers.sglang.client import SglangProvider
-from services.llm_gateway.providers.vllm.client import VllmProvider
+from services.llm_gateway.core.chat import Usage
+from services.llm_gateway.vendors.lmstudio.client import LmStudioProvider
+from services.llm_gateway.vendors.ollama.client import OllamaProvider
+from services.llm_gateway.vendors.sglang.client import SglangProvider
+from services.llm_gateway.vendors.vllm.client import VllmProvider
 from tests.contract.llm_gateway.worlds import WorldSpec
 from tests.fakes.lmstudio_server import LmStudioServer
 from tests.fakes.ollama_server import OllamaServer

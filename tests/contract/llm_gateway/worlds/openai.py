@@ -1,6 +1,6 @@
 """OpenAI's Chat Completions."""
 
-from services.llm_gateway.providers.openai.client import OpenAIProvider
+from services.llm_gateway.vendors.openai.client import OpenAIProvider
 from tests.contract.llm_gateway.worlds import WorldSpec
 from tests.fakes.openai_server import OpenAIServer
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from services.llm_gateway.chat import Reasoning, RedactedReasoning, Usage
-from services.llm_gateway.providers.openai.client import OpenAIProvider
+from services.llm_gateway.core.chat import Reasoning, RedactedReasoning, Usage
+from services.llm_gateway.vendors.openai.client import OpenAIProvider
 from tests.contract.llm_gateway.worlds import WorldSpec
 from tests.fakes.responses_server import ResponsesServer
 

@@ -1,1 +1,0 @@
-"""What this service reaches outside, beside the providers."""

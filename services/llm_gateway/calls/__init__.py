@@ -1,0 +1,1 @@
+"""The way of a call to a model: budgets, retries, fallbacks, the endpoint's state, the account."""

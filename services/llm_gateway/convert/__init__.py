@@ -1,1 +1,0 @@
-"""Protobuf to the plain dataclasses and back."""

@@ -1,0 +1,40 @@
+"""The port behind which every provider stands: calls to models, a count of tokens, the list of its models."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol
+
+from services.llm_gateway.core.chat import ChatRequest, Embeddings, Event
+from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel
+
+
+class Provider(Protocol):
+    """A provider. Constructing one is cheap: SDK and connections are made at the first call and then kept."""
+
+    name: str
+    type: str
+    endpoint: str
+
+    def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
+        """One call. Ends with Completed; without `stream` that is the only event. Raises LlmError.
+
+        An async generator: closing it closes the connection to the provider at once.
+        """
+        ...
+
+    async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
+        """Input tokens of a request as the provider counts them; None where it does not offer that. Raises
+        LlmError.
+        """
+        ...
+
+    async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
+        """Vectors for at most `model.batch_size` texts. Raises LlmError."""
+        ...
+
+    async def list_models(self, timeout: float) -> Sequence[ListedModel]:
+        """What the endpoint offers, of every kind, asked within `timeout` seconds. Raises LlmError."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...

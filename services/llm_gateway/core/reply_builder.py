@@ -1,0 +1,207 @@
+"""A reply in the making: deltas go in as a provider sends them, the whole message comes out. Pure.
+
+Parts stand in the order of their first appearance; `key` is how the provider's wire tells them apart.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from operator import index
+from typing import Any
+from uuid import uuid4
+
+from services.llm_gateway.core.chat import (
+    ChatRequest,
+    FinishReason,
+    Generation,
+    Message,
+    Part,
+    Reasoning,
+    ReasoningDelta,
+    RedactedReasoning,
+    Role,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+    Usage,
+)
+from services.llm_gateway.core.errors import LlmEmptyResponse
+from services.llm_gateway.core.logprobs import ReplyTokens
+from services.llm_gateway.core.token_estimates import estimate
+from services.llm_gateway.core.trace import Trace
+
+# Of one reply: what of it can be sent on in one message (32 MiB), whatever the script.
+MOST_CHARACTERS = 8_000_000
+# As which a part is counted, so that there are not millions of them.
+_SIZE_OF_PART = 100
+_LONGEST_NAME = 500
+_MOST_TOKENS = 2**31
+
+
+@dataclass(slots=True)
+class _Draft:
+    index: int
+    kind: type[Part]
+    pieces: list[str] = field(default_factory=list)
+    signature: str | None = None
+    id: str = ""
+    name: str = ""
+
+    def part(self) -> Part:
+        text = "".join(self.pieces)
+        if self.kind is ToolCall:
+            return ToolCall(self.id, self.name, text or "{}")
+        if self.kind is Reasoning:
+            return Reasoning(text, self.signature)
+        return RedactedReasoning(text) if self.kind is RedactedReasoning else Text(text, self.signature)
+
+
+class ReplyBuilder:
+    """One reply. Set `finish`, `usage`, `response_id` and `model` as they become known."""
+
+    def __init__(self) -> None:
+        self._drafts: dict[Hashable, _Draft] = {}
+        self.finish: FinishReason | None = None
+        self.usage: Usage | None = None
+        self.tokens = ReplyTokens()
+        self.response_id = ""
+        self.model = ""
+        self._size = 0
+
+    def add_text(self, key: Hashable, text: str) -> TextDelta:
+        draft = self._draft(key, Text)
+        draft.pieces.append(text := self._taken(text))
+        return TextDelta(draft.index, text)
+
+    def add_reasoning(self, key: Hashable, text: str) -> ReasoningDelta:
+        draft = self._draft(key, Reasoning)
+        draft.pieces.append(text := self._taken(text))
+        return ReasoningDelta(draft.index, text)
+
+    def add_redacted(self, key: Hashable, data: str) -> None:
+        self._draft(key, RedactedReasoning).pieces.append(self._taken(data))
+
+    def sign(self, key: Hashable, signature: str) -> None:
+        """Add to the signature of the thoughts at `key`."""
+        draft = self._draft(key, Reasoning)
+        draft.signature = (draft.signature or "") + self._taken(signature)
+
+    def begin_call(self, key: Hashable, id: str, name: str) -> ToolCallDelta:
+        """A new tool call; a provider that gives no id gets one from us."""
+        draft = self._draft(key, ToolCall)
+        draft.id, draft.name = self._taken(id) or f"call_{uuid4().hex[:24]}", self._taken(name)
+        return ToolCallDelta(draft.index, draft.id, draft.name, "")
+
+    def add_arguments(self, key: Hashable, piece: str) -> ToolCallDelta:
+        draft = self._draft(key, ToolCall)
+        draft.pieces.append(piece := self._taken(piece))
+        return ToolCallDelta(draft.index, draft.id, draft.name, piece)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing came yet."""
+        return not self._drafts
+
+    def has_pieces(self, key: Hashable) -> bool:
+        """Whether anything of the text or arguments at `key` came."""
+        return key in self._drafts and any(self._drafts[key].pieces)
+
+    def began(self, key: Hashable) -> bool:
+        """Whether there is a part at `key`."""
+        return key in self._drafts
+
+    def call_id(self, key: Hashable) -> str | None:
+        """The id of the call at `key`, None before it began."""
+        draft = self._drafts.get(key)
+        return None if draft is None else draft.id
+
+    def generation(
+        self, request: ChatRequest, provider: str, prompt_size: int, trace: Trace | None = None
+    ) -> Generation:
+        """The whole reply; `prompt_size` is the request's length in bytes, for the estimate where none is
+        given.
+
+        Raises LlmEmptyResponse when nothing came and the model did not say that it had nothing to say.
+        """
+        parts = [draft.part() for draft in self._drafts.values()]
+        finish = self.finish or FinishReason.UNKNOWN
+        if not parts and finish is not FinishReason.STOP:
+            raise LlmEmptyResponse(
+                f"{provider} answered without any content (finish reason {finish.name.lower()}). Try again, or "
+                "raise max_output_tokens if the model thinks before it answers.",
+                provider=provider,
+                handle=request.handle,
+            )
+        if finish in (FinishReason.STOP, FinishReason.UNKNOWN) and any(isinstance(p, ToolCall) for p in parts):
+            finish = FinishReason.TOOL_CALLS
+        usage = valid_usage(self.usage) or self._estimated(prompt_size)
+        tokens = self.tokens
+        return Generation(
+            Message(Role.ASSISTANT, parts),
+            finish,
+            usage,
+            _named(self.response_id),
+            _named(self.model),
+            logprobs_json=tokens.logprobs_json() if request.logprobs else "",
+            token_ids=_ids(tokens.ids) if request.token_ids else (),
+            token_logprobs_json=tokens.token_logprobs_json() if request.token_ids else "",
+            trace_json="" if trace is None else trace.text(),
+        )
+
+    def _estimated(self, prompt_size: int) -> Usage:
+        written = sum(len(piece) for draft in self._drafts.values() for piece in draft.pieces)
+        return Usage(estimate(prompt_size), estimate(written), estimated=True)
+
+    def _taken(self, text: str) -> str:
+        """The text, as it can be kept anywhere: Postgres has no NUL. Raises TypeError where it is none, and ValueError
+        where the reply becomes too long.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"a {type(text).__name__} where a text is expected")
+        self._grow(len(text))
+        return text.replace("\0", "") if "\0" in text else text
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        if self._size > MOST_CHARACTERS:
+            raise ValueError(f"a reply of more than {MOST_CHARACTERS:,} characters")
+
+    def _draft(self, key: Hashable, kind: type[Part]) -> _Draft:
+        draft = self._drafts.get(key)
+        if draft is None:
+            self._grow(_SIZE_OF_PART)
+            draft = self._drafts[key] = _Draft(len(self._drafts), kind)
+        return draft
+
+
+def valid_usage(usage: Usage | None) -> Usage | None:
+    """The usage where it is one; None where input or output is no number of tokens. Of details what is one is kept."""
+    if usage is None or _tokens(usage.prompt_tokens) is None or _tokens(usage.completion_tokens) is None:
+        return None
+    return Usage(
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        _tokens(usage.cached_input_tokens),
+        _tokens(usage.cache_write_tokens),
+        _tokens(usage.reasoning_tokens),
+        usage.estimated,
+    )
+
+
+def _ids(ids: Sequence[Any]) -> list[int]:
+    """Token ids. Raises TypeError and ValueError for what is none."""
+    numbers = list(map(index, ids))
+    if numbers and not (min(numbers) >= 0 and max(numbers) < _MOST_TOKENS):
+        raise ValueError("a token's id out of range")
+    return numbers
+
+
+def _tokens(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value < _MOST_TOKENS else None
+
+
+def _named(name: Any) -> str:
+    """A name or id that the vendor gave the reply or the model; some give numbers."""
+    if not isinstance(name, str | int):
+        raise TypeError(f"a {type(name).__name__} where a name is expected")
+    return str(name)[:_LONGEST_NAME].replace("\0", "")

@@ -1,0 +1,323 @@
+"""HTTP to a provider, the short way.
+
+Where to and how (address, authentication, headers) is said by `Routes`, most often by the vendor's SDK; calls go out on
+our HTTP client as bytes and come back as bytes, because the way through an SDK's request costs as much again as the
+call, its models 0.14 ms per message and 0.1 ms per streamed chunk. Retries are ours (retry.py).
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+import httpx2
+import orjson
+
+from services.llm_gateway.core.errors import (
+    LlmConnection,
+    LlmError,
+    LlmNotAnApi,
+    LlmStreamIncomplete,
+    LlmStreamMalformed,
+    LlmTimeout,
+)
+from services.llm_gateway.core.refusals import Caller, Refusal, error_of, retry_after
+from services.llm_gateway.core.trace import Trace
+from services.llm_gateway.http.bodies import (
+    MOST_LISTED,
+    MOST_OF_LIST,
+    MOST_OF_REPLY,
+    MOST_OF_STREAM,
+    beginning_of,
+    chunks_of,
+    content_of,
+)
+from services.llm_gateway.http.client import BrokenHttp
+from services.llm_gateway.http.routes import Routes
+
+_CONNECT_SECONDS = 10.0
+_LINGER_SECONDS = 0.2
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+# (HTTP status, decoded body) -> the refusal in it.
+ReadRefusal = Callable[[int, Any], Refusal]
+OnHeaders = Callable[[Mapping[str, str]], None]
+
+
+class Parser(Protocol[T_co]):
+    """Makes events of the chunks of one streamed body."""
+
+    # What the response's content type begins with.
+    media_type: str
+
+    def feed(self, chunk: bytes) -> Sequence[T_co]:
+        """The events that are complete with this chunk. Raises ValueError for what is none."""
+        ...
+
+    def close(self) -> Sequence[T_co]:
+        """What is left at the end of the body."""
+        ...
+
+
+class Transport:
+    """An HTTP client, the routes of an endpoint, and what its failures mean."""
+
+    def __init__(self, http: httpx2.AsyncClient, routes: Routes, caller: Caller, read_refusal: ReadRefusal) -> None:
+        self._http = http
+        self._routes = routes
+        self._caller = caller
+        self._read_refusal = read_refusal
+        self._draining: set[asyncio.Task[None]] = set()
+
+    async def post(
+        self,
+        path: str,
+        body: bytes,
+        *,
+        handle: str,
+        patience: float,
+        trace: Trace | None = None,
+        on_headers: OnHeaders | None = None,
+    ) -> dict[str, Any]:
+        """The JSON object of a whole reply; `patience` is the longest wait for it, in seconds. `on_headers` gets the
+        response's.
+        """
+        async with self._sent("POST", path, body, handle, patience, trace, on_headers) as response:
+            reply = self._decode(response, await self._content(response, trace, handle, MOST_OF_REPLY), handle)
+        if not isinstance(reply, dict):
+            raise self._not_the_api(response, handle)
+        return reply
+
+    async def get(self, path: str, query: Mapping[str, object], *, timeout: float) -> Any:
+        """The decoded JSON behind `path`."""
+        if query:
+            path = f"{path}?{httpx2.QueryParams({name: str(value) for name, value in query.items()})}"
+        async with self._sent("GET", path, b"", "", timeout, None) as response:
+            reply = self._decode(response, await self._content(response, None, "", MOST_OF_LIST), "")
+        for value in (reply, *(reply.values() if isinstance(reply, dict) else ())):
+            if isinstance(value, list) and len(value) > MOST_LISTED:
+                raise self.malformed(f"sent a list of {len(value):,}, which is more than {MOST_LISTED:,}", "")
+        return reply
+
+    async def events(
+        self,
+        path: str,
+        body: bytes,
+        parser: Parser[T],
+        *,
+        handle: str,
+        patience: float,
+        trace: Trace | None = None,
+        on_headers: OnHeaders | None = None,
+    ) -> AsyncGenerator[T, None]:
+        """The events of a streamed reply as `parser` reads them; `patience` is the longest wait for the first byte and
+        between chunks. `on_headers` gets the response's.
+
+        Closing the generator closes the connection.
+        """
+        async with self._sent("POST", path, body, handle, patience, trace, on_headers) as response:
+            await self._check_is_stream(response, parser.media_type, handle, trace)
+            size = 0
+            try:
+                async for chunk in chunks_of(response):
+                    size += len(chunk)
+                    if size > MOST_OF_STREAM:
+                        raise ValueError(f"it is longer than {MOST_OF_STREAM:,} bytes")
+                    for event in parser.feed(chunk):
+                        yield event
+                for event in parser.close():
+                    yield event
+            except ValueError as error:
+                raise self.malformed(f"sent a stream that breaks its protocol ({error})", handle) from error
+
+    async def leave(self, events: AsyncGenerator[Any, None], *, ended: bool) -> None:
+        """Have done with a stream. Where its last event has come (`ended`), the end of its body is waited for in the
+        background, for a moment: only a connection that was read to the end is used again, and a new one costs a
+        handshake. Else its connection is closed.
+        """
+        if not ended:
+            await events.aclose()
+            return
+        task = asyncio.create_task(_drain(events))
+        self._draining.add(task)
+        task.add_done_callback(self._draining.discard)
+
+    async def close(self) -> None:
+        """Close the client's connections."""
+        await asyncio.gather(*self._draining)
+        await self._http.aclose()
+
+    def refused(self, status: int, body: Any, handle: str) -> LlmError:
+        """The error for a refusal that came inside a stream."""
+        return error_of(self._caller, self._read_refusal(status, body), handle)
+
+    def incomplete(self, what: str, handle: str) -> LlmStreamIncomplete:
+        """The error for a stream that broke off."""
+        return LlmStreamIncomplete(
+            f"{self._caller.provider} {what}; the reply is incomplete. Try again.",
+            provider=self._caller.provider,
+            handle=handle,
+        )
+
+    def silent(self, patience: float, handle: str) -> LlmTimeout:
+        """The error for a provider that sent nothing for so many seconds."""
+        name = self._caller.provider
+        return LlmTimeout(f"{name} sent nothing for {patience:g} s. Try again later.", provider=name, handle=handle)
+
+    def malformed(self, what: str, handle: str) -> LlmStreamMalformed:
+        """The error for a stream that makes no sense."""
+        caller = self._caller
+        return LlmStreamMalformed(
+            f"{caller.provider} {what}. Is {caller.url_setting} ({caller.endpoint}) right? Try again.",
+            provider=caller.provider,
+            handle=handle,
+        )
+
+    def parse(self, data: bytes, handle: str, trace: Trace | None = None) -> dict[str, Any]:
+        """The JSON object of one event."""
+        if trace is not None:
+            trace.events.append(data)
+        try:
+            value = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            value = None
+        if not isinstance(value, dict):
+            raise self.malformed("sent an event that is not a JSON object", handle)
+        return value
+
+    @asynccontextmanager
+    async def _sent(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        handle: str,
+        patience: float,
+        trace: Trace | None,
+        on_headers: OnHeaders | None = None,
+    ) -> AsyncGenerator[httpx2.Response, None]:
+        """The response to a request once its head is there, closed at the end. Raises LlmError for a refusal, and for
+        whatever HTTP fails while it is read.
+        """
+        response = None
+        route = await self._routes.find(method, path, body)
+        extensions = {"timeout": _timeout(patience).as_dict()}
+        request = httpx2.Request(method, route.url, headers=route.headers, content=body or None, extensions=extensions)
+        try:
+            response = await self._http.send(request, stream=True)
+            if response.has_redirect_location:
+                raise self._moved(response, handle)
+            if not response.is_success:
+                content = await beginning_of(response)
+                if trace is not None:
+                    trace.response = content
+                raise self._refusal_in(response, content, handle)
+            if on_headers is not None:
+                on_headers(response.headers)
+            yield response
+        except (httpx2.HTTPError, OSError, BrokenHttp) as error:
+            raise self._explain(error, handle, patience) from error
+        finally:
+            if response is not None:
+                await response.aclose()
+
+    def _refusal_in(self, response: httpx2.Response, content: bytes, handle: str) -> LlmError:
+        try:
+            body = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            body = content.decode("utf-8", "replace")
+        return self._refused(response.status_code, body, response.headers, handle)
+
+    def _refused(self, status: int, body: Any, headers: Mapping[str, str], handle: str) -> LlmError:
+        refusal, wait = self._read_refusal(status, body), retry_after(headers)
+        if wait is not None:
+            refusal = replace(refusal, retry_after=wait)
+        return error_of(self._caller, refusal, handle)
+
+    async def _check_is_stream(
+        self, response: httpx2.Response, media_type: str, handle: str, trace: Trace | None
+    ) -> None:
+        kind = response.headers.get("content-type", "")
+        if kind.startswith(media_type):
+            return
+        content = await beginning_of(response)
+        if trace is not None:
+            trace.response = content
+        if kind.startswith("application/json"):
+            raise error_of(self._caller, self._read_refusal(502, self._decode(response, content, handle)), handle)
+        raise self._not_the_api(response, handle)
+
+    async def _content(self, response: httpx2.Response, trace: Trace | None, handle: str, most: int) -> bytes:
+        try:
+            content = await content_of(response, most)
+        except ValueError as error:
+            raise self.malformed(f"sent a reply that cannot be read ({error})", handle) from error
+        if trace is not None:
+            trace.response = content
+        return content
+
+    def _decode(self, response: httpx2.Response, content: bytes, handle: str) -> Any:
+        try:
+            return orjson.loads(content)
+        except orjson.JSONDecodeError:
+            raise self._not_the_api(response, handle) from None
+
+    def _not_the_api(self, response: httpx2.Response, handle: str) -> LlmNotAnApi:
+        kind = response.headers.get("content-type", "no content type").partition(";")[0]
+        caller = self._caller
+        return LlmNotAnApi(
+            f"{caller.provider} answered {response.status_code} with {kind} that is not its API. "
+            f"Is {caller.url_setting} ({caller.endpoint}) right?",
+            provider=caller.provider,
+            handle=handle,
+            status=response.status_code,
+        )
+
+    def _moved(self, response: httpx2.Response, handle: str) -> LlmNotAnApi:
+        """Not followed: who is there now was not meant to have the key."""
+        caller, target = self._caller, response.headers["location"].partition("?")[0][:200]
+        return LlmNotAnApi(
+            f"{caller.provider} answered {response.status_code} and points to {target}, where the key is not sent. "
+            f"If that is the API, {caller.url_setting} ({caller.endpoint}) should say so.",
+            provider=caller.provider,
+            handle=handle,
+            status=response.status_code,
+        )
+
+    def _explain(self, error: Exception, handle: str, patience: float) -> LlmError:
+        caller = self._caller
+        if isinstance(error, BrokenHttp):
+            return LlmNotAnApi(
+                f"What answers at {caller.endpoint} does not speak HTTP as it should ({type(error).__name__}). "
+                f"Is {caller.url_setting} right?",
+                provider=caller.provider,
+                handle=handle,
+            )
+        if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
+            return self.silent(patience, handle)
+        if isinstance(error, httpx2.ReadError | httpx2.RemoteProtocolError):
+            return self.incomplete("closed the connection in the middle", handle)
+        return LlmConnection(
+            f"{caller.provider} cannot be reached at {caller.endpoint} ({_name(error)}). "
+            f"Check {caller.url_setting} and the network.",
+            provider=caller.provider,
+            handle=handle,
+        )
+
+
+async def _drain(events: AsyncGenerator[Any, None]) -> None:
+    with suppress(LlmError, TimeoutError):
+        async with asyncio.timeout(_LINGER_SECONDS), aclosing(events):
+            async for _ in events:
+                pass
+
+
+def _timeout(patience: float) -> httpx2.Timeout:
+    return httpx2.Timeout(patience, connect=min(patience, _CONNECT_SECONDS))
+
+
+def _name(error: Exception) -> str:
+    # Not the class beside it: below httpx2, whatever cannot be connected to is called a timeout.
+    return str(error) or type(error).__name__

@@ -1,0 +1,238 @@
+"""A tenant's providers as its administrators see them: made, changed, checked, deleted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from services.llm_gateway.core.errors import (
+    CredentialsUnreadable,
+    ProviderChanged,
+    ProviderInvalid,
+    ProviderNameTaken,
+    ProviderNotFound,
+    ProviderReadOnly,
+)
+from services.llm_gateway.providers.credentials import Credentials, Vault
+from services.llm_gateway.providers.entries import ProviderEntry, ProviderEntryFactory
+from services.llm_gateway.providers.listings import list_models
+from services.llm_gateway.providers.model import ProviderStore, StoredProvider
+from services.llm_gateway.providers.registry import ProviderRegistry
+from services.llm_gateway.providers.tenant_cache import TenantProviderCache
+from services.llm_gateway.providers.validation import ProviderDraft, addresses, validate
+
+# Whoever asks for the models waits longer than a turn does.
+ASKED_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChange:
+    """New values of a provider; None leaves the old one."""
+
+    name: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    access_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+    region: str | None = None
+    api_version: str | None = None
+    options: Mapping[str, Any] | None = None
+
+
+class ProviderService:
+    """Every method takes the tenant; those of the operator can be read, checked and refreshed by all of them."""
+
+    def __init__(
+        self,
+        tenants: TenantProviderCache,
+        operators: Mapping[str, ProviderEntry],
+        store: ProviderStore,
+        vault: Vault,
+        maker: ProviderEntryFactory,
+        providers: ProviderRegistry,
+        *,
+        allow_private: bool,
+    ) -> None:
+        self._tenants = tenants
+        self._operators = operators
+        self._store = store
+        self._vault = vault
+        self._maker = maker
+        self._providers = providers
+        self._allow_private = allow_private
+
+    async def create(
+        self, organization_id: UUID, user_id: UUID, provider_id: UUID, draft: ProviderDraft
+    ) -> ProviderEntry:
+        """Stores one and asks for its models. Raises ProviderInvalid, ProviderNameTaken."""
+        draft = validate(draft, allow_private=self._allow_private)
+        self._check_free(draft.name)
+        row = self._row(draft, organization_id, provider_id)
+        _, is_new = await self._store.create(replace(row, created_by=user_id))
+        entry = await self._mine(organization_id, provider_id)
+        if not is_new:
+            return entry
+        await entry.listing.ask(ASKED_SECONDS)
+        return await self._mine(organization_id, provider_id)
+
+    async def get(self, organization_id: UUID, provider_id: UUID) -> ProviderEntry:
+        """One. Raises ProviderNotFound."""
+        for one in self._operators.values():
+            if one.id == provider_id:
+                return one
+        return await self._mine(organization_id, provider_id)
+
+    async def list(self, organization_id: UUID, name: str, provider_type: str) -> Sequence[ProviderEntry]:
+        """The tenant's and the operator's, by name; perhaps only those of a name or type."""
+        mine = await self._tenants.read(organization_id)
+        everything = (*mine.values(), *self._operators.values())
+        entries = [
+            one for one in everything if name in ("", one.config.name) and provider_type in ("", one.config.type)
+        ]
+        return sorted(entries, key=lambda one: (one.config.name, one.stored is None))
+
+    async def update(
+        self, organization_id: UUID, provider_id: UUID, change: ProviderChange, version: int | None
+    ) -> ProviderEntry:
+        """Changes what is given, and asks for the models anew where it is reached another way now. Raises
+        ProviderNotFound, ProviderInvalid, ProviderNameTaken, ProviderChanged, ProviderReadOnly.
+        """
+        self._refuse_operators(provider_id)
+        before = await self._mine(organization_id, provider_id)
+        assert before.stored is not None
+        if version is not None and version != before.stored.version:
+            raise _changed(before)
+        draft = validate(self._draft(before, change), allow_private=self._allow_private)
+        if draft.name != before.config.name:
+            self._check_free(draft.name)
+        row = self._row(draft, organization_id, provider_id)
+        if change.api_key is None:
+            _refuse_elsewhere(before.stored, row)
+        is_same_key = change.api_key is None and change.access_key is None
+        if is_same_key:
+            row = replace(row, credentials=before.stored.credentials)
+        has_moved = _reached(row) != _reached(before.stored)
+        models = None if has_moved else before.stored.models
+        stored = await self._store.update(replace(row, version=before.stored.version, models=models))
+        if stored is None:
+            raise _changed(before)
+        after = await self._mine(organization_id, provider_id)
+        if has_moved or not is_same_key:
+            await after.listing.ask(ASKED_SECONDS)
+            after = await self._mine(organization_id, provider_id)
+        return after
+
+    async def delete(self, organization_id: UUID, provider_id: UUID) -> None:
+        """Deletes one, if it is there. Raises ProviderReadOnly."""
+        self._refuse_operators(provider_id)
+        await self._store.delete(organization_id, provider_id)
+        await self._tenants.read(organization_id)
+
+    async def purge_organization(self, organization_id: UUID) -> bool:
+        """See `ProviderStore.purge_organization`; the keys are forgotten here, too."""
+        done = await self._store.purge_organization(organization_id)
+        await self._tenants.read(organization_id)
+        return done
+
+    async def check(self, organization_id: UUID, provider_id: UUID) -> int:
+        """How many models a stored one lists. Raises ProviderNotFound, and what the endpoint answers."""
+        one = (await self.get(organization_id, provider_id)).usable()
+        return len(await list_models(await self._providers.get(one.config), one.config, ASKED_SECONDS))
+
+    async def check_draft(self, organization_id: UUID, draft: ProviderDraft) -> int:
+        """The same of one that is not stored. Raises ProviderInvalid, and what the endpoint answers."""
+        draft = validate(draft, allow_private=self._allow_private)
+        row = self._row(draft, organization_id, UUID(int=0))
+        config = self._maker.config(row, Credentials(draft.api_key, draft.access_key))
+        provider = await self._providers.once(config)
+        try:
+            return len(await list_models(provider, config, ASKED_SECONDS))
+        finally:
+            await provider.close()
+
+    async def refresh(self, organization_id: UUID, provider_id: UUID) -> ProviderEntry:
+        """Asks for the models anew. Raises ProviderNotFound, and what the endpoint answers."""
+        one = (await self.get(organization_id, provider_id)).usable()
+        await one.listing.ask(ASKED_SECONDS)
+        if one.listing.error is not None:
+            raise one.listing.error
+        return await self.get(organization_id, provider_id)
+
+    async def _mine(self, organization_id: UUID, provider_id: UUID) -> ProviderEntry:
+        for one in (await self._tenants.read(organization_id)).values():
+            if one.id == provider_id:
+                return one
+        raise ProviderNotFound(f"There is no provider provider-{provider_id}; GET /v1/providers lists those there are.")
+
+    def _check_free(self, name: str) -> None:
+        if name in self._operators:
+            sentence = f"The operator has a provider {name!r}, whose handles begin like that; choose another name."
+            raise ProviderNameTaken(sentence, provider=name)
+
+    def _refuse_operators(self, provider_id: UUID) -> None:
+        for one in self._operators.values():
+            if one.id == provider_id:
+                sentence = (
+                    f"Provider {one.config.name} is configured in the environment of the server, and there alone."
+                )
+                raise ProviderReadOnly(sentence, provider=one.config.name)
+
+    def _row(self, draft: ProviderDraft, organization_id: UUID, provider_id: UUID) -> StoredProvider:
+        credentials = Credentials(draft.api_key, draft.access_key)
+        return StoredProvider(
+            organization_id=organization_id,
+            id=provider_id,
+            name=draft.name,
+            type=draft.type,
+            base_url=draft.base_url,
+            region=draft.region,
+            api_version=draft.api_version,
+            options=draft.options,
+            credentials=self._vault.seal(credentials, organization_id, provider_id),
+        )
+
+    def _draft(self, before: ProviderEntry, change: ProviderChange) -> ProviderDraft:
+        """The provider as it will be. Raises CredentialsUnreadable where an old key is needed and cannot be read."""
+        row = before.stored
+        assert row is not None
+        try:
+            old = self._vault.open(row)
+        except CredentialsUnreadable:
+            if change.api_key is None:
+                raise
+            old = Credentials()
+        return ProviderDraft(
+            name=_chosen(change.name, row.name),
+            type=row.type,
+            api_key=_chosen(change.api_key, old.api_key),
+            access_key=_chosen(change.access_key, old.access_key),
+            base_url=_chosen(change.base_url, row.base_url),
+            region=_chosen(change.region, row.region),
+            api_version=_chosen(change.api_version, row.api_version),
+            options=row.options if change.options is None else change.options,
+        )
+
+
+def _chosen(new: str | None, old: str) -> str:
+    return old if new is None else new
+
+
+def _reached(row: StoredProvider) -> tuple[Any, ...]:
+    """Where its models are listed."""
+    options = {name: value for name, value in row.options.items() if name not in ("models", "max_concurrency")}
+    return row.base_url, row.region, row.api_version, options
+
+
+def _refuse_elsewhere(old: StoredProvider, row: StoredProvider) -> None:
+    """A key goes to no other address than the one it was given for."""
+    if old.credentials is not None and addresses(row.base_url, row.options) != addresses(old.base_url, old.options):
+        raise ProviderInvalid(
+            "base_url: with a new address comes a new api_key, so that the stored key is sent nowhere it was not meant "
+            "for.",
+            provider=row.name,
+        )
+
+
+def _changed(before: ProviderEntry) -> ProviderChanged:
+    return ProviderChanged(
+        f"Provider {before.config.name} was changed meanwhile; read it again.", provider=before.config.name
+    )

@@ -1,0 +1,204 @@
+"""How a provider may be configured: by a tenant over the API, or by the operator in LOCI_PROVIDERS."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+import orjson
+
+from services.common.addresses import is_public
+from services.llm_gateway.core.errors import ProviderInvalid
+from services.llm_gateway.core.overrides import InvalidOverride, names
+from services.llm_gateway.core.provider_types import COMMON_OPTIONS, TYPES, Option, ProviderType, base_url
+
+ALLOW_PRIVATE = "LOCI_ALLOW_PRIVATE_PROVIDERS"
+_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+# They become part of a host's name or of a path.
+_REGION = re.compile(r"[a-z0-9-]{0,64}")
+_API_VERSION = re.compile(r"[A-Za-z0-9.-]{0,64}")
+# What can stand in a header.
+_KEY = re.compile(r"[\x21-\x7e]*")
+_LONGEST_URL = 2_048
+_LONGEST_KEY = 16_384
+_LONGEST_OPTIONS = 262_144
+_MOST_AT_ONCE = 10_000
+_NOT_OFFERED = {
+    "loci": "loci is there without being made",
+    "letta": "letta is the hosted service of another vendor; use that vendor's own API, or another provider",
+    "chatgpt_oauth": "chatgpt_oauth is a person's subscription, not for programs; use openai with an API key",
+}
+_GOOGLE_TOKENS = "https://oauth2.googleapis.com/token"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderDraft:
+    """A provider as somebody wants it. `base_url` empty: the vendor's own."""
+
+    name: str
+    type: str
+    api_key: str = field(default="", repr=False)
+    access_key: str = field(default="", repr=False)
+    base_url: str = ""
+    region: str = ""
+    api_version: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def validate(draft: ProviderDraft, *, allow_private: bool, is_tenants: bool = True) -> ProviderDraft:
+    """The draft with its base URL in the form that its type keeps. Raises ProviderInvalid."""
+    if not _NAME.fullmatch(draft.name):
+        raise _invalid(
+            "name", f"{draft.name[:80]!r} is not 1 to 64 letters, digits, dots, dashes and underscores", draft
+        )
+    row = _row(draft)
+    if not _REGION.fullmatch(draft.region):
+        raise _invalid("region", f"{draft.region[:80]!r} is no region, for example us-east-1", draft)
+    if not _API_VERSION.fullmatch(draft.api_version):
+        raise _invalid("api_version", f"{draft.api_version[:80]!r} is no version, for example 2024-10-21", draft)
+    url = _base_url(draft, row, allow_private=allow_private)
+    _check_keys(draft, row, url, is_tenants=is_tenants)
+    _check_options(draft, row, allow_private=allow_private, is_tenants=is_tenants)
+    return ProviderDraft(
+        name=draft.name,
+        type=draft.type,
+        api_key=draft.api_key,
+        access_key=draft.access_key,
+        base_url=url,
+        region=draft.region,
+        api_version=draft.api_version,
+        options=draft.options,
+    )
+
+
+def addresses(base: str, options: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Everything a key is sent to."""
+    return base, *(options.get(name) for name in sorted(options) if name.endswith("_url"))
+
+
+def is_vendors(provider_type: str, url: str) -> bool:
+    """Whether a base URL is the vendor's own: then its models are what the table says."""
+    row = TYPES[provider_type]
+    return row.needs_key and url == base_url(provider_type, "")
+
+
+def _row(draft: ProviderDraft) -> ProviderType:
+    if reason := _NOT_OFFERED.get(draft.type):
+        raise _invalid("provider_type", reason, draft)
+    row = TYPES.get(draft.type)
+    if row is None:
+        offered = ", ".join(sorted(TYPES.keys() - _NOT_OFFERED))
+        raise _invalid("provider_type", f"{draft.type[:80]!r} is none of {offered}", draft)
+    return row
+
+
+def _base_url(draft: ProviderDraft, row: ProviderType, *, allow_private: bool) -> str:
+    text = draft.base_url.strip()
+    # Those without one of their own make it from the region, but for Azure, where it names the account.
+    if not text and not row.base_url:
+        if row.is_present_by and set(row.is_present_by) <= set(row.url_settings):
+            raise _invalid("base_url", f"providers of type {row.name} need one", draft)
+        return ""
+    if text:
+        _check_url("base_url", text, draft, allow_private=allow_private)
+    url = base_url(row.name, text)
+    if not text and not allow_private and not row.base_url.startswith("https://"):
+        example = f"https://{row.name.partition('_')[0]}.example.com"
+        raise _invalid("base_url", f"providers of type {row.name} need one, for example {example}", draft)
+    return url
+
+
+def _check_url(what: str, url: str, draft: ProviderDraft, *, allow_private: bool) -> None:
+    if len(url) > _LONGEST_URL:
+        raise _invalid(what, f"it is longer than {_LONGEST_URL} characters", draft)
+    try:
+        parsed = urlsplit(url)
+        host, _ = parsed.hostname or "", parsed.port
+    except ValueError:
+        parsed, host = SplitResult("", "", "", "", ""), ""
+    if parsed.scheme not in ("http", "https") or not host or not _KEY.fullmatch(url):
+        raise _invalid(what, f"{url[:80]!r} is no http or https address, for example https://llm.example.com/v1", draft)
+    if parsed.username is not None or parsed.query or parsed.fragment:
+        raise _invalid(what, "it must not hold a user, a password, a query or a fragment", draft)
+    if not allow_private and _is_private(host):
+        sentence = (
+            f"{host} is an address of the server's own network; the operator allows those with {ALLOW_PRIVATE}=true"
+        )
+        raise _invalid(what, sentence, draft)
+
+
+def _is_private(host: str) -> bool:
+    """By its text alone; what a name stands for is looked at when it is called."""
+    try:
+        return not is_public(ipaddress.ip_address(host.partition("%")[0]))
+    except ValueError:
+        return host.rstrip(".").lower().rpartition(".")[2] == "localhost"
+
+
+def _check_keys(draft: ProviderDraft, row: ProviderType, url: str, *, is_tenants: bool) -> None:
+    needed = row.needs_key and (not row.base_url or url == base_url(row.name, ""))
+    # Without one the server's own identity in the cloud would be used.
+    if not draft.api_key and (needed or (is_tenants and row.key_is_file)):
+        raise _invalid("api_key", f"providers of type {row.name} need one", draft)
+    if draft.access_key and not row.access_key_settings:
+        raise _invalid("access_key", f"providers of type {row.name} have none; the key goes into api_key", draft)
+    if row.key_is_file:
+        _check_account(draft, is_tenants=is_tenants)
+        return
+    for what, key in (("api_key", draft.api_key), ("access_key", draft.access_key)):
+        if len(key) > _LONGEST_KEY or not _KEY.fullmatch(key):
+            raise _invalid(what, "a key is printable ASCII without spaces; was it copied whole?", draft)
+
+
+def _check_account(draft: ProviderDraft, *, is_tenants: bool) -> None:
+    """A service account's JSON: other kinds of credentials name files, commands or addresses to ask."""
+    if not draft.api_key:
+        return
+    try:
+        account = orjson.loads(draft.api_key)
+    except orjson.JSONDecodeError:
+        account = None
+    if not isinstance(account, dict) or len(draft.api_key) > _LONGEST_KEY:
+        raise _invalid("api_key", "expected the JSON of a Google service account", draft)
+    tokens = account.get("token_uri", _GOOGLE_TOKENS)
+    if is_tenants and (account.get("type") != "service_account" or tokens != _GOOGLE_TOKENS):
+        sentence = (
+            f'expected the JSON of a Google service account ("type": "service_account", tokens of {_GOOGLE_TOKENS})'
+        )
+        raise _invalid("api_key", sentence, draft)
+
+
+def _check_options(draft: ProviderDraft, row: ProviderType, *, allow_private: bool, is_tenants: bool) -> None:
+    known = {option.name: option for option in (*row.options, *COMMON_OPTIONS) if not (is_tenants and option.secret)}
+    if unknown := sorted(draft.options.keys() - known.keys()):
+        sentence = f"{', '.join(unknown)[:80]} is none of {', '.join(sorted(known))}, which type {row.name} has"
+        raise _invalid("options", sentence, draft)
+    if len(orjson.dumps(draft.options)) > _LONGEST_OPTIONS:
+        raise _invalid("options", f"they are longer than {_LONGEST_OPTIONS} bytes", draft)
+    for name, value in draft.options.items():
+        _check_option(known[name], value, draft)
+        if name.endswith("_url"):
+            _check_url(f"options.{name}", value, draft, allow_private=allow_private)
+
+
+def _check_option(option: Option, value: Any, draft: ProviderDraft) -> None:
+    what = f"options.{option.name}"
+    if option.kind == "object":
+        try:
+            names(value)
+        except InvalidOverride as wrong:
+            raise _invalid(what, str(wrong), draft) from None
+    elif option.kind == "flag":
+        if not isinstance(value, bool):
+            raise _invalid(what, "it is neither true nor false", draft)
+    elif option.kind == "integer":
+        if type(value) is not int or not 0 < value <= _MOST_AT_ONCE:
+            raise _invalid(what, f"it is not a whole number from 1 to {_MOST_AT_ONCE}", draft)
+    elif not isinstance(value, str) or (option.choices and value not in option.choices):
+        raise _invalid(what, f"it is not {' or '.join(option.choices) or 'a text'}", draft)
+
+
+def _invalid(what: str, problem: str, draft: ProviderDraft) -> ProviderInvalid:
+    return ProviderInvalid(f"{what}: {problem}.", provider=draft.name[:80])

@@ -1,0 +1,191 @@
+"""The neutral chat as Bedrock's Converse API. Pure.
+
+That wire has no way to forbid calls: the model is told so, and what it calls regardless is left out (replies.py). Many
+models cannot be made to call either, and are told so. Histories with calls are refused without tools, so the tools that
+were called are declared where none are offered. How many calls a reply may have cannot be said.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from services.llm_gateway.core.chat import ChatRequest, ToolMode, ToolSpec
+from services.llm_gateway.core.models import ChatModel
+from services.llm_gateway.vendors.anthropic.claude import BINDING_BETA, room_for, shows_thoughts, thinking_of
+from services.llm_gateway.vendors.anthropic.schema import close_schema, close_schema_json
+from services.llm_gateway.vendors.anthropic.translate import REPLY_TOOL, REPLY_TOOL_DESCRIPTION
+from services.llm_gateway.vendors.bedrock.messages import (
+    CACHE_POINT,
+    calls_in,
+    conversation,
+    schema_fragment,
+    system_of,
+)
+from services.llm_gateway.vendors.bedrock.profiles import ModelProfile, profile_of
+from services.llm_gateway.vendors.shared import prompt_notes as spoken
+from services.llm_gateway.vendors.shared.model_settings import ANTHROPIC, own_settings
+from services.llm_gateway.vendors.shared.origins import BEDROCK
+from services.llm_gateway.vendors.shared.schemas import plain_json
+
+_SETTINGS = ANTHROPIC | {"top_p", "reasoning", "reasoning_effort"}
+_TIERS = frozenset({"priority", "default", "flex", "reserved"})
+_ANY_OBJECT = '{"type":"object","properties":{}}'
+
+
+def path_of(model: str, operation: str) -> str:
+    """The path of an operation. A colon stays: what is signed is what the HTTP client sends (signing.py)."""
+    return f"/model/{quote(model, safe=':')}/{operation}"
+
+
+def body_of(request: ChatRequest, model: ChatModel) -> bytes:
+    """The request's JSON, streamed or not."""
+    habits = profile_of(model)
+    settings = own_settings(request.settings, _SETTINGS, request.handle)
+    thinking = _thinking(request, model, habits, settings)
+    body = _input_of(request, model, habits, thinking)
+    if inference := _inference(request, model, settings, thinking):
+        body["inferenceConfig"] = inference
+    if output := _output(request, habits, settings):
+        body["outputConfig"] = output
+    if additional := _additional(habits, settings, thinking):
+        body["additionalModelRequestFields"] = additional
+    if settings.get("service_tier") in _TIERS:
+        body["serviceTier"] = {"type": settings["service_tier"]}
+    return orjson.dumps(body)
+
+
+def count_body_of(request: ChatRequest, model: ChatModel) -> bytes:
+    """The JSON of a request to count its tokens."""
+    habits = profile_of(model)
+    thinking = _thinking(request, model, habits, own_settings(request.settings, _SETTINGS, request.handle))
+    return orjson.dumps({"input": {"converse": _input_of(request, model, habits, thinking)}})
+
+
+def replies_by_call(request: ChatRequest, model: ChatModel) -> bool:
+    """Whether the reply is the input of REPLY_TOOL."""
+    habits = profile_of(model)
+    return _wants_json(request) and "tool" in habits.choices and _reply_schema(request, habits) is None
+
+
+def _input_of(
+    request: ChatRequest, model: ChatModel, habits: ModelProfile, thinking: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """What costs input tokens."""
+    by_call = replies_by_call(request, model)
+    choice = _tool_choice(request, habits, by_call=by_call)
+    tools = _tools(request, habits, by_call=by_call)
+    note = spoken.note_for(
+        request,
+        must_call=request.forces_a_call and choice is None,
+        may_not_call=bool(tools) and request.tool_choice is ToolMode.NONE and not by_call,
+        in_json=_wants_json(request) and not by_call and _reply_schema(request, habits) is None,
+    )
+    thoughts = shows_thoughts(habits.claude, thinking)
+    body: dict[str, Any] = {"messages": conversation(request, habits, thoughts=thoughts, note=note)}
+    if system := system_of(request, habits):
+        body["system"] = system
+    if tools:
+        body["toolConfig"] = {"tools": tools, **({"toolChoice": choice} if choice else {})}
+    return body
+
+
+def _wants_json(request: ChatRequest) -> bool:
+    return request.response_format is not None and not request.forces_a_call
+
+
+def _reply_schema(request: ChatRequest, habits: ModelProfile) -> dict[str, Any] | None:
+    format = request.response_format
+    if format is None or format.schema is None or not habits.schemas:
+        return None
+    return close_schema(format.schema)
+
+
+def _tools(request: ChatRequest, habits: ModelProfile, *, by_call: bool) -> list[dict[str, Any]]:
+    offered = () if request.tool_choice is ToolMode.NONE else request.tools
+    tools = [_tool(tool, habits) for tool in offered]
+    if by_call and request.response_format is not None:
+        schema = orjson.dumps(request.response_format.schema or {"type": "object"}).decode()
+        spec = {"name": REPLY_TOOL, "description": REPLY_TOOL_DESCRIPTION, "inputSchema": schema_fragment(schema)}
+        tools.append({"toolSpec": spec})
+    if not tools:
+        known = {tool.name: tool for tool in request.tools}
+        called = (known.get(name) or ToolSpec(name, "", _ANY_OBJECT) for name in calls_in(request.messages))
+        tools = [_tool(tool, habits) for tool in called]
+    return [*tools, CACHE_POINT] if tools and "tools" in habits.marks else tools
+
+
+def _tool(tool: ToolSpec, habits: ModelProfile) -> dict[str, Any]:
+    form = close_schema_json(tool.parameters_json) if tool.strict and habits.schemas else None
+    spec: dict[str, Any] = {"name": tool.name}
+    if tool.description.strip():
+        spec["description"] = tool.description
+    spec["inputSchema"] = schema_fragment(form or plain_json(tool.parameters_json))
+    return {"toolSpec": {**spec, "strict": True} if form else spec}
+
+
+def _tool_choice(request: ChatRequest, habits: ModelProfile, *, by_call: bool) -> dict[str, Any] | None:
+    """None for auto, which is what every model does, and for what the model cannot be told."""
+    choice = request.tool_choice
+    if by_call:
+        choice = ToolMode.REQUIRED if request.tools and choice is ToolMode.AUTO else REPLY_TOOL
+    if isinstance(choice, str):
+        return {"tool": {"name": choice}} if "tool" in habits.choices else None
+    return {"any": {}} if choice is ToolMode.REQUIRED and "any" in habits.choices else None
+
+
+def _thinking(
+    request: ChatRequest, model: ChatModel, habits: ModelProfile, settings: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    if habits.claude is None:
+        return None
+    forced = bool(habits.choices) and (request.forces_a_call or replies_by_call(request, model))
+    return thinking_of(
+        settings.get("thinking"),
+        habits.claude,
+        request.messages,
+        effort=settings.get("effort"),
+        forced=forced,
+        redacted_by=BEDROCK,
+    )
+
+
+def _inference(
+    request: ChatRequest, model: ChatModel, settings: Mapping[str, Any], thinking: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    most = model.max_output_tokens
+    fields = {
+        "maxTokens": room_for(thinking, request.max_output_tokens or most, most),
+        "temperature": request.temperature if model.capabilities.temperature else None,
+        "topP": settings.get("top_p") if model.capabilities.temperature else None,
+        "stopSequences": settings.get("stop_sequences"),
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _output(request: ChatRequest, habits: ModelProfile, settings: Mapping[str, Any]) -> dict[str, Any]:
+    output: dict[str, Any] = {}
+    if habits.efforts == "output" and (effort := settings.get("effort")):
+        output["effort"] = effort
+    format = request.response_format
+    if format is not None and _wants_json(request) and (schema := _reply_schema(request, habits)) is not None:
+        structure = {"jsonSchema": {"schema": orjson.dumps(schema).decode(), "name": format.name}}
+        output["textFormat"] = {"type": "json_schema", "structure": structure}
+    return output
+
+
+def _additional(
+    habits: ModelProfile, settings: Mapping[str, Any], thinking: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """What only one vendor's models know."""
+    if thinking:
+        betas = {"anthropic_beta": [BINDING_BETA]} if "block_binding" in thinking else {}
+        return {"thinking": thinking, **betas}
+    reasoning = settings.get("reasoning") or {}
+    effort = settings.get("effort") or settings.get("reasoning_effort") or reasoning.get("reasoning_effort")
+    if effort and habits.efforts == "openai":
+        return {"reasoning_effort": effort}
+    if effort in ("low", "medium", "high") and habits.efforts == "nova":
+        return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort}}
+    return {}

@@ -1,0 +1,85 @@
+"""The limited child in which templates are rendered: it holds nothing, may use little, and a crash ends it alone.
+
+A template is a program, and a tenant may have written it: Jinja's sandbox keeps it from Python's insides, this process
+keeps it from taking the gateway's time and memory. Stdin and stdout, a line of JSON for each prompt: {"template",
+"context"} in, {"prompt"} or {"error"}, a sentence, out. It goes by itself when nobody asks for a while.
+"""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NoReturn
+
+import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from services.common.self_limits import limit_self
+
+MEMORY_BYTES = 512 * 1024 * 1024
+LONGEST_PROMPT = 16 * 1024 * 1024
+_IDLE_SECONDS = 60
+# What a template that is wrong runs into; anything else ends this process, which says as much.
+_FAULTS = (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+
+def _limit() -> None:
+    os.nice(5)
+    limit_self(memory_bytes=MEMORY_BYTES, open_files=32)
+
+
+@lru_cache(maxsize=8)
+def _compiled(source: str) -> jinja2.Template:
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    environment.filters["tojson"] = _tojson
+    environment.globals["raise_exception"] = _refuse
+    environment.globals["strftime_now"] = datetime.now().astimezone().strftime
+    return environment.from_string(source)
+
+
+def _tojson(value: Any, indent: int | None = None, ensure_ascii: bool = False, **options: Any) -> str:
+    """As models' templates expect it: not escaped for HTML."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **options)
+
+
+def _refuse(message: str) -> NoReturn:
+    raise jinja2.TemplateError(message)
+
+
+def render(template: str, context: Mapping[str, Any]) -> dict[str, str]:
+    """The answer to one request."""
+    try:
+        pieces, size = [], 0
+        for piece in _compiled(template).generate(**context):
+            size += len(piece)
+            if size > LONGEST_PROMPT:
+                return {"error": f"the prompt has more than {LONGEST_PROMPT:,} characters"}
+            pieces.append(piece)
+    except (MemoryError, RecursionError):
+        return {"error": "it needs too much memory"}
+    except _FAULTS as error:
+        return {"error": f"{type(error).__name__}: {error}"[:500]}
+    return {"prompt": "".join(pieces)}
+
+
+def main() -> None:
+    """Read, answer, until stdin ends."""
+    _limit()
+    while True:
+        signal.alarm(_IDLE_SECONDS)
+        line = sys.stdin.buffer.readline()
+        if not line:
+            return
+        signal.alarm(0)
+        request = json.loads(line)
+        sys.stdout.write(f"{json.dumps(render(request['template'], request['context']))}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
