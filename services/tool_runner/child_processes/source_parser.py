@@ -45,8 +45,8 @@ class SourceParser:
         answer = await self._ask(request)
         if answer is None:
             return [f"the schema of {name} takes too long to check these arguments against"]
-        found: list[str] = answer["problems"]
-        return found
+        problems: list[str] = answer["problems"]
+        return problems
 
     async def _ask(self, request: dict[str, Any]) -> dict[str, Any] | None:
         """Returns the child's answer; None where it died or ran out of time. Raises SchemaError."""

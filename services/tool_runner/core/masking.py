@@ -89,8 +89,8 @@ class MaskedStream:
         if start < len(text):
             self._find(text, start, len(self._held))
         text = self._held + text
-        held = self._mask.tree.depth[self._node] if self._node else 0
-        return self._tell(text, len(text) - held)
+        pending = self._mask.tree.depth[self._node] if self._node else 0
+        return self._tell(text, len(text) - pending)
 
     def finish(self) -> str:
         """Returns what was held back. The stream may be used anew."""
@@ -98,11 +98,11 @@ class MaskedStream:
         self._node, self._rest, self._hidden = 0, "", []
         return told
 
-    def _find(self, text: str, start: int, held: int) -> None:
+    def _find(self, text: str, start: int, pending: int) -> None:
         """Goes through the text from `start` on; places count from the beginning of the buffer."""
         tree, node = self._mask.tree, self._node
         steps, back, length = tree.steps, tree.back, tree.length
-        for end, character in enumerate(text[start:], held + start + 1):
+        for end, character in enumerate(text[start:], pending + start + 1):
             while node and (node, character) not in steps:
                 node = back[node]
             node = steps.get((node, character), 0)

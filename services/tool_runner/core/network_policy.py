@@ -162,12 +162,12 @@ def _may_be_set(header: str) -> bool:
     return bool(_HEADER.fullmatch(header)) and name not in _KEPT_HEADERS and not name.startswith("proxy-")
 
 
-def _members(value: Any, where: str, known: set[str]) -> dict[str, Any]:
+def _members(value: Any, where: str, allowed: set[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _refusal(where, "must be an object")
     for name in value:
-        if name not in known:
-            raise _refusal(f"{where}.{name[:80]}", f"is not known; there are {' and '.join(sorted(known))}")
+        if name not in allowed:
+            raise _refusal(f"{where}.{name[:80]}", f"is not known; there are {' and '.join(sorted(allowed))}")
     return value
 
 

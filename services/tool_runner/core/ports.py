@@ -172,7 +172,7 @@ class Sandboxes(Protocol):
 class Layers(Protocol):
     """Packages of tools and programs, installed once; see `layers.layers.Layers`."""
 
-    async def of(self, wanted: tuple[str, ...], language: Language) -> Layer:
+    async def of(self, requirements: tuple[str, ...], language: Language) -> Layer:
         """Returns the layer of checked requirements. Raises as `of_tool`."""
         ...
 

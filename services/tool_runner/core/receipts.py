@@ -57,19 +57,19 @@ class KeyReused:
 Claim = Settled | Wait | TakeOver | Abandon | KeyReused
 
 
-def claim_of(found: Receipt, tool_id: object, arguments_hash: str, *, idempotent: bool) -> Claim:
+def claim_of(receipt: Receipt, tool_id: object, arguments_hash: str, *, idempotent: bool) -> Claim:
     """Returns what a second request does about the receipt that it found."""
-    if (found.tool_id, found.arguments_hash) != (tool_id, arguments_hash):
+    if (receipt.tool_id, receipt.arguments_hash) != (tool_id, arguments_hash):
         return KeyReused()
-    match found.state:
+    match receipt.state:
         case State.DONE:
             return Settled()
         case State.UNKNOWN:
             return TakeOver() if idempotent else Settled()
         case State.RESERVED:
-            return Wait() if found.owner_alive else TakeOver()
+            return Wait() if receipt.owner_alive else TakeOver()
         case State.STARTED:
-            return Wait() if found.owner_alive else Abandon()
+            return Wait() if receipt.owner_alive else Abandon()
 
 
 def lost_ending(name: str) -> Ending:
@@ -115,22 +115,22 @@ def ending_of(tool: Tool, result: Result) -> Ending:
 
 def files_within(result: Result, limits: Limits) -> list[File]:
     """Returns the call's files that fit its limits; the sandbox is not trusted with that."""
-    kept: list[File] = []
+    files: list[File] = []
     room = limits.file_bytes
     for file in result.files:
-        if len(kept) < limits.files and len(file.content) <= room and is_name(file.name):
-            kept.append(file)
+        if len(files) < limits.files and len(file.content) <= room and is_name(file.name):
+            files.append(file)
             room -= len(file.content)
-    return kept
+    return files
 
 
 def with_files(ending: Ending, files: Sequence[NewFile], dropped: int) -> Ending:
     """Returns it with these files and a line for the model that names them; `dropped`: how many more there were."""
     if not files and not dropped:
         return ending
-    told = ", ".join(f"{file.name} (execfile-{file.id}, {len(file.content)} bytes)" for file in files)
-    lost_ending = f"{dropped} not kept: over a limit, or no regular files" if dropped else ""
-    line = "Files made: " + "; ".join(filter(None, (told, lost_ending)))
+    names = ", ".join(f"{file.name} (execfile-{file.id}, {len(file.content)} bytes)" for file in files)
+    lost = f"{dropped} not kept: over a limit, or no regular files" if dropped else ""
+    line = "Files made: " + "; ".join(filter(None, (names, lost)))
     return replace(ending, tool_return=f"{ending.tool_return}\n{line}", files=tuple(files))
 
 

@@ -66,19 +66,19 @@ class Destinations:
         host, port = origin.host, origin.port
         try:
             async with asyncio.timeout(_RESOLVE_SECONDS):
-                found = await resolve(host)
+                addresses = await resolve(host)
         except Refused as missing:
             raise Unreachable(str(missing)) from None
         except TimeoutError:
             raise Unreachable(f"{host} was not resolved within {_RESOLVE_SECONDS:g} s") from None
-        for address in () if origin.is_loci else found:
+        for address in () if origin.is_loci else addresses:
             if any(plain(address) in network for network in _NEVER):
                 raise Refused(f"{host} is at {address}, which no tool may reach")
             if not (self._allow_private or origin.vouched or is_public(address)):
                 raise Refused(f"{host} is not at a public address; set {ALLOW}=1 on the server to allow it")
             if await self._is_own(plain(address), port):
                 raise Refused(f"{host}:{port} is a part of Loci, which tools reach as http://loci")
-        return found[:_MOST_TRIED]
+        return addresses[:_MOST_TRIED]
 
     async def dial(self, addresses: Sequence[Address], origin: Origin) -> Socket:
         """Connects to the first address that answers, over TLS where the origin says so. Raises Unreachable."""

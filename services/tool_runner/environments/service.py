@@ -49,20 +49,20 @@ class EnvironmentService:
     async def create_config(self, organization_id: UUID, user_id: UUID, kind: str, config: str) -> SandboxConfig:
         """Raises AlreadyExists (SANDBOX_CONFIG_EXISTS)."""
         kind, config = configs.check_type(kind), configs.check_config(config)
-        made = await self._store.create_config(organization_id, user_id, uuid7(), kind, config)
-        if made is None:
+        created = await self._store.create_config(organization_id, user_id, uuid7(), kind, config)
+        if created is None:
             sentence = f"there are settings of {kind} sandboxes already; change those"
             raise AlreadyExists(sentence, reason="SANDBOX_CONFIG_EXISTS")
-        return made
+        return created
 
     async def ensure_config(self, organization_id: UUID, user_id: UUID, kind: str) -> SandboxConfig:
         """Returns those of the kind, made where there are none."""
         kind = configs.check_type(kind)
         while True:
-            if found := await self._store.config_of(organization_id, kind):
-                return found
-            if made := await self._store.create_config(organization_id, user_id, uuid7(), kind, "{}"):
-                return made
+            if existing := await self._store.config_of(organization_id, kind):
+                return existing
+            if created := await self._store.create_config(organization_id, user_id, uuid7(), kind, "{}"):
+                return created
 
     async def configs(self, organization_id: UUID, kind: str, after: UUID | None, size: int) -> list[SandboxConfig]:
         """Returns one page, oldest first."""

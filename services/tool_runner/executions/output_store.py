@@ -31,7 +31,7 @@ ORDER BY sequence
 
 
 class PostgresOutputs:
-    """`call_stores.OutputStore`."""
+    """`ports.OutputStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = DatabasePool(pool)

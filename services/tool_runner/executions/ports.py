@@ -34,7 +34,7 @@ class Reservation:
 class ReceiptStore(Protocol):
     """Receipts and the leases of their owners. What expects to own a receipt says so, and fails where it does not."""
 
-    async def reserve(self, call: CallId, what: Reservation) -> bool:
+    async def reserve(self, call: CallId, reservation: Reservation) -> bool:
         """Makes the receipt, reserved; False where there is one."""
         ...
 
@@ -42,7 +42,7 @@ class ReceiptStore(Protocol):
         """Returns the receipt, with whether its owner lives."""
         ...
 
-    async def take_over(self, call: CallId, found: Receipt, owner_id: UUID) -> bool:
+    async def take_over(self, call: CallId, receipt: Receipt, owner_id: UUID) -> bool:
         """Reserves it again for another owner, if it is still as it was found. What it printed before is gone."""
         ...
 
@@ -106,7 +106,7 @@ class FileStore(Protocol):
         """Returns the contents of those that exist."""
         ...
 
-    async def list(self, organization_id: UUID, wanted: FileFilter) -> PageOf[KeptFile]:
+    async def list(self, organization_id: UUID, filters: FileFilter) -> PageOf[KeptFile]:
         """Returns one page, newest first; raises Refused (PAGE_TOKEN_INVALID)."""
         ...
 
@@ -118,7 +118,7 @@ class FileStore(Protocol):
 class ReceiptLists(Protocol):
     """Pages of receipts."""
 
-    async def receipts(self, organization_id: UUID, wanted: ReceiptFilter) -> PageOf[Receipt]:
+    async def receipts(self, organization_id: UUID, filters: ReceiptFilter) -> PageOf[Receipt]:
         """Returns one page, newest first, without output and results; raises Refused (PAGE_TOKEN_INVALID)."""
         ...
 

@@ -20,7 +20,7 @@ _LANGUAGES: Mapping[str, Language] = {"typescript": Language.NODE, "javascript":
 class NoLayers:
     """`ports.Layers` of a runner that installs nothing."""
 
-    async def of(self, wanted: tuple[str, ...], language: Language) -> Layer:
+    async def of(self, requirements: tuple[str, ...], language: Language) -> Layer:
         """Raises SandboxUnavailable."""
         raise SandboxUnavailable("packages cannot be installed here")
 

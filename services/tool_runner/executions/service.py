@@ -71,12 +71,12 @@ class ExecutionService:
         if execution := self._running.get(identity):
             execution.interrupt(Cancelled())
             return await asyncio.shield(execution.task)
-        found = await self._settled(organization_id, call_key)
-        if found.state in (State.DONE, State.UNKNOWN):
-            return found
-        if found.owner_alive:
+        receipt = await self._settled(organization_id, call_key)
+        if receipt.state in (State.DONE, State.UNKNOWN):
+            return receipt
+        if receipt.owner_alive:
             return await self._cancel_elsewhere(identity)
-        await self._receipts.end(identity, found.owner_id, receipts.cancelled_ending(found.tool_name or "the tool"))
+        await self._receipts.end(identity, receipt.owner_id, receipts.cancelled_ending(receipt.tool_name or "the tool"))
         return await self.receipt(organization_id, call_key)
 
     def watch(self, organization_id: UUID, call_key: str, after: int) -> AsyncGenerator[Event]:
@@ -85,8 +85,8 @@ class ExecutionService:
 
     async def receipt(self, organization_id: UUID, call_key: str) -> Receipt:
         """Raises NotFound (CALL_NOT_FOUND)."""
-        if found := await self._read((organization_id, call_key)):
-            return found
+        if receipt := await self._read((organization_id, call_key)):
+            return receipt
         raise NotFound(f"no call has the key {call_key!r}", reason="CALL_NOT_FOUND")
 
     async def purge(self, organization_id: UUID, agent_id: UUID) -> int:
@@ -157,54 +157,54 @@ class ExecutionService:
 
     async def _look(self, identity: CallId, execution: Execution, tool: Tool) -> Receipt | None:
         """Returns what the receipt that is there already means; None: look again."""
-        found = await self._read(identity)
-        if found is None:
+        receipt = await self._read(identity)
+        if receipt is None:
             return None
-        match receipts.claim_of(found, tool.id, execution.arguments_hash, idempotent=tool.idempotent):
+        match receipts.claim_of(receipt, tool.id, execution.arguments_hash, idempotent=tool.idempotent):
             case receipts.Settled():
-                return found
+                return receipt
             case receipts.KeyReused():
                 raise _key_reused(identity[1])
             case receipts.Wait():
                 await execution.interruptible(asyncio.sleep(_POLL_SECONDS))
             case receipts.Abandon():
-                await self._lose(identity, found)
+                await self._lose(identity, receipt)
             case receipts.TakeOver():
-                execution.owned = await self._receipts.take_over(identity, found, self._lease.owner_id)
+                execution.owned = await self._receipts.take_over(identity, receipt, self._lease.owner_id)
         return None
 
     async def _read(self, identity: CallId) -> Receipt | None:
         """Reads a receipt. One that this process left open while the database was away is run by nobody."""
-        found = await self._receipts.read(identity)
-        if found is None or found.owner_id != self._lease.owner_id:
-            return found
+        receipt = await self._receipts.read(identity)
+        if receipt is None or receipt.owner_id != self._lease.owner_id:
+            return receipt
         execution = self._running.get(identity)
-        return replace(found, owner_alive=execution is not None and execution.owned)
+        return replace(receipt, owner_alive=execution is not None and execution.owned)
 
     async def _settled(self, organization_id: UUID, call_key: str) -> Receipt:
         """Returns the receipt; one that a dead owner had started is lost now. Raises NotFound (CALL_NOT_FOUND)."""
-        found = await self.receipt(organization_id, call_key)
-        if found.state is State.STARTED and not found.owner_alive:
-            await self._lose((organization_id, call_key), found)
+        receipt = await self.receipt(organization_id, call_key)
+        if receipt.state is State.STARTED and not receipt.owner_alive:
+            await self._lose((organization_id, call_key), receipt)
             return await self.receipt(organization_id, call_key)
-        return found
+        return receipt
 
-    async def _lose(self, identity: CallId, found: Receipt) -> None:
+    async def _lose(self, identity: CallId, receipt: Receipt) -> None:
         """Ends a call whose owner died while it ran; its stored output is kept."""
         pieces = await self._outputs.after(identity, 0)
-        ending = receipts.lost_ending(found.tool_name or "the tool")
-        await self._receipts.end(identity, found.owner_id, with_output(ending, pieces))
+        ending = receipts.lost_ending(receipt.tool_name or "the tool")
+        await self._receipts.end(identity, receipt.owner_id, with_output(ending, pieces))
 
     async def _receipt_of_gone_tool(self, identity: CallId, execution: Execution) -> Receipt:
         gone = NotFound(f"Tool tool-{execution.call.tool_id} not found", reason="TOOL_NOT_FOUND")
-        found = await self._read(identity)
-        if found is None:
+        receipt = await self._read(identity)
+        if receipt is None:
             raise gone
-        if (found.tool_id, found.arguments_hash) != (execution.call.tool_id, execution.arguments_hash):
+        if (receipt.tool_id, receipt.arguments_hash) != (execution.call.tool_id, execution.arguments_hash):
             raise _key_reused(identity[1])
-        if found.state in (State.RESERVED, State.STARTED) and found.owner_alive:
+        if receipt.state in (State.RESERVED, State.STARTED) and receipt.owner_alive:
             raise Unavailable("the call is being run; ask again")
-        if found.state is State.RESERVED:
+        if receipt.state is State.RESERVED:
             raise gone
         return await self._settled(*identity)
 
@@ -212,11 +212,11 @@ class ExecutionService:
         """Asks its owner, and waits a while for it to be done."""
         await self._receipts.request_cancel(identity)
         end = asyncio.get_running_loop().time() + _CANCEL_SECONDS
-        found = await self.receipt(*identity)
-        while found.state in (State.RESERVED, State.STARTED) and asyncio.get_running_loop().time() < end:
+        receipt = await self.receipt(*identity)
+        while receipt.state in (State.RESERVED, State.STARTED) and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(_POLL_SECONDS)
-            found = await self.receipt(*identity)
-        return found
+            receipt = await self.receipt(*identity)
+        return receipt
 
     async def _look_for_cancels(self) -> None:
         owned = [identity for identity, execution in self._running.items() if execution.owned]

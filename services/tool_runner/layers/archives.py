@@ -27,9 +27,9 @@ class TruncatedArchive(BadArchive):
 def rewrite(source: Path, target: Path, most_bytes: int) -> None:
     """Writes to `target` what is harmless of the tar `source`; raises BadArchive and OSError."""
     try:
-        with tarfile.open(source, "r:") as came, tarfile.open(target, "w:") as kept:
-            for entry in _check(came, most_bytes):
-                kept.addfile(entry, came.extractfile(entry) if entry.isreg() else None)
+        with tarfile.open(source, "r:") as archive, tarfile.open(target, "w:") as kept:
+            for entry in _check(archive, most_bytes):
+                kept.addfile(entry, archive.extractfile(entry) if entry.isreg() else None)
     except (tarfile.TarError, UnicodeError, ValueError) as error:
         raise TruncatedArchive(f"what the installer left is no archive: {error}") from error
 
@@ -46,10 +46,10 @@ def unpack(archive: Path, folder: Path) -> None:
         os.chmod(path, 0o755)
 
 
-def _check(came: tarfile.TarFile, most_bytes: int) -> Iterator[tarfile.TarInfo]:
+def _check(archive: tarfile.TarFile, most_bytes: int) -> Iterator[tarfile.TarInfo]:
     links: set[str] = set()
     total = count = 0
-    for entry in came:
+    for entry in archive:
         if entry.name == _DONE:
             return
         count, total = count + 1, total + entry.size

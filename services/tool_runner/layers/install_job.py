@@ -31,13 +31,13 @@ class LayerSettings:
     most: int = 50  # that are kept
 
 
-def job(settings: LayerSettings, wanted: tuple[str, ...], language: Language) -> Job:
+def job(settings: LayerSettings, requirements: tuple[str, ...], language: Language) -> Job:
     """Returns the installer as a program in a sandbox, which writes a tar."""
     node = language is Language.NODE
     installer = npm_file() if node else pip_file()
     plan = {
         "kind": "npm" if node else "pip",
-        "requirements": wanted,
+        "requirements": requirements,
         "options": ["--registry", settings.npm_registry] if node else _pip_options(settings),
         "pip": installer.name if installer and not node else "",
         "npm": installer.name if installer and node else "",

@@ -74,11 +74,11 @@ def process_dial(start: AbstractAsyncContextManager[Process]) -> Dial:
     @asynccontextmanager
     async def dial(watch: PendingRequests) -> AsyncIterator[Streams]:
         async with start as process:
-            heard, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-            write, said = anyio.create_memory_object_stream[SessionMessage](0)
-            async with heard, read, write, said, anyio.create_task_group() as group:
-                group.start_soon(_hear, process, heard, watch)
-                group.start_soon(_say, process, said, watch)
+            received, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            write, sending = anyio.create_memory_object_stream[SessionMessage](0)
+            async with received, read, write, sending, anyio.create_task_group() as group:
+                group.start_soon(_hear, process, received, watch)
+                group.start_soon(_say, process, sending, watch)
                 try:
                     yield read, write
                 finally:
@@ -87,10 +87,10 @@ def process_dial(start: AbstractAsyncContextManager[Process]) -> Dial:
     return dial
 
 
-async def _hear(process: Process, heard: Any, watch: PendingRequests) -> None:
+async def _hear(process: Process, received: Any, watch: PendingRequests) -> None:
     """Passes on what the program writes, until it ends, but for lines that are no message of the protocol."""
     throttle, rest = Throttle(MOST_STREAM), bytearray()
-    async with heard:
+    async with received:
         try:
             while data := await process.read():
                 await throttle.passed(data)
@@ -99,7 +99,7 @@ async def _hear(process: Process, heard: Any, watch: PendingRequests) -> None:
                     *lines, last = bytes(rest).split(b"\n")
                     rest = bytearray(last)
                     for line in lines:
-                        await _listening(line, heard)
+                        await _listening(line, received)
                 if len(rest) > MOST_EVENT:
                     raise too_much(MOST_EVENT)
         except McpProblem as problem:
@@ -108,19 +108,19 @@ async def _hear(process: Process, heard: Any, watch: PendingRequests) -> None:
             watch.end(_ended(process))
 
 
-async def _listening(line: bytes, heard: Any) -> None:
+async def _listening(line: bytes, received: Any) -> None:
     if not line.lstrip().startswith(b"{"):
         return  # programs print their banners to stdout
     try:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
         return
-    await heard.send(SessionMessage(message))
+    await received.send(SessionMessage(message))
 
 
-async def _say(process: Process, said: Any, watch: PendingRequests) -> None:
-    async with said:
-        async for message in said:
+async def _say(process: Process, sending: Any, watch: PendingRequests) -> None:
+    async with sending:
+        async for message in sending:
             line = message.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
             try:
                 await process.write(line + b"\n")
@@ -129,6 +129,6 @@ async def _say(process: Process, said: Any, watch: PendingRequests) -> None:
 
 
 def _ended(process: Process) -> McpProblem:
-    said = process.errors.strip()
-    text = "the MCP server's program ended" + (f"; its last words: {said[-600:]}" if said else "")
+    last_words = process.errors.strip()
+    text = "the MCP server's program ended" + (f"; its last words: {last_words[-600:]}" if last_words else "")
     return McpProblem(Kind.UNREACHABLE, text, arrived=True, fresh=True)

@@ -70,8 +70,8 @@ class ConnectFlow:
             return
         yield ConnectEvent(event=ConnectEventKind.OAUTH_REQUIRED, message=f"{server.name} wants an authorisation")
         try:
-            async for told in self._authorised(organization_id, user_id, server, stored, origin, challenge):
-                yield told
+            async for event in self._authorised(organization_id, user_id, server, stored, origin, challenge):
+                yield event
         except McpProblem as problem:
             yield ConnectEvent(event=ConnectEventKind.ERROR, message=problem.message)
 
@@ -134,24 +134,24 @@ class ConnectFlow:
             session_id=_session_id(state),
         )
         # Whoever stops watching can still give leave: the attempt stays until it is over.
-        async for told in self._waited(state):
-            yield told
-        given = await self._store.waiting(state)
-        token = given.tokens if given else ""
+        async for event in self._waited(state):
+            yield event
+        authorization = await self._store.waiting(state)
+        token = authorization.tokens if authorization else ""
         await self._store.forget(state)
         yield _success(server, await self._tools(organization_id, user_id, server, stored, token))
 
     async def _waited(self, state: str) -> AsyncIterator[ConnectEvent]:
         """Waits for the user's leave. Raises McpProblem where it was refused."""
         loop = asyncio.get_running_loop()
-        told = -_QUIET_SECONDS
-        while (found := await self._store.waiting(state)) is not None:
-            if found.outcome == GIVEN:
+        event = -_QUIET_SECONDS
+        while (authorization := await self._store.waiting(state)) is not None:
+            if authorization.outcome == GIVEN:
                 return
-            if found.outcome == REFUSED:
-                raise McpProblem(Kind.FAILED, found.problem)
-            if loop.time() - told >= _QUIET_SECONDS:
-                told = loop.time()
+            if authorization.outcome == REFUSED:
+                raise McpProblem(Kind.FAILED, authorization.problem)
+            if loop.time() - event >= _QUIET_SECONDS:
+                event = loop.time()
                 yield ConnectEvent(event=ConnectEventKind.WAITING_FOR_AUTH, message="Waiting for the authorisation")
             await asyncio.sleep(_LOOK_SECONDS)
         raise McpProblem(Kind.TIMEOUT, f"nobody gave leave within {ATTEMPT_SECONDS / 60:g} minutes")

@@ -52,9 +52,9 @@ def unsaved_server(message: mcp_pb.McpTransport, name: str = "") -> Server:
 
 def transport(message: mcp_pb.McpTransport) -> Transport:
     """Raises Refused."""
-    kind, given = _transport_of(message)
+    kind, fields = _transport_of(message)
     names = _STDIO if kind is Kind.STDIO else _HTTP
-    values = {ours: _plain(getattr(given, theirs)) for theirs, ours in names.items()}
+    values = {ours: _plain(getattr(fields, theirs)) for theirs, ours in names.items()}
     return Stdio(**values) if kind is Kind.STDIO else Http(kind=kind, **values)
 
 
@@ -62,13 +62,13 @@ def change(request: service_pb.UpdateMcpServerRequest) -> tuple[str | None, Tran
     """Returns the new name, and what changes of the transport. Raises InvalidArgument, Refused."""
     paths = list(request.update_mask.paths)
     name = request.name if "name" in paths else None
-    wanted = [path for path in paths if path != "name"]
-    if not wanted:
+    transport_paths = [path for path in paths if path != "name"]
+    if not transport_paths:
         return name, None
-    kind, given = _transport_of(request.transport)
+    kind, fields = _transport_of(request.transport)
     names = _STDIO if kind is Kind.STDIO else _HTTP
-    chosen = _changed_fields(wanted, names, [field.name for field, _ in given.ListFields()])
-    return name, TransportChange(kind, {names[field]: _plain(getattr(given, field)) for field in chosen})
+    chosen = _changed_fields(transport_paths, names, [field.name for field, _ in fields.ListFields()])
+    return name, TransportChange(kind, {names[field]: _plain(getattr(fields, field)) for field in chosen})
 
 
 def _changed_fields(paths: Sequence[str], known: dict[str, str], set_fields: Sequence[str]) -> list[str]:
@@ -131,13 +131,13 @@ def problem_messages(problems: Sequence[tuple[str, str]]) -> list[mcp_pb.McpTool
     return [mcp_pb.McpToolProblem(name=name, problem=problem) for name, problem in problems]
 
 
-def connect_event_message(told: ConnectEvent, sequence: int) -> service_pb.StreamConnectResponse:
+def connect_event_message(event: ConnectEvent, sequence: int) -> service_pb.StreamConnectResponse:
     """Returns one event of a connection."""
     return service_pb.StreamConnectResponse(
         sequence=sequence,
-        event=service_pb.McpConnectEvent.ValueType(told.event),
-        message=told.message,
-        url=told.url,
-        session_id=told.session_id,
-        tools=[tool_message(tool) for tool in told.tools],
+        event=service_pb.McpConnectEvent.ValueType(event.event),
+        message=event.message,
+        url=event.url,
+        session_id=event.session_id,
+        tools=[tool_message(tool) for tool in event.tools],
     )

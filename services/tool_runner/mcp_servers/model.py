@@ -173,26 +173,26 @@ def mask(transport: Transport) -> Transport:
     return replace(transport, env=dict.fromkeys(transport.env, MASK))
 
 
-def unmask(written: Transport, present: Transport) -> Transport:
+def unmask(update: Transport, present: Transport) -> Transport:
     """Returns what was written, with what is there where it says the mask. Raises Refused for a mask of nothing."""
-    if isinstance(written, Http):
+    if isinstance(update, Http):
         there = present if isinstance(present, Http) else None
-        token = _unmask_value("auth_token", written.auth_token, there.auth_token if there else "")
-        headers = _unmask_all("custom_headers", written.headers, there.headers if there else {})
-        return replace(written, auth_token=token, headers=headers)
-    return replace(written, env=_unmask_all("env", written.env, present.env if isinstance(present, Stdio) else {}))
+        token = _unmask_value("auth_token", update.auth_token, there.auth_token if there else "")
+        headers = _unmask_all("custom_headers", update.headers, there.headers if there else {})
+        return replace(update, auth_token=token, headers=headers)
+    return replace(update, env=_unmask_all("env", update.env, present.env if isinstance(present, Stdio) else {}))
 
 
-def _unmask_value(where: str, written: str, present: str) -> str:
-    if written != MASK:
-        return written
+def _unmask_value(where: str, update: str, present: str) -> str:
+    if update != MASK:
+        return update
     if not present:
         raise _refusal(where, f"{MASK} stands for a value that is there, and there is none")
     return present
 
 
-def _unmask_all(where: str, written: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
-    return {name: _unmask_value(f"{where}.{name}", value, present.get(name, "")) for name, value in written.items()}
+def _unmask_all(where: str, update: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
+    return {name: _unmask_value(f"{where}.{name}", value, present.get(name, "")) for name, value in update.items()}
 
 
 def config_text(transport: Transport) -> str:

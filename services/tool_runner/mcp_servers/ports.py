@@ -65,7 +65,7 @@ class McpStore(Protocol):
         """Replaces name and transport of version `server.version`; None where that is gone. Raises AlreadyExists."""
         ...
 
-    async def note(self, organization_id: UUID, server_id: UUID, asked: SyncOutcome) -> None:
+    async def note(self, organization_id: UUID, server_id: UUID, outcome: SyncOutcome) -> None:
         """Stores the outcome of listing its tools; its version stays."""
         ...
 

@@ -51,8 +51,8 @@ class McpServicer(mcp_grpc.McpServiceServicer):
     async def ListMcpServers(
         self, request: mcp_pb.ListMcpServersRequest, context: Any
     ) -> mcp_pb.ListMcpServersResponse:
-        found = await self._registry.all(current().organization_id)
-        return mcp_pb.ListMcpServersResponse(servers=[convert.server_message(server) for server in found])
+        servers = await self._registry.all(current().organization_id)
+        return mcp_pb.ListMcpServersResponse(servers=[convert.server_message(server) for server in servers])
 
     async def UpdateMcpServer(
         self, request: mcp_pb.UpdateMcpServerRequest, context: Any
@@ -130,9 +130,9 @@ class McpServicer(mcp_grpc.McpServiceServicer):
                 origin=request.callback_url,
             )
             sequence = 0
-            async for told in events:
+            async for event in events:
                 sequence += 1
-                yield convert.connect_event_message(told, sequence)
+                yield convert.connect_event_message(event, sequence)
 
     async def FinishMcpAuthorization(
         self, request: mcp_pb.FinishMcpAuthorizationRequest, context: Any
@@ -143,9 +143,9 @@ class McpServicer(mcp_grpc.McpServiceServicer):
 
     async def _tool(self, organization_id: UUID, request: mcp_pb.RunMcpToolRequest) -> Tool:
         tools = await self._registry.tools(organization_id, convert.server_id(request.id))
-        wanted = tool_id(request.tool_id) if request.tool_id else None
+        wanted_id = tool_id(request.tool_id) if request.tool_id else None
         for tool in tools:
-            if tool.id == wanted or (wanted is None and request.tool_name in (tool.mcp_tool_name, tool.name)):
+            if tool.id == wanted_id or (wanted_id is None and request.tool_name in (tool.mcp_tool_name, tool.name)):
                 return tool
         raise NotFound(
             f"the MCP server has no tool {request.tool_id or request.tool_name[:100]!r}", reason="TOOL_NOT_FOUND"

@@ -106,9 +106,9 @@ class PostgresMcpServers:
             raise _name_taken(server.name) from None
         return self._server(organization_id, row) if row else None
 
-    async def note(self, organization_id: UUID, server_id: UUID, asked: SyncOutcome) -> None:
-        problems = json.dumps(asked.tool_problems)
-        await self._pool.execute(_NOTE, organization_id, server_id, asked.status, asked.problem, problems)
+    async def note(self, organization_id: UUID, server_id: UUID, outcome: SyncOutcome) -> None:
+        problems = json.dumps(outcome.tool_problems)
+        await self._pool.execute(_NOTE, organization_id, server_id, outcome.status, outcome.problem, problems)
 
     async def delete(self, organization_id: UUID, server_id: UUID) -> bool:
         return await self._pool.fetchval(_DELETE, organization_id, server_id) is not None
@@ -117,8 +117,8 @@ class PostgresMcpServers:
         return [rows.tool(row) for row in await self._pool.fetch(_TOOLS, organization_id, server_id)]
 
     async def taken_names(self, organization_id: UUID, names: Collection[str], server_id: UUID) -> set[str]:
-        found = await self._pool.fetch(_TAKEN, organization_id, list(names), server_id)
-        return {row["name"] for row in found}
+        records = await self._pool.fetch(_TAKEN, organization_id, list(names), server_id)
+        return {row["name"] for row in records}
 
     async def drop_tools(self, organization_id: UUID, server_id: UUID, ids: Sequence[UUID]) -> None:
         await self._pool.execute(_DROP, organization_id, server_id, list(ids))

@@ -16,11 +16,11 @@ class LateLists:
         self._pgbouncer = pgbouncer
         self._lists: Lists | None = None
 
-    async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> PageOf[Tool]:
-        return await self._made().tools(organization_id, wanted, page)
+    async def tools(self, organization_id: UUID, filters: ToolFilter, page: Page) -> PageOf[Tool]:
+        return await self._made().tools(organization_id, filters, page)
 
-    async def count(self, organization_id: UUID, wanted: ToolFilter) -> int:
-        return await self._made().count(organization_id, wanted)
+    async def count(self, organization_id: UUID, filters: ToolFilter) -> int:
+        return await self._made().count(organization_id, filters)
 
     def _made(self) -> Lists:
         if self._lists is None:

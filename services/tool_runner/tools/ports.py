@@ -44,11 +44,11 @@ class ToolStore(Protocol):
 class Lists(Protocol):
     """Pages of the catalogue."""
 
-    async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> PageOf[Tool]:
+    async def tools(self, organization_id: UUID, filters: ToolFilter, page: Page) -> PageOf[Tool]:
         """Returns one page; raises NotFound for a cursor that names no tool, Refused for a bad token."""
         ...
 
-    async def count(self, organization_id: UUID, wanted: ToolFilter) -> int:
+    async def count(self, organization_id: UUID, filters: ToolFilter) -> int:
         """Returns how many the filter lets through."""
         ...
 

@@ -99,17 +99,17 @@ class ToolCatalogue:
         tool_type: ToolType = ToolType.CUSTOM,
     ) -> Tool:
         """Creates it, or replaces the one of that name; raises as create, and FailedPrecondition."""
-        made = await self._made(tool_id, draft, tool_type)
+        derived = await self._made(tool_id, draft, tool_type)
         for _ in range(_ATTEMPTS):
-            present = await self._store.named(organization_id, made.name)
+            present = await self._store.named(organization_id, derived.name)
             if present is None:
                 with suppress(AlreadyExists):  # since we looked: it is there now
-                    return await self._store.insert(organization_id, user_id, made)
+                    return await self._store.insert(organization_id, user_id, derived)
                 continue
             _check_own(present)
-            if updated := await self._store.update(organization_id, user_id, _merge(present, made, draft)):
+            if updated := await self._store.update(organization_id, user_id, _merge(present, derived, draft)):
                 return updated
-        raise _busy(made.name)
+        raise _busy(derived.name)
 
     async def update(self, organization_id: UUID, user_id: UUID, tool_id: UUID, changes: ToolChanges) -> Tool:
         """Raises NotFound, FailedPrecondition (TOOL_READ_ONLY) and as create."""
@@ -133,8 +133,8 @@ class ToolCatalogue:
         self, organization_id: UUID, user_id: UUID, tool_id: UUID, library: str, definition: str, draft: ToolChanges
     ) -> Tool:
         """Returns a tool of another library, by its own description (JSON); raises as upsert."""
-        made = import_tool(library, _object(definition, "definition"))
-        return await self.upsert(organization_id, user_id, tool_id, made.draft(draft), made.tool_type)
+        derived = import_tool(library, _object(definition, "definition"))
+        return await self.upsert(organization_id, user_id, tool_id, derived.draft(draft), derived.tool_type)
 
     async def schema_of(self, source: str, source_type: str, args_json_schema: str) -> tuple[str, bool]:
         """Returns the schema that `create` would derive, and whether it takes `agent_state`; raises Refused."""
@@ -168,27 +168,27 @@ class ToolCatalogue:
             return _with_description(_check_limit(tool), changes)
         _check(tool, changes)
         if _DERIVING & changes.keys():
-            given = changes.get("json_schema")
-            schema, takes_state = await self._derived(tool, given)
+            schema_text = changes.get("json_schema")
+            schema, takes_state = await self._derived(tool, schema_text)
             tool = replace(
                 tool,
                 name=schema["name"],
                 description=str(schema.get("description", "")),
-                json_schema=given or _text_of(schema),
+                json_schema=schema_text or _text_of(schema),
                 takes_agent_state=takes_state,
             )
         return _with_description(tool, changes)
 
-    async def _derived(self, tool: Tool, given: str | None) -> tuple[JsonObject, bool]:
+    async def _derived(self, tool: Tool, schema_text: str | None) -> tuple[JsonObject, bool]:
         """Returns the schema, and whether the function takes `agent_state`."""
-        schema = _object(given, "json_schema") if given else None
+        schema = _object(schema_text, "json_schema") if schema_text else None
         args_schema = _object(tool.args_json_schema, "args_json_schema") if tool.args_json_schema else None
         try:
             derived = await self._limited.derive(
                 tool.source_code, source_type=tool.source_type, schema=schema, args_schema=args_schema
             )
         except SchemaError as error:
-            about_schema = given is not None or error.reason in _ABOUT_SCHEMA
+            about_schema = schema_text is not None or error.reason in _ABOUT_SCHEMA
             reason = "TOOL_SCHEMA_INVALID" if about_schema else "TOOL_SOURCE_INVALID"
             raise Refused(reason, error.message) from None
         return storable(derived.schema), derived.takes_agent_state
@@ -202,10 +202,10 @@ def _with_description(tool: Tool, changes: ToolChanges) -> Tool:
     return replace(tool, description=description, json_schema=_text_of(schema))
 
 
-def _merge(present: Tool, made: Tool, draft: ToolChanges) -> Tool:
+def _merge(present: Tool, derived: Tool, draft: ToolChanges) -> Tool:
     """Returns what an upsert makes of a present tool: the new source and schema, and the settings that were given."""
-    given = {name: getattr(made, name) for name in draft if name not in _SPECIAL}
-    return replace(present, **given | {name: getattr(made, name) for name in _DERIVED})
+    schema_text = {name: getattr(derived, name) for name in draft if name not in _SPECIAL}
+    return replace(present, **schema_text | {name: getattr(derived, name) for name in _DERIVED})
 
 
 def _check(tool: Tool, changes: ToolChanges) -> None:

@@ -32,10 +32,10 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
     async def ListTools(self, request: tool_pb.ListToolsRequest, context: Any) -> tool_pb.ListToolsResponse:
         caller = await self._caller()
         with refusals():
-            wanted, page = convert.tool_filter(request), page_by_id(request.page, "tool", DEFAULT_SIZE)
-            found = await self._lists.tools(caller.organization_id, wanted, page)
+            filters, page = convert.tool_filter(request), page_by_id(request.page, "tool", DEFAULT_SIZE)
+            result = await self._lists.tools(caller.organization_id, filters, page)
         return tool_pb.ListToolsResponse(
-            tools=[convert.tool_message(tool) for tool in found.items], next_page_token=found.next_token
+            tools=[convert.tool_message(tool) for tool in result.items], next_page_token=result.next_token
         )
 
     async def BatchGetTools(self, request: tool_pb.BatchGetToolsRequest, context: Any) -> tool_pb.BatchGetToolsResponse:
@@ -83,8 +83,8 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
     async def CountTools(self, request: tool_pb.CountToolsRequest, context: Any) -> tool_pb.CountToolsResponse:
         caller = await self._caller()
         with refusals():
-            wanted = convert.tool_filter(request.filter)
-        return tool_pb.CountToolsResponse(count=await self._lists.count(caller.organization_id, wanted))
+            filters = convert.tool_filter(request.filter)
+        return tool_pb.CountToolsResponse(count=await self._lists.count(caller.organization_id, filters))
 
     async def SearchTools(self, request: tool_pb.SearchToolsRequest, context: Any) -> tool_pb.SearchToolsResponse:
         caller = await self._caller()

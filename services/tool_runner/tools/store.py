@@ -79,8 +79,8 @@ class PostgresTools:
         return rows.tool(row) if row else None
 
     async def batch(self, organization_id: UUID, ids: Sequence[UUID], names: Sequence[str]) -> list[Tool]:
-        found = await self._pool.fetch(_BATCH, organization_id, ids, names)
-        return [rows.tool(row) for row in found]
+        records = await self._pool.fetch(_BATCH, organization_id, ids, names)
+        return [rows.tool(row) for row in records]
 
     async def insert(self, organization_id: UUID, user_id: UUID, tool: Tool) -> Tool:
         row = await self._pool.fetchrow(_INSERT, organization_id, user_id, tool.id, *_values(tool))

@@ -106,18 +106,18 @@ class SourceNames(Names):
         properties: dict[str, Schema] = {}
         required: list[str] = []
         for field in self._fields(node, frozenset()).values():
-            said = _field_constraints(field)
-            name = _outer_name(field.name, said)
+            constraints = _field_constraints(field)
+            name = _outer_name(field.name, constraints)
             try:
                 schema = annotation_schema(field.annotation, self, nullable=True)
             except UnsupportedType as error:
                 where = f"whose field {field.name!r} (line {field.annotation.lineno}) has type {error}"
                 raise UnsupportedType(node.name, where) from None
             described = {"description": docs[field.name]} if field.name in docs else {}
-            properties[name] = with_constraints(schema, described | said)
-            if "default" in said and is_json(said["default"]) and said["default"] is not None:
-                properties[name]["default"] = said["default"]
-            if _is_required(field, kind, said):
+            properties[name] = with_constraints(schema, described | constraints)
+            if "default" in constraints and is_json(constraints["default"]) and constraints["default"] is not None:
+                properties[name]["default"] = constraints["default"]
+            if _is_required(field, kind, constraints):
                 required.append(name)
         closed = {"additionalProperties": False} if _forbids_more(node) else {}
         return {"type": "object", "properties": properties, "required": required} | closed
@@ -135,34 +135,34 @@ class SourceNames(Names):
         return fields
 
 
-def _is_required(field: _Field, kind: str, said: Constraints) -> bool:
+def _is_required(field: _Field, kind: str, constraints: Constraints) -> bool:
     """Returns whether it has no default: Pydantic then asks for it, even where it may be None."""
     if kind == "typed_dict":
         form = _text(field.annotation.value) if isinstance(field.annotation, ast.Subscript) else ""
         return form == "Required" or (field.total and form != "NotRequired")
-    return said.get("default", ...) is ... and "default_factory" not in said
+    return constraints.get("default", ...) is ... and "default_factory" not in constraints
 
 
 def _field_constraints(field: _Field) -> Constraints:
     """Returns what Annotated and Field say of it, and its default."""
-    said: Constraints = {}
+    constraints: Constraints = {}
     match field.annotation:
         case ast.Subscript(value=form, slice=ast.Tuple(elts=[_, *metadata])) if _text(form) == "Annotated":
-            said |= constraints_of(metadata)
+            constraints |= constraints_of(metadata)
     if isinstance(field.default, ast.Call) and is_field(field.default):
         if field.default.args:
-            said["default"] = literal(field.default.args[0])
-        said |= constraints_of(field.default.keywords)
+            constraints["default"] = literal(field.default.args[0])
+        constraints |= constraints_of(field.default.keywords)
     elif field.default is not None:
-        said["default"] = literal(field.default)
-    return said
+        constraints["default"] = literal(field.default)
+    return constraints
 
 
-def _outer_name(name: str, said: Constraints) -> str:
+def _outer_name(name: str, constraints: Constraints) -> str:
     """Returns what it is called outside: Pydantic reads by alias."""
     for key in ("validation_alias", "alias"):
-        if isinstance(said.get(key), str) and said[key]:
-            return str(said[key])
+        if isinstance(constraints.get(key), str) and constraints[key]:
+            return str(constraints[key])
     return name
 
 

@@ -36,10 +36,10 @@ _NOT_LITERAL = object()
 Constraints = dict[str, Any]
 
 
-def constraints_of(said: Sequence[ast.expr] | Sequence[ast.keyword]) -> Constraints:
+def constraints_of(arguments: Sequence[ast.expr] | Sequence[ast.keyword]) -> Constraints:
     """Returns those of the metadata of an Annotated, or of the keywords of a Field."""
     found: Constraints = {}
-    for part in said:
+    for part in arguments:
         if isinstance(part, ast.keyword):
             found |= _keyword(part)
         else:

@@ -66,22 +66,22 @@ def _unknown_names(name: str, parameters: Schema, arguments: dict[str, Any]) -> 
 
 def _sentence(error: ValidationError) -> str:
     place = _place(error.absolute_path)
-    wanted: Any = error.validator_value
+    expectation: Any = error.validator_value
     match error.validator:
         case "type":
-            kinds = [wanted] if isinstance(wanted, str) else wanted
+            kinds = [expectation] if isinstance(expectation, str) else expectation
             expected = " or ".join(_KINDS.get(kind, kind) for kind in kinds)
             return f"{place}: must be {expected}, not {_excerpt(error.instance)}"
         case "required":
-            given: Any = error.instance
-            missing = ", ".join(key for key in wanted if key not in given)
+            instance: Any = error.instance
+            missing = ", ".join(key for key in expectation if key not in instance)
             return f"{place}: {missing} must be given and is missing"
         case "enum" | "const":
-            options = wanted if error.validator == "enum" else [wanted]
+            options = expectation if error.validator == "enum" else [expectation]
             expected = ", ".join(json.dumps(option, ensure_ascii=False) for option in options[:20])
             return f"{place}: must be one of {expected}, not {_excerpt(error.instance)}"
         case "anyOf" | "oneOf":
-            expected = " or ".join(_kind(option) for option in wanted[:10])
+            expected = " or ".join(_kind(option) for option in expectation[:10])
             return f"{place}: must be {expected}, not {_excerpt(error.instance)}"
     return f"{place}: {error.message[:300]}"
 

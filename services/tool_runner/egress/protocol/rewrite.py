@@ -79,10 +79,10 @@ def for_loci(target: bytes, headers: Headers, token: str, base_path: str) -> Out
     return Outgoing(base_path.encode() + target, [*kept, (b"authorization", f"Bearer {token}".encode())])
 
 
-def with_secrets(target: bytes, headers: Headers, held: Sequence[HeldSecret]) -> Outgoing:
+def with_secrets(target: bytes, headers: Headers, secrets: Sequence[HeldSecret]) -> Outgoing:
     """Returns a request to a host of the secrets `held`. Raises CannotBeSent."""
     masks: dict[bytes, bytes] = {}
-    values = [(secret, _value(secret)) for secret in held]
+    values = [(secret, _value(secret)) for secret in secrets]
     for secret, value in values:
         for form in (value, quote(value, safe="").encode(), quote(value).encode()):
             masks[form] = secret.placeholder.encode()
@@ -107,10 +107,10 @@ def mask_headers(headers: Iterable[tuple[bytes, bytes]], masks: Mapping[bytes, b
     return shown
 
 
-def would_replace(target: bytes, headers: Iterable[tuple[bytes, bytes]], held: Sequence[HeldSecret]) -> bool:
+def would_replace(target: bytes, headers: Iterable[tuple[bytes, bytes]], secrets: Sequence[HeldSecret]) -> bool:
     """Returns whether a request would have one of the secrets put in."""
     texts = [target, *(_decode(name, value)[1] for name, value in headers)]
-    return any(secret.rule.header or secret.placeholder.encode() in text for secret in held for text in texts)
+    return any(secret.rule.header or secret.placeholder.encode() in text for secret in secrets for text in texts)
 
 
 def _value(secret: HeldSecret) -> bytes:

@@ -32,9 +32,9 @@ class Files:
         file = NewFile(id=uuid7(), name=name, content=bytes(content), created_by_id=user_id)
         return await self._store.add(organization_id, file)
 
-    async def list(self, organization_id: UUID, wanted: FileFilter) -> PageOf[KeptFile]:
+    async def list(self, organization_id: UUID, filters: FileFilter) -> PageOf[KeptFile]:
         """Raises Refused (PAGE_TOKEN_INVALID)."""
-        return await self._store.list(organization_id, wanted)
+        return await self._store.list(organization_id, filters)
 
     async def fetch(self, organization_id: UUID, file_id: UUID) -> tuple[KeptFile, bytes]:
         """Raises NotFound (EXECUTION_FILE_NOT_FOUND)."""

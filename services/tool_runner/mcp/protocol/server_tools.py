@@ -189,9 +189,9 @@ def schema_text(name: str, description: str, parameters: JsonObject) -> str:
     return json.dumps({"name": name, "description": description, "parameters": parameters}, ensure_ascii=False)
 
 
-def parsed(given: str) -> JsonObject:
+def parsed(text: str) -> JsonObject:
     """Returns the server's own schema of a tool, from `ServerTool.given`; {} for none."""
-    schema: JsonObject = json.loads(given or "{}")
+    schema: JsonObject = json.loads(text or "{}")
     return schema
 
 

@@ -66,7 +66,7 @@ async def _ask(executable: str) -> list[Any] | None:
     return answer
 
 
-async def _answer(executable: str, program: str, given: str) -> Any:
+async def _answer(executable: str, program: str, argument: str) -> Any:
     """Returns the JSON that a program prints; None where it prints none."""
     command = (executable, "-I", "-S", "-c", program)
     try:
@@ -75,7 +75,7 @@ async def _answer(executable: str, program: str, given: str) -> Any:
         return None
     try:
         async with asyncio.timeout(_SECONDS):
-            await child.send(given.encode())
+            await child.send(argument.encode())
             child.end_input()
             return json.loads(await child.reader.read())
     except (TimeoutError, ConnectionError, ValueError):

@@ -117,19 +117,19 @@ class Engine:
                     self.remove(container["Id"])
         self._drop_old_layers()
 
-    def start(self, asked: ContainerRequest) -> Container:
+    def start(self, request: ContainerRequest) -> Container:
         """Returns a fresh container, attached to; raises SandboxUnavailable or NoLayer, and leaves nothing then."""
         identity = ""
         try:
-            image = self._layered(asked.layer) if asked.layer else self.image
-            config = container_config(image, self._machine, asked, self._owner, self._runtime)
+            image = self._layered(request.layer) if request.layer else self.image
+            config = container_config(image, self._machine, request, self._owner, self._runtime)
             # Three requests are the fewest: what a container prints before it is attached to is lost.
             created = self._api.create_container_from_config(config)  # type: ignore[no-untyped-call]
             identity = str(created["Id"])
             attached = _as_socket(self._api.attach_socket(identity, params=_ATTACHED))
             self._api.start(identity)
         except ImageNotFound as error:
-            if asked.layer:
+            if request.layer:
                 raise NoLayer from error
             raise SandboxUnavailable(f"the engine has no image {self.image}") from error
         except (*_FAILURES, OSError) as error:

@@ -28,14 +28,14 @@ class Work:
         self._removals = ThreadPoolExecutor(_REMOVALS, "remove")
         self._questions = ThreadPoolExecutor(_QUESTIONS, "ask")
 
-    async def start(self, fields: Message, wanted: Callable[[], bool]) -> Container | None:
+    async def start(self, fields: Message, is_wanted: Callable[[], bool]) -> Container | None:
         """Returns None where it is no longer wanted when its turn comes.
 
         Raises SandboxUnavailable, NoLayer, and KeyError or TypeError for fields that are none.
         """
         asked = read_request(fields)
         engine = await self._connected()
-        return await self._in(self._starts, lambda: engine.start(asked) if wanted() else None)
+        return await self._in(self._starts, lambda: engine.start(asked) if is_wanted() else None)
 
     async def remove(self, container: Container) -> None:
         """Kills and removes it."""

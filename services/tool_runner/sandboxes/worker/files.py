@@ -61,17 +61,17 @@ class ProducedFiles:
         self._files_left, self._bytes_left = most, most_bytes
         self._seen = 0
 
-    def walk(self, folder: str, known: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, BinaryIO]]:
+    def walk(self, folder: str, previous: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, BinaryIO]]:
         """Yields (name, open file) of those that are new or other than in `known`, which is brought up to date."""
         with contextlib.suppress(OSError):
             top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                yield from self._below(top, "", known, _DEEPEST)
+                yield from self._below(top, "", previous, _DEEPEST)
             finally:
                 os.close(top)
 
     def _below(
-        self, folder: int, prefix: str, known: dict[str, tuple[int, ...]], depth: int
+        self, folder: int, prefix: str, previous: dict[str, tuple[int, ...]], depth: int
     ) -> Iterator[tuple[str, BinaryIO]]:
         for entry in sorted(os.listdir(folder)):
             if entry.startswith(".") or entry == "__pycache__":
@@ -82,22 +82,22 @@ class ProducedFiles:
             if about is None or not (stat.S_ISREG(about.st_mode) or (stat.S_ISDIR(about.st_mode) and depth)):
                 self.dropped += 1
             elif stat.S_ISREG(about.st_mode):
-                yield from self._file(folder, entry, name, about, known)
+                yield from self._file(folder, entry, name, about, previous)
             elif (below := _open(folder, entry, os.O_DIRECTORY)) is None:
                 self.dropped += 1
             else:
                 try:
-                    yield from self._below(below, name + "/", known, depth - 1)
+                    yield from self._below(below, name + "/", previous, depth - 1)
                 finally:
                     os.close(below)
 
     def _file(
-        self, folder: int, entry: str, name: str, about: os.stat_result, known: dict[str, tuple[int, ...]]
+        self, folder: int, entry: str, name: str, about: os.stat_result, previous: dict[str, tuple[int, ...]]
     ) -> Iterator[tuple[str, BinaryIO]]:
         print_of = (about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
-        if known.get(name) == print_of:
+        if previous.get(name) == print_of:
             return
-        known[name] = print_of
+        previous[name] = print_of
         fits = self._files_left > 0 and about.st_size <= self._bytes_left
         opened = _open(folder, entry, os.O_NONBLOCK) if fits else None
         if opened is None:

@@ -55,7 +55,7 @@ class Vectors(Protocol):
         """Tools that have no vector of their present version, those changed last first."""
         ...
 
-    async def store(self, organization_id: UUID, model: str, made: Sequence[ToolVector]) -> None:
+    async def store(self, organization_id: UUID, model: str, vectors: Sequence[ToolVector]) -> None:
         """Stores vectors; those of tools that are gone, or older than what is there, are left out."""
         ...
 

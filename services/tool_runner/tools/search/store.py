@@ -101,7 +101,7 @@ class PostgresToolSearch:
 
     async def by_words(self, organization_id: UUID, query: ToolQuery) -> list[UUID]:
         part = compact(query.text)
-        found = await self._pool.fetch(
+        records = await self._pool.fetch(
             _BY_WORDS,
             *_wanted(organization_id, query),
             words_of(query.text),
@@ -109,7 +109,7 @@ class PostgresToolSearch:
             query.text,
             query.depth,
         )
-        return [row["id"] for row in found]
+        return [row["id"] for row in records]
 
     async def by_vector(
         self, organization_id: UUID, model: str, vector: Sequence[float], query: ToolQuery
@@ -119,24 +119,24 @@ class PostgresToolSearch:
         return [row["tool_id"] for row in await self._pool.fetch(_BY_VECTOR, *values)]
 
     async def newest(self, organization_id: UUID, query: ToolQuery) -> list[UUID]:
-        found = await self._pool.fetch(_NEWEST, *_wanted(organization_id, query), query.limit)
-        return [row["id"] for row in found]
+        records = await self._pool.fetch(_NEWEST, *_wanted(organization_id, query), query.limit)
+        return [row["id"] for row in records]
 
     async def tools(self, organization_id: UUID, ids: Sequence[UUID]) -> list[Tool]:
-        found = {row["id"]: rows.tool(row) for row in await self._pool.fetch(_TOOLS, organization_id, ids)}
-        return [found[tool_id] for tool_id in ids if tool_id in found]
+        records = {row["id"]: rows.tool(row) for row in await self._pool.fetch(_TOOLS, organization_id, ids)}
+        return [records[tool_id] for tool_id in ids if tool_id in records]
 
     async def missing(self, organization_id: UUID, model: str, most: int) -> list[Tool]:
         return [rows.tool(row) for row in await self._pool.fetch(_MISSING, organization_id, model, most)]
 
-    async def store(self, organization_id: UUID, model: str, made: Sequence[ToolVector]) -> None:
+    async def store(self, organization_id: UUID, model: str, vectors: Sequence[ToolVector]) -> None:
         await self._pool.execute(
             _STORE,
             organization_id,
             model,
-            [one.tool_id for one in made],
-            [one.version for one in made],
-            [_text(one.values) for one in made],
+            [one.tool_id for one in vectors],
+            [one.version for one in vectors],
+            [_text(one.values) for one in vectors],
         )
 
 

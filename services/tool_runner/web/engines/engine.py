@@ -60,7 +60,7 @@ class Engine:
     hits: Callable[[JsonObject], list[Hit]]
 
 
-def hits_of(found: Iterable[JsonObject], **members: str) -> list[Hit]:
+def hits_of(items: Iterable[JsonObject], **members: str) -> list[Hit]:
     """Hits whose parts stand in members of their own; `members` says in which, title and url are in those."""
     return [
         Hit(
@@ -68,7 +68,7 @@ def hits_of(found: Iterable[JsonObject], **members: str) -> list[Hit]:
             url=one["url"],
             **{part: text_of(one.get(member)) for part, member in members.items()},
         )
-        for one in found
+        for one in items
     ]
 
 

@@ -24,22 +24,22 @@ class Function:
 
 def functions(root: Node) -> list[Function]:
     """Returns those of the source in its order, by the names they are exported under."""
-    found: list[Function] = []
+    functions: list[Function] = []
     exported: dict[str, str] = {}
     comment = ""
     for statement in root.named_children:
-        found += _of_statement(statement, comment)
+        functions += _of_statement(statement, comment)
         exported |= dict(_exports(statement))
         comment = text_of(statement) if statement.type == "comment" else ""
     return [
         replace(function, name=exported[function.name], exported=True) if function.name in exported else function
-        for function in found
+        for function in functions
     ]
 
 
-def the_tool(found: list[Function]) -> Function | None:
+def the_tool(functions: list[Function]) -> Function | None:
     """Returns the one of them that becomes the tool."""
-    choices = [function for function in found if function.exported] or found
+    choices = [function for function in functions if function.exported] or functions
     return choices[-1] if choices else None
 
 

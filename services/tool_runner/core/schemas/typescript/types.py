@@ -125,11 +125,11 @@ def _utility_type(name: str, arguments: list[Node], names: Names) -> Schema | No
     return None
 
 
-def _narrow(schema: Schema, kept: set[str]) -> Schema:
-    properties = {name: part for name, part in schema.get("properties", {}).items() if name in kept}
+def _narrow(schema: Schema, names: set[str]) -> Schema:
+    properties = {name: part for name, part in schema.get("properties", {}).items() if name in names}
     return schema | {
         "properties": properties,
-        "required": [name for name in schema.get("required", []) if name in kept],
+        "required": [name for name in schema.get("required", []) if name in names],
     }
 
 
@@ -189,8 +189,8 @@ def _is_nothing(node: Node) -> bool:
 
 
 def _literals(values: list[object]) -> Schema | None:
-    kept = {(type(value), value): value for value in values if value is not None}  # True is 1
-    return enumeration(list(kept.values()))
+    names = {(type(value), value): value for value in values if value is not None}  # True is 1
+    return enumeration(list(names.values()))
 
 
 def _literal(node: Node) -> object:
