@@ -7,9 +7,9 @@ from uuid import UUID
 
 from loci.tool.v1 import mcp_pb2 as mcp_pb
 from loci.tool.v1 import mcp_service_pb2 as service_pb
+from services.common.codec import Codec
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public, uuid7
-from services.common.timestamps import timestamp
+from services.common.ids import from_public, uuid7
 from services.tool_runner.core.model import Refused
 from services.tool_runner.core.schemas.json_fields import json_object
 from services.tool_runner.mcp_servers import model
@@ -18,6 +18,7 @@ from services.tool_runner.mcp_servers.model import INVALID, Http, Kind, Server, 
 from services.tool_runner.mcp_servers.service import TransportChange
 from services.tool_runner.tools.convert import tool_message
 
+_SERVERS = Codec(Server, mcp_pb.McpServer, leave=("transport", "tool_problems"))
 # Fields of the transports by their names in `servers`.
 _HTTP = {
     "server_url": "url",
@@ -109,20 +110,10 @@ def transport_message(transport: Transport) -> mcp_pb.McpTransport:
 
 def server_message(server: Server) -> mcp_pb.McpServer:
     """Returns a stored server, its secrets masked."""
-    return mcp_pb.McpServer(
-        id=to_public("mcp_server", server.id),
-        name=server.name,
+    return _SERVERS.encode(
+        server,
         transport=transport_message(server.transport),
-        status=mcp_pb.McpStatus.ValueType(server.status),
-        problem=server.problem,
         tool_problems=problem_messages(server.tool_problems),
-        synced_at=timestamp(server.synced_at),
-        created_at=timestamp(server.created_at),
-        updated_at=timestamp(server.updated_at),
-        created_by_id=to_public("user", server.created_by_id) if server.created_by_id else "",
-        last_updated_by_id=to_public("user", server.last_updated_by_id) if server.last_updated_by_id else "",
-        version=server.version,
-        metadata_json=server.metadata,
     )
 
 

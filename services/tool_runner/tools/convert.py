@@ -6,13 +6,14 @@ from uuid import UUID
 
 from loci.tool.v1 import tool_pb2
 from loci.tool.v1 import tool_service_pb2 as tool_service_pb
+from services.common.codec import Codec
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public
-from services.common.timestamps import timestamp
+from services.common.ids import from_public
 from services.tool_runner.core.model import DEFAULT_RETURN_CHARS, Refused, Tool, ToolChanges, ToolType
 from services.tool_runner.core.schemas.json_fields import json_array, json_object
 from services.tool_runner.tools.model import ToolFilter
 
+_TOOLS = Codec(Tool, tool_pb2.Tool, leave=("mcp_tool_name",))
 _MOST_IDS, _MOST_NAMES = 10_000, 1_000
 # Fields of ToolDraft by their names in ToolChanges.
 _DRAFT = {
@@ -119,30 +120,4 @@ def tool_type(number: "tool_pb2.ToolType.ValueType") -> ToolType:
 
 def tool_message(tool: Tool) -> tool_pb2.Tool:
     """Returns a stored tool."""
-    return tool_pb2.Tool(
-        id=to_public("tool", tool.id),
-        name=tool.name,
-        description=tool.description,
-        tool_type=tool_pb2.ToolType.Value(f"TOOL_TYPE_{tool.tool_type.upper()}"),
-        source_type=tool.source_type,
-        source_code=tool.source_code,
-        json_schema_json=tool.json_schema,
-        args_json_schema_json=tool.args_json_schema,
-        tags=tool.tags,
-        return_char_limit=tool.return_char_limit,
-        default_requires_approval=tool.default_requires_approval,
-        enable_parallel_execution=tool.enable_parallel_execution,
-        idempotent=tool.idempotent,
-        metadata_json=tool.metadata,
-        created_by_id=to_public("user", tool.created_by_id) if tool.created_by_id else "",
-        last_updated_by_id=to_public("user", tool.last_updated_by_id) if tool.last_updated_by_id else "",
-        created_at=timestamp(tool.created_at),
-        updated_at=timestamp(tool.updated_at),
-        version=tool.version,
-        pip_requirements_json=tool.pip_requirements,
-        npm_requirements_json=tool.npm_requirements,
-        project_id=tool.project_id,
-        network_json=tool.network,
-        takes_agent_state=tool.takes_agent_state,
-        mcp_server_id=to_public("mcp_server", tool.mcp_server_id) if tool.mcp_server_id else "",
-    )
+    return _TOOLS.encode(tool)
