@@ -9,8 +9,8 @@
     drafts.draft(request.identity, request.update_mask.paths)       for a change: what the mask names
 
 A field of the dataclass has the name of the message's field (without `_json`). Types on either side decide the rest:
-UUID <-> "<prefix>-<uuid>", datetime <-> Timestamp, timedelta <-> Duration, value <-> JSON in a `*_json` field, tuple <->
-repeated, text or IntEnum <-> enum, dataclass <-> message. JSON is kept as the text it is where the dataclass has a text.
+UUID <-> "<prefix>-<uuid>", datetime <-> Timestamp, timedelta <-> Duration, value <-> JSON in a `*_json` field,
+tuple <-> repeated, text or IntEnum <-> enum, dataclass <-> message. JSON stays text where the dataclass has a text.
 None is an unset field, an empty text or the zero of an enum.
 """
 

@@ -57,7 +57,7 @@ class PostgresReceiptLists:
             f" ORDER BY reserved_at DESC, call_key DESC LIMIT {filters.size + 1:d}",
             *where.parameters,
         )
-        page = cut(scanned, PageBy[str](filters.size), lambda row: token_of(row["reserved_at"], row["call_key"]))
+        page = cut(scanned, PageBy(filters.size), lambda row: token_of(row["reserved_at"], row["call_key"]))
         return PageOf(tuple(map(rows.receipt_summary, page.items)), page.next_token)
 
 

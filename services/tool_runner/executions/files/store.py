@@ -51,7 +51,7 @@ class PostgresFiles:
             f" ORDER BY created_at DESC, id DESC LIMIT {filters.size + 1:d}",
             *where.parameters,
         )
-        page = cut(scanned, PageBy[UUID](filters.size), lambda row: token_of(row["created_at"], row["id"].hex))
+        page = cut(scanned, PageBy(filters.size), lambda row: token_of(row["created_at"], row["id"].hex))
         return PageOf(tuple(map(rows.file, page.items)), page.next_token)
 
     async def delete(self, organization_id: UUID, file_id: UUID) -> bool:
