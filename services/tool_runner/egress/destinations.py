@@ -85,7 +85,7 @@ class Destinations:
         problem = "it has no address"
         for address in addresses:
             try:
-                return await self._connected(str(address), origin)
+                return await self._connect(str(address), origin)
             except TimeoutError:
                 problem = f"no answer within {_CONNECT_SECONDS:g} s"
             except ssl.SSLCertVerificationError as error:
@@ -94,7 +94,7 @@ class Destinations:
                 problem = error.strerror or str(error) or type(error).__name__
         raise Unreachable(f"{origin.host}:{origin.port} cannot be reached: {problem}")
 
-    async def _connected(self, address: str, origin: Origin) -> Socket:
+    async def _connect(self, address: str, origin: Origin) -> Socket:
         name = origin.host if origin.tls else None
         async with asyncio.timeout(_CONNECT_SECONDS):
             streams = await asyncio.open_connection(

@@ -60,7 +60,7 @@ class Peer:
         """Sends a response of our own. The sentence is its reason, too: of a CONNECT, clients show nothing else."""
         body = f"{sentence}\n".encode()
         headers = [("content-type", "text/plain; charset=utf-8"), ("content-length", str(len(body)))]
-        if not await self._drained() or self.http.their_state is h11.ERROR:
+        if not await self._drain() or self.http.their_state is h11.ERROR:
             headers.append(("connection", "close"))
         reason = sentence[:_MOST_REASON].encode("ascii", "replace")
         await self.send(h11.Response(status_code=status, headers=headers, reason=reason))
@@ -80,7 +80,7 @@ class Peer:
         """Returns the connection after HTTP: what was read too far, then what comes."""
         return PrefixedStream(self.http.trailing_data[0], self.connection)
 
-    async def _drained(self) -> bool:
+    async def _drain(self) -> bool:
         """Reads the rest of the request; whether it came to an end."""
         read = 0
         try:

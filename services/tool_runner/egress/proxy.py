@@ -132,7 +132,7 @@ class Proxy:
         else:
             origin, target = tunnel, targets.within(request.target, request.headers, tunnel)
         outgoing = self._outgoing(origin, target, request)
-        world = await kept.take(origin) or Peer(h11.CLIENT, await self._connected(origin))
+        world = await kept.take(origin) or Peer(h11.CLIENT, await self._connect(origin))
         usable = False
         try:
             usable = await exchange(tool, request, world, outgoing)
@@ -154,7 +154,7 @@ class Proxy:
     async def _tunnel(self, tool: Peer, request: h11.Request) -> None:
         """Serves a CONNECT to its end. What cannot be reached is told before the tunnel stands."""
         origin = self._origin(*targets.authority(request.target), tls=False)
-        addresses = await self._found(origin)
+        addresses = await self._origin_of(origin)
         world = None
         if not origin.is_loci and not self._secrets_of(origin):
             world = await self._places.dial(addresses, origin)
@@ -189,12 +189,12 @@ class Proxy:
 
     # Places -----------------------------------------------------------------------------------------------
 
-    async def _found(self, origin: Origin) -> list[Address]:
+    async def _origin_of(self, origin: Origin) -> list[Address]:
         async with self._finding:
             return await self._places.find(origin)
 
-    async def _connected(self, origin: Origin) -> Socket:
-        return await self._places.dial(await self._found(origin), origin)
+    async def _connect(self, origin: Origin) -> Socket:
+        return await self._places.dial(await self._origin_of(origin), origin)
 
     # Judging ----------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ class EnvironmentService:
         variables.check_all(drafts)
 
         def rewrite(present: Mapping[str, UUID]) -> list[StoredVariable]:
-            return [self._written(organization_id, draft, present.get(draft.key)) for draft in drafts]
+            return [self._store_form(organization_id, draft, present.get(draft.key)) for draft in drafts]
 
         return await self._store.replace(organization_id, user_id, owner, rewrite)
 
@@ -91,7 +91,7 @@ class EnvironmentService:
     async def create_variable(self, organization_id: UUID, user_id: UUID, config_id: UUID, draft: Draft) -> Variable:
         """Raises NotFound (SANDBOX_CONFIG_NOT_FOUND), AlreadyExists (VARIABLE_EXISTS)."""
         variables.check(draft)
-        written = self._written(organization_id, draft, None)
+        written = self._store_form(organization_id, draft, None)
         return await self._store.create_variable(
             organization_id, user_id, config_id, written, most=variables.MOST_VARIABLES
         )
@@ -124,11 +124,11 @@ class EnvironmentService:
         if not await self._store.delete_variable(organization_id, variable_id):
             raise no_such_variable(variable_id)
 
-    def masked(self, variable: Variable) -> str:
+    def mask(self, variable: Variable) -> str:
         """Returns what is shown of its value."""
-        return self._vault.masked(variable)
+        return self._vault.mask(variable)
 
-    def _written(self, organization_id: UUID, draft: Draft, present: UUID | None) -> StoredVariable:
+    def _store_form(self, organization_id: UUID, draft: Draft, present: UUID | None) -> StoredVariable:
         """Returns the draft sealed for the id it has or gets. Raises Refused where there is nothing to keep."""
         if draft.value == MASK:
             if present is None:

@@ -129,4 +129,4 @@ class EnvironmentServicer(grpc.EnvironmentServiceServicer):
         return wire.PurgeOrganizationResponse(done=await self._admin.purge_organization(organization_to_purge()))
 
     def _message(self, variable: Variable) -> wire.Variable:
-        return convert.variable_message(variable, self._admin.masked(variable))
+        return convert.variable_message(variable, self._admin.mask(variable))

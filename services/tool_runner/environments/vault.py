@@ -25,7 +25,7 @@ class Vault:
         last = {variable.key: variable for variable in variables}
         return {key: self._open(organization_id, variable) for key, variable in last.items()}
 
-    def masked(self, variable: Variable) -> str:
+    def mask(self, variable: Variable) -> str:
         """Returns what is shown of its value."""
         return MASK if variable.size > self._overhead else ""
 

@@ -33,7 +33,7 @@ class Lease:
         self._beating: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
+    async def hold(self) -> AsyncIterator[None]:
         """Keeps the lease alive in this block; raises where the database cannot be told so."""
         self._holders += 1
         try:

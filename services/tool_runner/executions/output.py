@@ -70,7 +70,7 @@ class CallOutput:
         self._ended = True
         self._tell()
 
-    def told(self, ending: Ending) -> Ending:
+    def complete(self, ending: Ending) -> Ending:
         """Returns the ending with all that was printed; `end` comes before."""
         return with_output(ending, self.pieces)
 

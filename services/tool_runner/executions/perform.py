@@ -64,7 +64,7 @@ class CallRunner:
         try:
             place = await execution.interruptible(prepared.runner.place(prepared.work.tool))
             async with self._slot(execution):
-                prepared = await self._preparation.loaded(prepared)
+                prepared = await self._preparation.load_files(prepared)
                 if prepared.problems:
                     return await self._end(identity, _refused(prepared))
                 if not await self._receipts.start(identity, self._owner_id, place.name, place.image):
@@ -73,13 +73,13 @@ class CallRunner:
                 result = await execution.interruptible(self._work(identity, prepared, place, printed))
         except Cancelled:
             printed.end()
-            return await self._end(identity, printed.told(receipts.cancelled_ending(name)))
+            return await self._end(identity, printed.complete(receipts.cancelled_ending(name)))
         except Stopping:
             if not execution.began:
                 await self._receipts.release(identity, self._owner_id)
                 raise
             printed.end()
-            return await self._end(identity, printed.told(receipts.lost_ending(name)))
+            return await self._end(identity, printed.complete(receipts.lost_ending(name)))
         except SandboxUnavailable as error:
             await self._receipts.release(identity, self._owner_id)
             problem = f"{name} cannot be run: {prepared.mask.text(str(error))}"
@@ -89,7 +89,7 @@ class CallRunner:
             await self._receipts.release(identity, self._owner_id)
             raise
         printed.end(result)
-        return await self._end(identity, printed.told(await _told(prepared, result)))
+        return await self._end(identity, printed.complete(await _told(prepared, result)))
 
     @contextlib.asynccontextmanager
     async def _slot(self, execution: Execution) -> AsyncIterator[None]:

@@ -81,7 +81,7 @@ class CallPreparation:
         )
         return await self._with_arguments(prepared)
 
-    async def loaded(self, prepared: PreparedCall) -> PreparedCall:
+    async def load_files(self, prepared: PreparedCall) -> PreparedCall:
         """Returns it with the contents of its files, or with a problem."""
         work = prepared.work
         files = await self._inputs.read(work.organization_id, prepared.file_names)

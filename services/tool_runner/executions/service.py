@@ -48,7 +48,7 @@ class ExecutionService:
         self._performer = CallRunner(
             parts.preparation, parts.receipts, parts.outputs, self._lease.owner_id, at_once=parts.at_once
         )
-        self._watching = CallWatcher(self._running, parts.outputs, self._settled)
+        self._watching = CallWatcher(self._running, parts.outputs, self._settled_receipt)
 
     async def execute(self, organization_id: UUID, call: Call, tool: Tool | None = None) -> Receipt:
         """Runs it, or attaches to it, or returns how it ended; `tool`: for one that is not in the catalogue.
@@ -71,7 +71,7 @@ class ExecutionService:
         if execution := self._running.get(identity):
             execution.interrupt(Cancelled())
             return await asyncio.shield(execution.task)
-        receipt = await self._settled(organization_id, call_key)
+        receipt = await self._settled_receipt(organization_id, call_key)
         if receipt.state in (State.DONE, State.UNKNOWN):
             return receipt
         if receipt.owner_alive:
@@ -124,7 +124,7 @@ class ExecutionService:
         if prepared is None:
             return await self._receipt_of_gone_tool(identity, execution)
         try:
-            async with self._lease.held():
+            async with self._lease.hold():
                 if settled := await self._claim(identity, execution, prepared):
                     return settled
                 return await self._performer.perform(identity, execution, prepared)
@@ -181,7 +181,7 @@ class ExecutionService:
         execution = self._running.get(identity)
         return replace(receipt, owner_alive=execution is not None and execution.owned)
 
-    async def _settled(self, organization_id: UUID, call_key: str) -> Receipt:
+    async def _settled_receipt(self, organization_id: UUID, call_key: str) -> Receipt:
         """Returns the receipt; one that a dead owner had started is lost now. Raises NotFound (CALL_NOT_FOUND)."""
         receipt = await self.receipt(organization_id, call_key)
         if receipt.state is State.STARTED and not receipt.owner_alive:
@@ -206,7 +206,7 @@ class ExecutionService:
             raise Unavailable("the call is being run; ask again")
         if receipt.state is State.RESERVED:
             raise gone
-        return await self._settled(*identity)
+        return await self._settled_receipt(*identity)
 
     async def _cancel_elsewhere(self, identity: CallId) -> Receipt:
         """Asks its owner, and waits a while for it to be done."""

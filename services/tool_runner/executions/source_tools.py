@@ -13,7 +13,7 @@ _ANY = {"type": "object", "properties": {}, "additionalProperties": True}
 class Maker(Protocol):
     """Makes tools from drafts; see `tools.service.Catalogue`."""
 
-    async def drafted(self, tool_id: UUID, draft: ToolChanges) -> Tool: ...
+    async def draft_tool(self, tool_id: UUID, draft: ToolChanges) -> Tool: ...
 
 
 async def tool_of(maker: Maker, organization_id: UUID, draft: ToolChanges, function: str) -> Tool:
@@ -24,15 +24,15 @@ async def tool_of(maker: Maker, organization_id: UUID, draft: ToolChanges, funct
     """
     tool_id = source_id(organization_id, draft, function)
     if not function:
-        return await maker.drafted(tool_id, draft)
+        return await maker.draft_tool(tool_id, draft)
     try:
-        tool = await maker.drafted(tool_id, draft)
+        tool = await maker.draft_tool(tool_id, draft)
     except Refused:
         tool = None
     if tool is not None and tool.name == function:
         return tool
     schema = json.dumps({"name": function, "description": "", "parameters": _ANY})
-    return await maker.drafted(tool_id, {**draft, "json_schema": schema})
+    return await maker.draft_tool(tool_id, {**draft, "json_schema": schema})
 
 
 def source_id(organization_id: UUID, draft: ToolChanges, function: str) -> UUID:

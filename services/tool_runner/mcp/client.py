@@ -131,7 +131,7 @@ class McpClient:
         if target.stored:
             yield await self._warm(target)
             return
-        line = await self._opened(target)
+        line = await self._new_session(target)
         try:
             yield line
         finally:
@@ -144,7 +144,7 @@ class McpClient:
             line = self._lines.get(key)
             if line is None or not line.alive:
                 self._sweep(target)
-                line = await self._opened(target)
+                line = await self._new_session(target)
                 self._lines[key] = line
             return line
 
@@ -170,7 +170,7 @@ class McpClient:
             raise McpProblem(Kind.UNREACHABLE, "too many MCP servers are in use at once; try again")
         self._lines.pop(min(idle, key=lambda key: self._lines[key].used)).retire()
 
-    async def _opened(self, target: Target) -> "McpSession":
+    async def _new_session(self, target: Target) -> "McpSession":
         dial = await self._dial(target)
         from services.tool_runner.mcp.session import McpSession  # noqa: PLC0415 - see `_dial`
 

@@ -56,25 +56,25 @@ class OutwardMcp(httpx2.AsyncBaseTransport):
         longest = None if waited_for else _NOTIFYING
         try:
             async with asyncio.timeout(longest):
-                return await self._answered(request, content)
+                return await self._read_answer(request, content)
         except McpProblem as problem:
-            return self._failed(request, content, problem)
+            return self._fail(request, content, problem)
         except TimeoutError:
             return httpx2.Response(202, request=request)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def _answered(self, request: httpx2.Request, content: bytes) -> httpx2.Response:
+    async def _read_answer(self, request: httpx2.Request, content: bytes) -> httpx2.Response:
         token = await self._bearer.token()
-        response = await self._sent(request, content, token)
+        response = await self._send(request, content, token)
         # One that was refused did nothing.
-        if response.status_code == 401 and token and (other := await self._bearer.renewed(token)):
+        if response.status_code == 401 and token and (other := await self._bearer.renew_after(token)):
             await response.aclose()
-            response = await self._sent(request, content, other)
+            response = await self._send(request, content, other)
         return await self._read(request, response)
 
-    async def _sent(self, request: httpx2.Request, content: bytes, token: str) -> httpx.Response:
+    async def _send(self, request: httpx2.Request, content: bytes, token: str) -> httpx.Response:
         headers = [(name, value) for name, value in request.headers.multi_items() if name != "accept-encoding"]
         if token:
             headers = [(name, value) for name, value in headers if name != "authorization"]
@@ -104,7 +104,7 @@ class OutwardMcp(httpx2.AsyncBaseTransport):
         _judge(request, response, body)
         return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
 
-    def _failed(self, request: httpx2.Request, content: bytes, problem: McpProblem) -> httpx2.Response:
+    def _fail(self, request: httpx2.Request, content: bytes, problem: McpProblem) -> httpx2.Response:
         if request.method == "POST":
             self._watch.fail(content, problem)
             return httpx2.Response(202, request=request)
@@ -185,7 +185,7 @@ class _Events(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for chunk in self._response.aiter_raw():
-                await self._throttle.passed(chunk)
+                await self._throttle.wait_for_bytes(chunk)
                 yield chunk
         except (McpProblem, httpx.HTTPError, httpx.StreamError, OSError) as error:
             raise httpx2.ReadError(str(error)) from None

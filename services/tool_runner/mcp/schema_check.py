@@ -22,7 +22,7 @@ class SchemaCheck:
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def checked(self, listing: ServerTools) -> ServerTools:
+    async def check(self, listing: ServerTools) -> ServerTools:
         """Returns it without the tools whose schema is none, each of which is a problem with a reason."""
         good: list[ServerTool] = []
         problems = list(listing.problems)

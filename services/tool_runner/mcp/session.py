@@ -125,11 +125,11 @@ class McpSession:
         token = _listening.set(listener)
         if listener:
             self._listeners.add(listener)
-        answer = asyncio.create_task(self._asked(request_id, method, params, listener, schema or {}))
+        answer = asyncio.create_task(self._request(request_id, method, params, listener, schema or {}))
         try:
             waited: set[asyncio.Future[Any]] = {answer, failed}
             await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            return self._settled(answer, failed, seconds)
+            return self._settle(answer, failed, seconds)
         finally:
             _listening.reset(token)
             if listener:
@@ -142,9 +142,7 @@ class McpSession:
                 answer.cancel()  # tells the server that nobody waits any more
                 await asyncio.wait({answer}, timeout=_ABANDON_SECONDS)
 
-    def _settled(
-        self, answer: asyncio.Task[JsonObject], failed: asyncio.Future[NoReturn], seconds: float
-    ) -> JsonObject:
+    def _settle(self, answer: asyncio.Task[JsonObject], failed: asyncio.Future[NoReturn], seconds: float) -> JsonObject:
         if failed.done():
             if answer.done() and not answer.cancelled():
                 answer.exception()
@@ -175,7 +173,7 @@ class McpSession:
             return self._watch.lost
         return McpProblem(Kind.UNREACHABLE, "the connection to the MCP server was lost", arrived=True, fresh=True)
 
-    async def _asked(
+    async def _request(
         self, request_id: int, method: str, params: JsonObject, listener: Listener | None, schema: Mapping[str, Any]
     ) -> JsonObject:
         headers = {MCP_PROTOCOL_VERSION_HEADER: self._version}
@@ -193,7 +191,7 @@ class McpSession:
             async with self._dial(self._watch) as (read, write):
                 noted = NotedEnd(read, self._note_end)
                 self._dispatcher = JSONRPCDispatcher(noted, write)
-                session = ClientSession(dispatcher=self._dispatcher, logging_callback=self._logged, client_info=US)
+                session = ClientSession(dispatcher=self._dispatcher, logging_callback=self._on_log, client_info=US)
                 async with session:
                     self._version = await greet(session)
                     if not self._opened.done():
@@ -222,7 +220,7 @@ class McpSession:
         self._ended = True
         self._changed.set()
 
-    async def _logged(self, params: LoggingMessageNotificationParams) -> None:
+    async def _on_log(self, params: LoggingMessageNotificationParams) -> None:
         listener = _listening.get()
         if listener is None and len(self._listeners) == 1:
             listener = next(iter(self._listeners))

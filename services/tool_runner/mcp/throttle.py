@@ -20,7 +20,7 @@ class Throttle:
         self._credit = float(_LINES_AT_ONCE)
         self._at = time.monotonic()
 
-    async def passed(self, data: bytes) -> None:
+    async def wait_for_bytes(self, data: bytes) -> None:
         """Waits until so much may come. Raises McpProblem once it is more than the stream may bring."""
         self._left -= len(data)
         if self._left < 0:

@@ -93,7 +93,7 @@ async def _hear(process: Process, received: Any, watch: PendingRequests) -> None
     async with received:
         try:
             while data := await process.read():
-                await throttle.passed(data)
+                await throttle.wait_for_bytes(data)
                 rest += data
                 if b"\n" in data:
                     *lines, last = bytes(rest).split(b"\n")

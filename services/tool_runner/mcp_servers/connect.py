@@ -70,7 +70,7 @@ class ConnectFlow:
             return
         yield ConnectEvent(event=ConnectEventKind.OAUTH_REQUIRED, message=f"{server.name} wants an authorisation")
         try:
-            async for event in self._authorised(organization_id, user_id, server, stored, origin, challenge):
+            async for event in self._authorize(organization_id, user_id, server, stored, origin, challenge):
                 yield event
         except McpProblem as problem:
             yield ConnectEvent(event=ConnectEventKind.ERROR, message=problem.message)
@@ -112,10 +112,10 @@ class ConnectFlow:
             await self._registry.refresh(organization_id, user_id, server.id)
             return tuple(await self._registry.tools(organization_id, server.id))
         target = Target(organization_id, server, FixedBearer(token), stored=False)
-        tools, _ = await self._registry.tried(organization_id, target)
+        tools, _ = await self._registry.list_unsaved(organization_id, target)
         return tuple(tools)
 
-    async def _authorised(
+    async def _authorize(
         self, organization_id: UUID, user_id: UUID, server: Server, stored: bool, origin: str, challenge: str
     ) -> AsyncIterator[ConnectEvent]:
         await load()
@@ -134,14 +134,14 @@ class ConnectFlow:
             session_id=_session_id(state),
         )
         # Whoever stops watching can still give leave: the attempt stays until it is over.
-        async for event in self._waited(state):
+        async for event in self._wait_for_leave(state):
             yield event
         authorization = await self._store.waiting(state)
         token = authorization.tokens if authorization else ""
         await self._store.forget(state)
         yield _success(server, await self._tools(organization_id, user_id, server, stored, token))
 
-    async def _waited(self, state: str) -> AsyncIterator[ConnectEvent]:
+    async def _wait_for_leave(self, state: str) -> AsyncIterator[ConnectEvent]:
         """Waits for the user's leave. Raises McpProblem where it was refused."""
         loop = asyncio.get_running_loop()
         event = -_QUIET_SECONDS

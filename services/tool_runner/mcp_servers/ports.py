@@ -51,7 +51,7 @@ class McpStore(Protocol):
         """Returns a server by id."""
         ...
 
-    async def named(self, organization_id: UUID, name: str) -> Server | None:
+    async def find_by_name(self, organization_id: UUID, name: str) -> Server | None:
         """Returns a server by name."""
         ...
 
@@ -77,7 +77,7 @@ class McpStore(Protocol):
         """Returns its tools in the catalogue, by name."""
         ...
 
-    async def taken_names(self, organization_id: UUID, names: Collection[str], server_id: UUID) -> set[str]:
+    async def names_in_use(self, organization_id: UUID, names: Collection[str], server_id: UUID) -> set[str]:
         """Returns those that other tools than this server's have."""
         ...
 

@@ -76,9 +76,9 @@ class McpServerService:
             return server
         raise _no_such(f"mcp_server-{server_id}")
 
-    async def named(self, organization_id: UUID, name: str) -> Server:
+    async def find_by_name(self, organization_id: UUID, name: str) -> Server:
         """Raises NotFound."""
-        if server := await self._store.named(organization_id, name):
+        if server := await self._store.find_by_name(organization_id, name):
             return server
         raise _no_such(repr(name[:100]))
 
@@ -97,7 +97,7 @@ class McpServerService:
         """Changes what is given. Raises NotFound, AlreadyExists, Aborted, Refused, McpProblem (programs are off)."""
         for _ in range(_ATTEMPTS):
             present = await self.get(organization_id, server_id)
-            changed = present.transport if transport is None else transport.applied(present.transport)
+            changed = present.transport if transport is None else transport.apply_to(present.transport)
             if changed != present.transport:
                 await self._check(changed)
             named = present.name if name is None else model.check_name(name)
@@ -106,10 +106,10 @@ class McpServerService:
             moved = _origin(changed) != _origin(present.transport)
             server = replace(present, name=named, transport=changed)
             if stored := await self._store.update(organization_id, user_id, server, forget_oauth=moved):
-                return await self._followed(organization_id, user_id, present, stored)
+                return await self._follow_name(organization_id, user_id, present, stored)
         raise Aborted(f"mcp_server-{server_id} is being changed by others; try again", reason="TOOL_CHANGED")
 
-    async def _followed(self, organization_id: UUID, user_id: UUID, before: Server, stored: Server) -> Server:
+    async def _follow_name(self, organization_id: UUID, user_id: UUID, before: Server, stored: Server) -> Server:
         """Returns what a change of a server means for its tools."""
         if stored.name != before.name:
             for tool in await self._store.tools(organization_id, stored.id):
@@ -135,22 +135,22 @@ class McpServerService:
         """Reads its tools anew. Raises NotFound, McpProblem; what came of it is kept either way."""
         server = await self.get(organization_id, server_id)
         try:
-            listing = await self.listed(self.target(organization_id, server))
+            listing = await self.list_tools(self.target(organization_id, server))
         except McpProblem as problem:
             status = _STATUS.get(problem.kind, Status.FAILED)
             text = Mask(model.secrets_of(server.transport)).text(problem.message)[:_LONGEST_PROBLEM]
             kept = SyncOutcome(status=status, problem=text, tool_problems=server.tool_problems)
             await self._store.note(organization_id, server_id, kept)
             raise
-        changes = await self._synced(organization_id, user_id, server, listing.offers)
+        changes = await self._sync(organization_id, user_id, server, listing.offers)
         asked = SyncOutcome(status=Status.CONNECTED, tool_problems=listing.problems)
         await self._store.note(organization_id, server_id, asked)
         return replace(changes, server=await self.get(organization_id, server_id))
 
-    async def tried(self, organization_id: UUID, target: Target) -> tuple[list[Tool], ServerTools]:
+    async def list_unsaved(self, organization_id: UUID, target: Target) -> tuple[list[Tool], ServerTools]:
         """Returns the tools of a server that is not stored, as they would be offered. Raises Refused, McpProblem."""
         await self._check(target.server.transport)
-        listing = await self.listed(target)
+        listing = await self.list_tools(target)
         server = target.server
         chosen = server_tools.names(listing.offers, server.name, _BUILTIN)
         tools = [
@@ -169,9 +169,9 @@ class McpServerService:
         """Returns a stored server, spoken to with the tokens that were given for it."""
         return Target(organization_id, server, self._parts.wallet.bearer(organization_id, server.id))
 
-    async def listed(self, target: Target) -> ServerTools:
+    async def list_tools(self, target: Target) -> ServerTools:
         """Returns what a server offers, looked at. Raises McpProblem."""
-        return await self._parts.check.checked(server_tools.read(await self._parts.client.tools(target)))
+        return await self._parts.check.check(server_tools.read(await self._parts.client.tools(target)))
 
     async def _check(self, transport: Transport) -> None:
         if isinstance(transport, Stdio) and not self._parts.stdio:
@@ -184,13 +184,13 @@ class McpServerService:
             except AddressRefused as refused:
                 raise Refused(INVALID, f"server_url: {refused}") from None
 
-    async def _synced(
+    async def _sync(
         self, organization_id: UUID, user_id: UUID, server: Server, offered: Sequence[ServerTool]
     ) -> RefreshSummary:
         """Makes the catalogue what the server offers."""
         present = {tool.mcp_tool_name: tool for tool in await self._store.tools(organization_id, server.id)}
         new = [offer for offer in offered if offer.name not in present]
-        added = [name for offer in new if (name := await self._added(organization_id, user_id, server, offer))]
+        added = [name for offer in new if (name := await self._add(organization_id, user_id, server, offer))]
         updated = []
         for offer in offered:
             tool = present.get(offer.name)
@@ -202,7 +202,7 @@ class McpServerService:
         await self._store.drop_tools(organization_id, server.id, [tool.id for tool in gone])
         return RefreshSummary(server, tuple(added), tuple(updated), tuple(tool.name for tool in gone))
 
-    async def _added(self, organization_id: UUID, user_id: UUID, server: Server, offer: ServerTool) -> str:
+    async def _add(self, organization_id: UUID, user_id: UUID, server: Server, offer: ServerTool) -> str:
         """Returns its name in the catalogue. Others may take names meanwhile."""
         tool_id = server_tools.id_of(organization_id, server.id, offer.name)
         taken = set(_BUILTIN)
@@ -218,7 +218,7 @@ class McpServerService:
 
 def refreshed_tool(tool: Tool, offer: ServerTool) -> Tool | None:
     """Returns the tool as its server has it now; None where nothing changed. A user's own description stays."""
-    if tool.args_json_schema == offer.given:
+    if tool.args_json_schema == offer.as_listed:
         return None
     before: Mapping[str, object] = server_tools.parsed(tool.args_json_schema)
     kept = tool.description != before.get("description", "")
@@ -227,7 +227,7 @@ def refreshed_tool(tool: Tool, offer: ServerTool) -> Tool | None:
         tool,
         description=description,
         json_schema=server_tools.schema_text(tool.name, description, offer.parameters),
-        args_json_schema=offer.given,
+        args_json_schema=offer.as_listed,
     )
 
 
@@ -245,7 +245,7 @@ class TransportChange:
     kind: model.Kind
     fields: Mapping[str, object]
 
-    def applied(self, present: Transport) -> Transport:
+    def apply_to(self, present: Transport) -> Transport:
         """Raises Refused."""
         if self.kind is not present.kind:
             raise Refused(INVALID, f"mcp_server_type: the server is {present.kind}; make a new one for {self.kind}")

@@ -45,7 +45,7 @@ class McpServicer(mcp_grpc.McpServiceServicer):
         if request.id:
             server = await self._registry.get(organization_id, convert.server_id(request.id))
         else:
-            server = await self._registry.named(organization_id, request.name)
+            server = await self._registry.find_by_name(organization_id, request.name)
         return mcp_pb.GetMcpServerResponse(server=convert.server_message(server))
 
     async def ListMcpServers(
@@ -108,7 +108,7 @@ class McpServicer(mcp_grpc.McpServiceServicer):
         with _statuses():
             server = convert.unsaved_server(request.transport)
             target = Target(organization_id, server, stored=False)
-            tools, listing = await self._registry.tried(organization_id, target)
+            tools, listing = await self._registry.list_unsaved(organization_id, target)
         return mcp_pb.TestMcpServerResponse(
             tools=[_without_id(tool) for tool in tools], tool_problems=convert.problem_messages(listing.problems)
         )

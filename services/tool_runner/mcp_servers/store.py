@@ -87,7 +87,7 @@ class PostgresMcpServers:
         row = await self._pool.fetchrow(_FIND, organization_id, server_id)
         return self._server(organization_id, row) if row else None
 
-    async def named(self, organization_id: UUID, name: str) -> Server | None:
+    async def find_by_name(self, organization_id: UUID, name: str) -> Server | None:
         row = await self._pool.fetchrow(_NAMED, organization_id, name)
         return self._server(organization_id, row) if row else None
 
@@ -116,7 +116,7 @@ class PostgresMcpServers:
     async def tools(self, organization_id: UUID, server_id: UUID) -> list[Tool]:
         return [rows.tool(row) for row in await self._pool.fetch(_TOOLS, organization_id, server_id)]
 
-    async def taken_names(self, organization_id: UUID, names: Collection[str], server_id: UUID) -> set[str]:
+    async def names_in_use(self, organization_id: UUID, names: Collection[str], server_id: UUID) -> set[str]:
         records = await self._pool.fetch(_TAKEN, organization_id, list(names), server_id)
         return {row["name"] for row in records}
 

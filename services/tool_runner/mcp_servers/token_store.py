@@ -48,7 +48,7 @@ class PostgresMcpTokens:
 
     async def read(self, organization_id: UUID, server_id: UUID) -> str:
         sealed = await self._pool.fetchval(_READ, organization_id, server_id)
-        return self._opened(sealed, _bound(organization_id, server_id))
+        return self._unseal(sealed, _bound(organization_id, server_id))
 
     async def write(self, organization_id: UUID, server_id: UUID, oauth: str) -> None:
         sealed = self._sealer.seal(oauth.encode(), _bound(organization_id, server_id)) if oauth else None
@@ -87,14 +87,14 @@ class PostgresMcpTokens:
             organization_id=row["organization_id"],
             user_id=row["user_id"],
             server_id=row["mcp_server_id"],
-            attempt=self._opened(row["attempt"], _bound_to_state(state)),
+            attempt=self._unseal(row["attempt"], _bound_to_state(state)),
             outcome=row["outcome"],
             problem=row["problem"],
-            tokens=self._opened(row["tokens"], _bound_to_state(state)),
+            tokens=self._unseal(row["tokens"], _bound_to_state(state)),
             expires_at=row["expires_at"],
         )
 
-    def _opened(self, sealed: bytes | None, bound: str) -> str:
+    def _unseal(self, sealed: bytes | None, bound: str) -> str:
         """Returns the text; "" also for what cannot be read any more, since it can be had again."""
         try:
             return self._sealer.open(sealed, bound).decode() if sealed else ""

@@ -47,7 +47,7 @@ class TokenKeeper:
 
         return plain_client(allow_private=self._allow_private, seconds=_HTTP_SECONDS)
 
-    async def renewed(self, organization_id: UUID, server_id: UUID, refused: str) -> str:
+    async def renew_after(self, organization_id: UUID, server_id: UUID, refused: str) -> str:
         """Returns a token that is not `refused`; whoever comes first gets it, the others wait. Raises McpProblem."""
         async with asyncio.timeout(2 * _LEASE_SECONDS):
             while True:
@@ -91,18 +91,18 @@ class StoredBearer:
             return ""
         if grant.fresh(_MARGIN) or not grant.tokens.refresh_token:
             return grant.tokens.access_token
-        return await self._renewed(grant.tokens.access_token)
+        return await self._renew_after(grant.tokens.access_token)
 
-    async def renewed(self, refused: str) -> str:
+    async def renew_after(self, refused: str) -> str:
         """Returns another token after a 401."""
         grant = await self._wallet.grant(*self._of)
         if grant is None or (grant.tokens.access_token == refused and not grant.tokens.refresh_token):
             return ""
-        return await self._renewed(refused)
+        return await self._renew_after(refused)
 
-    async def _renewed(self, refused: str) -> str:
+    async def _renew_after(self, refused: str) -> str:
         try:
-            return await self._wallet.renewed(*self._of, refused)
+            return await self._wallet.renew_after(*self._of, refused)
         except TimeoutError:
             raise McpProblem(Kind.TIMEOUT, "the authorization server did not answer in time") from None
 
@@ -117,7 +117,7 @@ class FixedBearer:
         """Returns the same, always."""
         return self._token
 
-    async def renewed(self, refused: str) -> str:
+    async def renew_after(self, refused: str) -> str:
         """Returns ""."""
         return ""
 

@@ -68,13 +68,13 @@ class Channel:
             self.usable = True
             return self._result
         except TimeoutError:
-            return self._died(ExitReason.TIMEOUT, f"no result after {job.limits.seconds:g} s")
+            return self._died_result(ExitReason.TIMEOUT, f"no result after {job.limits.seconds:g} s")
         except BadWorker as error:
-            return self._died(ExitReason.KILLED, str(error))
+            return self._died_result(ExitReason.KILLED, str(error))
         except (EOFError, OSError) as error:
             if not began:
                 raise SandboxUnavailable(await self._worker.problem() or _ENDED) from error
-            return self._died(ExitReason.KILLED, _ENDED)
+            return self._died_result(ExitReason.KILLED, _ENDED)
         finally:
             await self._hang_up()
             if self.usable:
@@ -106,7 +106,7 @@ class Channel:
         """Returns whether the kernel killed a process of it for its memory."""
         return await self._worker.ran_out_of_memory()
 
-    def _died(self, reason: ExitReason, message: str) -> Result:
+    def _died_result(self, reason: ExitReason, message: str) -> Result:
         return died_result(reason, message, of=self._conversation.partial())
 
     async def _give(self, job: Job, ends: Ends) -> None:

@@ -69,7 +69,7 @@ class ModalSource:
         by_id = settings.image.startswith("im-")
         try:
             async with asyncio.timeout(_MAKE_SECONDS):
-                client = await self._opened(sdk)
+                client = await self._open_client(sdk)
                 app = await sdk.App.lookup.aio(settings.app, client=client, create_if_missing=True)
                 image = (
                     sdk.Image.from_id(settings.image, client=client)
@@ -89,7 +89,7 @@ class ModalSource:
         except _failures(sdk) as error:
             raise SandboxUnavailable(_sentence(sdk, error)) from error
 
-    async def _opened(self, sdk: Any) -> Any:
+    async def _open_client(self, sdk: Any) -> Any:
         async with self._opening:
             if self._client is None:
                 settings = self._settings

@@ -75,7 +75,7 @@ class PooledSandbox:
         self._quiet.disturb()
         long = asyncio.get_running_loop().call_later(_LONG_SECONDS, self._refill, shape)
         try:
-            channel, result = await self._served(job, shape, ends)
+            channel, result = await self._serve(job, shape, ends)
         finally:
             long.cancel()
             self._quiet.disturb()
@@ -115,7 +115,7 @@ class PooledSandbox:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._source.close()
 
-    async def _served(self, job: Job, shape: Shape, ends: Ends) -> tuple[Channel, Result]:
+    async def _serve(self, job: Job, shape: Shape, ends: Ends) -> tuple[Channel, Result]:
         """Returns the result, and who gave it; on any other way out the worker is gone."""
         while True:
             channel, fresh = await self._take(job, shape)
@@ -144,11 +144,11 @@ class PooledSandbox:
         while ready:
             channel = ready.popleft()
             if channel.idle:
-                return self._used(channel), False
+                return self._use(channel), False
             self._spawn(channel.close())
-        return self._used(await self._start(shape, job.tenant)), True
+        return self._use(await self._start(shape, job.tenant)), True
 
-    def _used(self, channel: Channel) -> Channel:
+    def _use(self, channel: Channel) -> Channel:
         self._in_use.add(channel)
         return channel
 
@@ -157,7 +157,7 @@ class PooledSandbox:
         try:
             await channel.greet()
         except BaseException:
-            await self._finished(channel.close())
+            await self._finish(channel.close())
             raise
         return channel
 
@@ -185,9 +185,9 @@ class PooledSandbox:
 
     async def _end(self, channel: Channel) -> None:
         self._in_use.discard(channel)
-        await self._finished(channel.close())
+        await self._finish(channel.close())
 
-    async def _finished(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _finish(self, work: Coroutine[Any, Any, None]) -> None:
         """Does the work to its end, even where whoever waits for it is cancelled."""
         task = self._spawn(work)
         try:

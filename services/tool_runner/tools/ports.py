@@ -16,7 +16,7 @@ class ToolStore(Protocol):
         """Returns a tool by id."""
         ...
 
-    async def named(self, organization_id: UUID, name: str) -> Tool | None:
+    async def find_by_name(self, organization_id: UUID, name: str) -> Tool | None:
         """Returns a tool by name."""
         ...
 

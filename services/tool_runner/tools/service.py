@@ -88,7 +88,7 @@ class ToolCatalogue:
 
     async def create(self, organization_id: UUID, user_id: UUID, tool_id: UUID, draft: ToolChanges) -> Tool:
         """Raises Refused (TOOL_SOURCE_INVALID, TOOL_SCHEMA_INVALID), AlreadyExists (TOOL_NAME_TAKEN)."""
-        return await self._store.insert(organization_id, user_id, await self._made(tool_id, draft))
+        return await self._store.insert(organization_id, user_id, await self._new_tool(tool_id, draft))
 
     async def upsert(
         self,
@@ -99,9 +99,9 @@ class ToolCatalogue:
         tool_type: ToolType = ToolType.CUSTOM,
     ) -> Tool:
         """Creates it, or replaces the one of that name; raises as create, and FailedPrecondition."""
-        derived = await self._made(tool_id, draft, tool_type)
+        derived = await self._new_tool(tool_id, draft, tool_type)
         for _ in range(_ATTEMPTS):
-            present = await self._store.named(organization_id, derived.name)
+            present = await self._store.find_by_name(organization_id, derived.name)
             if present is None:
                 with suppress(AlreadyExists):  # since we looked: it is there now
                     return await self._store.insert(organization_id, user_id, derived)
@@ -117,7 +117,7 @@ class ToolCatalogue:
             present = await self.get(organization_id, tool_id)
             if refused := rules.read_only(present, changes):
                 raise _read_only(present, refused)
-            changed = await self._changed(present, changes)
+            changed = await self._with_changes(present, changes)
             if updated := await self._store.update(organization_id, user_id, changed):
                 return updated
         raise _busy(f"tool-{tool_id}")
@@ -139,14 +139,14 @@ class ToolCatalogue:
     async def schema_of(self, source: str, source_type: str, args_json_schema: str) -> tuple[str, bool]:
         """Returns the schema that `create` would derive, and whether it takes `agent_state`; raises Refused."""
         draft = ToolChanges(source_code=source, source_type=source_type, args_json_schema=args_json_schema)
-        tool = await self._made(UUID(int=0), draft)
+        tool = await self._new_tool(UUID(int=0), draft)
         return tool.json_schema, tool.takes_agent_state
 
-    async def drafted(self, tool_id: UUID, draft: ToolChanges) -> Tool:
+    async def draft_tool(self, tool_id: UUID, draft: ToolChanges) -> Tool:
         """Returns the tool that `create` would store; nothing is. Raises Refused."""
-        return await self._made(tool_id, draft)
+        return await self._new_tool(tool_id, draft)
 
-    async def _made(self, tool_id: UUID, draft: ToolChanges, tool_type: ToolType = ToolType.CUSTOM) -> Tool:
+    async def _new_tool(self, tool_id: UUID, draft: ToolChanges, tool_type: ToolType = ToolType.CUSTOM) -> Tool:
         empty = Tool(
             id=tool_id,
             name="",
@@ -157,9 +157,9 @@ class ToolCatalogue:
             json_schema="",
             return_char_limit=DEFAULT_RETURN_CHARS,
         )
-        return await self._changed(empty, {"source_code": "", **draft})
+        return await self._with_changes(empty, {"source_code": "", **draft})
 
-    async def _changed(self, present: Tool, changes: ToolChanges) -> Tool:
+    async def _with_changes(self, present: Tool, changes: ToolChanges) -> Tool:
         """Returns the tool with its changes, and with the schema that follows from them."""
         plain: dict[str, Any] = {name: value for name, value in changes.items() if name not in _SPECIAL}
         plain["args_json_schema"] = changes.get("args_json_schema", present.args_json_schema) or ""
@@ -169,7 +169,7 @@ class ToolCatalogue:
         _check(tool, changes)
         if _DERIVING & changes.keys():
             schema_text = changes.get("json_schema")
-            schema, takes_state = await self._derived(tool, schema_text)
+            schema, takes_state = await self._derive(tool, schema_text)
             tool = replace(
                 tool,
                 name=schema["name"],
@@ -179,7 +179,7 @@ class ToolCatalogue:
             )
         return _with_description(tool, changes)
 
-    async def _derived(self, tool: Tool, schema_text: str | None) -> tuple[JsonObject, bool]:
+    async def _derive(self, tool: Tool, schema_text: str | None) -> tuple[JsonObject, bool]:
         """Returns the schema, and whether the function takes `agent_state`."""
         schema = _object(schema_text, "json_schema") if schema_text else None
         args_schema = _object(tool.args_json_schema, "args_json_schema") if tool.args_json_schema else None

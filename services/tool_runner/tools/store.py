@@ -74,7 +74,7 @@ class PostgresTools:
         row = await self._pool.fetchrow(_GET, organization_id, tool_id)
         return rows.tool(row) if row else None
 
-    async def named(self, organization_id: UUID, name: str) -> Tool | None:
+    async def find_by_name(self, organization_id: UUID, name: str) -> Tool | None:
         row = await self._pool.fetchrow(_BY_NAME, organization_id, name)
         return rows.tool(row) if row else None
 

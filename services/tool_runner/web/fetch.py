@@ -45,7 +45,7 @@ class Fetcher:
         """Returns the page; raises WebError."""
         try:
             async with asyncio.timeout(_WHOLE_SECONDS):
-                return await self._followed(url)
+                return await self._follow(url)
         except Refused as refused:
             raise WebError(f"{url[:200]} was not fetched: {refused}") from refused
         except BodyTooLarge as unread:
@@ -59,16 +59,16 @@ class Fetcher:
         """Closes connections."""
         await self._http.aclose()
 
-    async def _followed(self, url: str) -> Page:
+    async def _follow(self, url: str) -> Page:
         for _ in range(_MOST_REDIRECTS + 1):
-            checked = self._checked(url)
+            checked = self._check_url(url)
             async with self._http.stream("GET", checked, headers=_HEADERS) as response:
                 if response.next_request is None:
                     return await self._read(response)
                 url = str(response.next_request.url)
         raise WebError(f"{url[:200]} redirects more than {_MOST_REDIRECTS} times")
 
-    def _checked(self, url: str) -> httpx.URL:
+    def _check_url(self, url: str) -> httpx.URL:
         """Returns the URL to ask: models write http:// for pages that have long been behind https://."""
         try:
             return check_url(url, allow_private=self._allow_private)

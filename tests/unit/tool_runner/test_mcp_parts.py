@@ -108,7 +108,7 @@ async def test_a_schema_that_kills_the_child_harms_no_other() -> None:
     deadly = {"type": "object", "properties": {"a": {"type": [{"x": number} for number in range(20_000)]}}}
     good = [ServerTool(name, "", plain, False) for name in ("one", "two", "three")]
     listing = server_tools.ServerTools((good[0], ServerTool("deadly", "", deadly, False), *good[1:]))
-    checked = await SchemaCheck().checked(listing)
+    checked = await SchemaCheck().check(listing)
     assert [offer.name for offer in checked.offers] == ["one", "two", "three"]
     assert dict(checked.problems) == {"deadly": "its inputSchema needs too much time or memory to read"}
 
@@ -186,14 +186,14 @@ def test_secrets_are_masked_kept_and_left_out_of_what_is_stored_in_the_open() ->
 
 async def _pass(throttle: Throttle, data: bytes, times: int) -> None:
     for _ in range(times):
-        await throttle.passed(data)
+        await throttle.wait_for_bytes(data)
 
 
 async def test_what_comes_too_fast_waits_and_what_is_too_much_ends() -> None:
     throttle = Throttle(1_000_000)
     async with asyncio.timeout(1):
-        await throttle.passed(b"\n" * 9_000)
+        await throttle.wait_for_bytes(b"\n" * 9_000)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(_pass(throttle, b"\n" * 1_000, 10), 0.2)
     with pytest.raises(McpProblem, match="sent more than"):
-        await throttle.passed(bytes(2_000_000))
+        await throttle.wait_for_bytes(bytes(2_000_000))

@@ -61,7 +61,7 @@ async def test_a_receipt_replays_what_was_seen_live() -> None:
         Output(4, "stdout", "c"),
     ]
     assert seen == expected
-    ending = call.told(ENDING)
+    ending = call.complete(ENDING)
     assert (ending.stdout, ending.stderr) == ("ab\ufffdc", "é")
     assert pieces_of(receipt_of(ending)) == expected
     seen.clear()
@@ -74,7 +74,7 @@ async def test_each_stream_is_kept_to_its_limit_and_says_so() -> None:
     call.add(piece("stdout", "xxxxxé"))
     call.add(piece("stdout", "yyyyyyyyy"))
     call.end(Result(ExitReason.OK, result="1", stdout="xxxxxéyyyyyyyyy", stderr="short"))
-    ending = call.told(ENDING)
+    ending = call.complete(ENDING)
     assert ending.stdout == "xxxxxéy\n... (cut at 8 bytes)"
     assert ending.stderr == "short"
 
@@ -98,7 +98,7 @@ async def test_a_secret_in_two_pieces_is_masked_in_both() -> None:
         await asyncio.sleep(0.03)
     call.end()
     assert "hunter2" not in "".join(one.text for one in call.pieces)
-    assert call.told(ENDING).stdout == "key: ********! and hunt"
+    assert call.complete(ENDING).stdout == "key: ********! and hunt"
 
 
 def test_a_result_is_masked_in_its_texts_and_else_stays_byte_for_byte() -> None:

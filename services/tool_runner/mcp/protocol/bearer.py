@@ -10,7 +10,7 @@ class Bearer(Protocol):
         """Returns a good one; "" where there is none. Raises McpProblem."""
         ...
 
-    async def renewed(self, refused: str) -> str:
+    async def renew_after(self, refused: str) -> str:
         """Returns another token than the refused one; "" where there is none. Raises McpProblem."""
         ...
 
@@ -22,6 +22,6 @@ class NoBearer:
         """Returns ""."""
         return ""
 
-    async def renewed(self, refused: str) -> str:
+    async def renew_after(self, refused: str) -> str:
         """Returns ""."""
         return ""

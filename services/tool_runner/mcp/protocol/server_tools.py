@@ -38,7 +38,7 @@ class ServerTool:
     parallel: bool  # whether it says that it changes nothing
 
     @property
-    def given(self) -> str:
+    def as_listed(self) -> str:
         """Returns the server's own words: kept with the tool, to see later what changed there."""
         return json.dumps({**self.parameters, "description": self.description}, ensure_ascii=False)
 
@@ -175,7 +175,7 @@ def tool_of(offer: ServerTool, *, tool_id: UUID, name: str, server_id: UUID | No
         source_type="python",
         source_code="",
         json_schema=schema_text(name, offer.description, offer.parameters),
-        args_json_schema=offer.given,
+        args_json_schema=offer.as_listed,
         tags=(tag(server),),
         enable_parallel_execution=offer.parallel,
         metadata=json.dumps({"mcp": origin}),
@@ -190,7 +190,7 @@ def schema_text(name: str, description: str, parameters: JsonObject) -> str:
 
 
 def parsed(text: str) -> JsonObject:
-    """Returns the server's own schema of a tool, from `ServerTool.given`; {} for none."""
+    """Returns the server's own schema of a tool, from `ServerTool.as_listed`; {} for none."""
     schema: JsonObject = json.loads(text or "{}")
     return schema
 

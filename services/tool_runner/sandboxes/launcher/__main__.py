@@ -47,7 +47,7 @@ class Launcher:
             case Frame.ASK:
                 self._do(self._answer(number, read_json(body)))
             case Frame.DATA if channel:
-                channel.given(body)
+                channel.feed(body)
             case Frame.WINDOW if channel:
                 channel.widen(int.from_bytes(body, "big"))
             case Frame.CLOSE if channel:

@@ -35,7 +35,7 @@ class Channel:
         self._closing = asyncio.Event()
         self._complaint = b""
 
-    def given(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         """Takes data for its stdin. Who sends more than its window is cut off: nothing is piled up here."""
         self._owed += len(data)
         if self._owed > WINDOW_BYTES:
@@ -58,7 +58,7 @@ class Channel:
         if container:
             self._send(encode(Frame.OPENED, self._number))
             attached = AttachedStream(container.attached)
-            ended = await self._relayed(attached)
+            ended = await self._relay(attached)
             attached.close()
             if ended:
                 await self._tell_end(container)
@@ -74,7 +74,7 @@ class Channel:
             self._end(str(error))
         return None
 
-    async def _relayed(self, attached: AttachedStream) -> bool:
+    async def _relay(self, attached: AttachedStream) -> bool:
         """Returns whether the container ended it."""
         output = asyncio.create_task(self._carry_output(attached))
         tasks = [output, asyncio.create_task(self._carry_input(attached)), asyncio.create_task(self._closing.wait())]

@@ -121,7 +121,7 @@ class Engine:
         """Returns a fresh container, attached to; raises SandboxUnavailable or NoLayer, and leaves nothing then."""
         identity = ""
         try:
-            image = self._layered(request.layer) if request.layer else self.image
+            image = self._layer_image(request.layer) if request.layer else self.image
             config = container_config(image, self._machine, request, self._owner, self._runtime)
             # Three requests are the fewest: what a container prints before it is attached to is lost.
             created = self._api.create_container_from_config(config)  # type: ignore[no-untyped-call]
@@ -177,7 +177,7 @@ class Engine:
                 if "error" in line:
                     raise DockerException(line["error"])
 
-    def _layered(self, layer: str) -> str:
+    def _layer_image(self, layer: str) -> str:
         try:
             name = layer_image(layer, self._base())
         except ValueError as error:

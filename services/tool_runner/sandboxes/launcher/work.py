@@ -34,17 +34,17 @@ class Work:
         Raises SandboxUnavailable, NoLayer, and KeyError or TypeError for fields that are none.
         """
         asked = read_request(fields)
-        engine = await self._connected()
+        engine = await self._connect_engine()
         return await self._in(self._starts, lambda: engine.start(asked) if is_wanted() else None)
 
     async def remove(self, container: Container) -> None:
         """Kills and removes it."""
-        engine = await self._connected()
+        engine = await self._connect_engine()
         await self._in(self._removals, lambda: engine.remove(container.identity))
 
     async def ran_out_of_memory(self, container: Container) -> bool:
         """Returns it of a container that has ended."""
-        engine = await self._connected()
+        engine = await self._connect_engine()
         return await self._in(self._questions, lambda: engine.ran_out_of_memory(container.identity))
 
     async def answer(self, question: Message) -> Message:
@@ -55,7 +55,7 @@ class Work:
 
     async def _add_layer(self, key: str, archive: Path) -> Message:
         try:
-            engine = await self._connected()
+            engine = await self._connect_engine()
             await self._in(self._questions, lambda: engine.add_layer(key, archive))
         except SandboxUnavailable as error:
             return {"problem": str(error)}
@@ -64,7 +64,7 @@ class Work:
     async def _probe(self, pull_seconds: float) -> Message:
         """Returns whether there is an engine with the runtime, and the image in it."""
         try:
-            engine = await self._connected()
+            engine = await self._connect_engine()
             await self._in(self._questions, engine.check_runtime)
             image, problem = await self._in(self._questions, engine.has_image), ""
             if not image and pull_seconds:
@@ -74,7 +74,7 @@ class Work:
         except SandboxUnavailable as error:
             return {"engine": False, "image": False, "problem": str(error)}
 
-    async def _connected(self) -> Engine:
+    async def _connect_engine(self) -> Engine:
         async with self._connecting:
             if self._engine is None:
                 engine = await self._in(self._questions, lambda: Engine(self._image, self._runtime))

@@ -33,7 +33,7 @@ class CallAnswer:
         self._file: bytearray | None = None
         self._files_left, self._bytes_left = job.limits.files, job.limits.file_bytes
 
-    def printed(self, body: bytes) -> Iterator[Event]:
+    def take_output(self, body: bytes) -> Iterator[Event]:
         """Takes OUTPUT; raises BadWorker."""
         self._heard += 1
         stream, data = body[4] if len(body) > 4 else 0, body[5:]

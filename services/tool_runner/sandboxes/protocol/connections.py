@@ -33,17 +33,17 @@ class Connections:
         self._last = connection
         self._may_send[connection] = WINDOW_BYTES
 
-    def received(self, connection: int, size: int) -> bool:
+    def take_data(self, connection: int, size: int) -> bool:
         """Returns whether anybody still listens; raises BadWorker for more than the window."""
-        self._known(connection)
+        self._connection(connection)
         self._may_send[connection] -= size
         if self._may_send[connection] < 0:
             raise BadWorker("the sandbox sent more on a connection than it was to send")
         return connection not in self._forgotten
 
-    def widened(self, connection: int) -> bool:
+    def take_window(self, connection: int) -> bool:
         """Returns whether anybody still sends."""
-        self._known(connection)
+        self._connection(connection)
         return connection not in self._forgotten
 
     def give_back(self, connection: int, size: int) -> None:
@@ -51,9 +51,9 @@ class Connections:
         if connection in self._may_send:
             self._may_send[connection] += size
 
-    def closed(self, connection: int) -> bool:
+    def take_close(self, connection: int) -> bool:
         """Takes its CLOSE; returns whether anybody is still to hear it."""
-        self._known(connection)
+        self._connection(connection)
         self._closed.add(connection)
         return not self._drop(connection)
 
@@ -63,7 +63,7 @@ class Connections:
             self._forgotten.add(connection)
             self._drop(connection)
 
-    def _known(self, connection: int) -> None:
+    def _connection(self, connection: int) -> None:
         if connection not in self._may_send or connection in self._closed:
             raise BadWorker("the sandbox spoke of a connection that is not there")
 

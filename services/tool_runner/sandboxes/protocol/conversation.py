@@ -111,7 +111,7 @@ class Conversation:
             raise BadWorker(f"the sandbox sent {kind.name} when it had no job")
         match kind:
             case Frame.OUTPUT:
-                yield from call.printed(body)
+                yield from call.take_output(body)
             case Frame.FILE:
                 call.begin_file(body)
             case Frame.DATA:
@@ -142,16 +142,16 @@ class Conversation:
                 self._connections.open(connection)
                 yield Opened(connection)
             case Frame.BYTES:
-                if self._connections.received(connection, len(rest)):
+                if self._connections.take_data(connection, len(rest)):
                     yield Received(connection, rest)
             case Frame.WINDOW if connection == 0 and call.is_program:
                 yield Widened(0, int.from_bytes(rest, "big"))
             case Frame.WINDOW:
                 size = int.from_bytes(rest, "big")
-                if self._connections.widened(connection):
+                if self._connections.take_window(connection):
                     yield Widened(connection, size)
             case _:
-                if self._connections.closed(connection):
+                if self._connections.take_close(connection):
                     yield Closed(connection)
 
 

@@ -48,7 +48,7 @@ class ToolSearch:
         query, tenant = check_query(query), caller.organization_id
         if not query.text:
             newest = await self._rankings.newest(tenant, query)
-            return await self._found(tenant, [Place(tool_id, 0.0) for tool_id in newest]), Mode.TEXT
+            return await self._ranked(tenant, [Place(tool_id, 0.0) for tool_id in newest]), Mode.TEXT
         by_words, by_vector = await asyncio.gather(
             self._rankings.by_words(tenant, query), self._by_vector(caller, query)
         )
@@ -56,9 +56,9 @@ class ToolSearch:
             mode, places = Mode.TEXT, fuse(by_words, None)
         else:
             mode, places = query.mode, fuse(None if query.mode is Mode.VECTOR else by_words, by_vector)
-        return await self._found(tenant, places[: query.limit]), mode
+        return await self._ranked(tenant, places[: query.limit]), mode
 
-    async def _found(self, tenant: UUID, places: Sequence[Place]) -> list[tuple[Tool, Place]]:
+    async def _ranked(self, tenant: UUID, places: Sequence[Place]) -> list[tuple[Tool, Place]]:
         tools = {tool.id: tool for tool in await self._rankings.tools(tenant, [place.tool_id for place in places])}
         return [(tools[place.tool_id], place) for place in places if place.tool_id in tools]
 
