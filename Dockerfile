@@ -17,9 +17,7 @@ COPY images/install ./
 COPY requirements requirements
 
 FROM build AS stubs
-# Only the compiler's part of the development lock.
-RUN sed -n -E '/^(grpcio|grpcio-tools|protobuf|setuptools|typing-extensions)==/,/[^\\]$/p' requirements/dev.lock \
-      > requirements/protoc.lock && ./install protoc
+RUN ./install protos
 COPY protos protos
 RUN mkdir /gen && find protos -name '*.proto' -exec \
       python -m grpc_tools.protoc -I protos --python_out=/gen --grpc_python_out=/gen {} +
@@ -36,7 +34,9 @@ FROM common AS llm_gateway-packages
 ARG LLM_EXTRAS="bedrock google"
 RUN ./install llm_gateway --prefix /own $(for extra in $LLM_EXTRAS; do echo "--requirement requirements/$extra.lock"; done)
 FROM common AS tool_runner-packages
-RUN ./install tool_runner --prefix /own
+# SDKs of hosted sandboxes: --build-arg TOOL_EXTRAS="e2b modal"
+ARG TOOL_EXTRAS=""
+RUN ./install tool_runner --prefix /own $(for extra in $TOOL_EXTRAS; do echo "--requirement requirements/$extra.lock"; done)
 FROM common AS gateway-packages
 RUN ./install gateway --prefix /own
 # A running image installs nothing.

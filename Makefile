@@ -8,7 +8,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 BUF := node_modules/.bin/buf
 NODE_WORKER := services/tool_runner/sandboxes/node
-EXTRAS := agent memory llm_gateway bedrock google tool_runner e2b modal gateway cli
+# Of pyproject.toml: what `make run` begins with, and vendors' SDKs that few need.
+RUN_EXTRAS := agent memory llm_gateway google tool_runner gateway cli
+SDK_EXTRAS := bedrock e2b modal
+# Which SDKs to install beside the rest: those that the environment asks for, or `make setup EXTRAS="bedrock modal"`.
+EXTRAS ?= $(if $(AWS_BEARER_TOKEN_BEDROCK)$(AWS_ACCESS_KEY_ID)$(BEDROCK_BASE_URL),bedrock) $(filter e2b modal,$(LOCI_SANDBOX))
+NODE_TESTS := $(patsubst %/package-lock.json,%,$(wildcard tests/e2e/*/package-lock.json))
 PROTOS := $(shell find protos -name '*.proto' | sort)
 # Where they lie, too: a file added, renamed or removed changes its folder's time.
 PROTO_FOLDERS := $(shell find protos -mindepth 1 -type d)
@@ -21,6 +26,9 @@ ARGS ?=
 # One has the tests that look at the whole machine, the others all else: see tests/workers.py.
 WORKERS ?= 2
 
+# Rules share .venv.
+.NOTPARALLEL:
+
 .PHONY: help
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -30,15 +38,15 @@ run: setup protos ## Start everything on this machine: http://localhost:8283 (LO
 	@exec $(BIN)/python -m cli run
 
 .PHONY: test
-test: setup protos ## Run every test that this machine can; a table at the end says what it could not. ARGS go to pytest (WORKERS=0: in one process).
+test: setup-dev protos $(NODE_TESTS:%=%/node_modules/.package-lock.json) ## Run every test that this machine can; a table at the end says what it could not. ARGS go to pytest (WORKERS=0: in one process).
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 .PHONY: test-live
-test-live: setup protos ## Ask the real vendors whose keys are in the environment, for a few cents (LOCI_LIVE_MODELS="openai=MODEL ...").
+test-live: setup-dev protos ## Ask the real vendors whose keys are in the environment, for a few cents (LOCI_LIVE_MODELS="openai=MODEL ...").
 	@LOCI_LIVE=1 $(BIN)/python -m pytest tests/live $(ARGS)
 
 .PHONY: check
-check: setup protos ## Lint, formatting, types, import contracts and the protos' rules.
+check: setup-dev protos node_modules/.package-lock.json ## Lint, formatting, types, import contracts and the protos' rules.
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
@@ -47,41 +55,67 @@ check: setup protos ## Lint, formatting, types, import contracts and the protos'
 	  else echo "not checked: buf lint, format and breaking (needs Node; run: npm ci)"; fi
 
 .PHONY: format
-format: setup ## Format Python, and the protos where buf is installed.
+format: setup-dev node_modules/.package-lock.json ## Format Python, and the protos where buf is installed.
 	@$(BIN)/ruff check --fix --quiet || true
 	@$(BIN)/ruff format
 	@if [ -x $(BUF) ]; then $(BUF) format --write; else echo "not formatted: protos/ (needs Node; run: npm ci)"; fi
 
 .PHONY: bench
-bench: setup protos ## Measure turns against a fake provider (ARGS=llm: the llm gateway, ARGS=prefix: cached input, ARGS=history: long lives, ARGS=search: large archives, ARGS=tools: sandboxes); prints a table.
+bench: setup-dev protos ## Measure turns against a fake provider (ARGS=llm: the llm gateway, ARGS=prefix: cached input, ARGS=history: long lives, ARGS=search: large archives, ARGS=tools: sandboxes); prints a table.
 	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: bench-memory
-bench-memory: setup protos ## Score what memory finds again, per search mode, beside a BM25 library (ARGS="--seed 1"); no model needed.
+bench-memory: setup-dev protos ## Score what memory finds again, per search mode, beside a BM25 library (ARGS="--seed 1"); no model needed.
 	@$(BIN)/python -m bench.memory_score $(ARGS)
 
 .PHONY: api-coverage
-api-coverage: setup protos ## Write docs/api-coverage.md: which routes there are, and what tests them.
+api-coverage: setup-dev protos ## Write docs/api-coverage.md: which routes there are, and what tests them.
 	@$(BIN)/python -m tests.coverage
 
 .PHONY: setup
-setup: $(VENV)/.ready $(NODE_WORKER)/node_modules/.package-lock.json ## Make .venv from the lock (needs Python 3.11 to 3.14, nothing else).
+setup: $(VENV)/.run $(EXTRAS:%=$(VENV)/.extra-%) $(NODE_WORKER)/node_modules/.package-lock.json ## Make .venv with what `make run` needs: Python 3.11 to 3.14, nothing else (EXTRAS="bedrock e2b modal": vendors' SDKs, too).
 	@:
 
-# The file is npm's own note of what it installed. Without npm all works but tools in JavaScript and TypeScript.
+.PHONY: setup-dev
+setup-dev: setup $(VENV)/.ready ## Make .venv with all that tests and checks need, too.
+	@:
+
+# These files are npm's own note of what it installed. Without npm all works but tools in JavaScript and TypeScript.
 $(NODE_WORKER)/node_modules/.package-lock.json: $(NODE_WORKER)/package-lock.json
 	@if ! command -v npm >/dev/null; then :; \
-	  elif npm ci --prefix $(NODE_WORKER) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; then touch $@; \
+	  elif npm ci --prefix $(<D) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; then touch $@; \
 	  else echo "not installed: what JavaScript and TypeScript tools need; try: npm ci --prefix $(NODE_WORKER)" >&2; fi
 
-$(VENV)/.ready: requirements/dev.lock
+# Buf, and clients in TypeScript; who needs one says that it is missing.
+define npm_ci
+	@if ! command -v npm >/dev/null; then :; \
+	  elif npm ci --prefix $(<D) --no-audit --no-fund --loglevel=error >/dev/null; then touch $@; \
+	  else echo "not installed: what checks and tests need; try: npm ci --prefix $(<D)" >&2; fi
+endef
+node_modules/.package-lock.json: package-lock.json
+	$(npm_ci)
+tests/e2e/%/node_modules/.package-lock.json: tests/e2e/%/package-lock.json
+	$(npm_ci)
+
+$(VENV)/.run: requirements/run.lock scripts/install
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' || { \
 	  echo "Loci needs Python 3.11 to 3.14, and $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV)
 	@echo "installing pinned packages into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/dev.lock
+	@scripts/install $(VENV) $<
 	@printf '%s\n' "$(CURDIR)" "$(CURDIR)/gen" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/loci.pth"
 	@printf '#!/bin/sh\nexec "$(CURDIR)/$(BIN)/python" -m cli "$$@"\n' > $(BIN)/loci && chmod +x $(BIN)/loci
+	@touch $@
+
+# The development lock holds the run lock, in the same versions.
+$(VENV)/.ready: requirements/dev.lock | $(VENV)/.run
+	@echo "installing what tests and checks need into $(VENV) ..."
+	@scripts/install $(VENV) $< all
+	@touch $@
+
+$(VENV)/.extra-%: requirements/%.lock | $(VENV)/.run
+	@echo "installing the SDK of $* into $(VENV) ..."
+	@scripts/install $(VENV) $<
 	@touch $@
 
 .PHONY: protos
@@ -89,7 +123,7 @@ protos: gen/.stamp ## Generate the Python stubs of protos/ into gen/.
 	@:
 
 # Made aside and put in place at once: whoever imports stubs meanwhile sees the old ones.
-gen/.stamp: $(PROTOS) $(PROTO_FOLDERS) requirements/dev.lock | $(VENV)/.ready
+gen/.stamp: $(PROTOS) $(PROTO_FOLDERS) requirements/protos.lock | $(VENV)/.run
 	@rm -rf gen.new && mkdir gen.new
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I protos \
 	  --python_out=gen.new --mypy_out=quiet:gen.new --grpc_python_out=gen.new --mypy_grpc_out=quiet:gen.new $(PROTOS)
@@ -105,8 +139,9 @@ sandbox-image: setup ## Build the image that tool code runs in (BASE: an image w
 
 .PHONY: lock
 lock: ## Resolve pyproject.toml anew into requirements/*.lock (needs uv; LOCKFLAGS=--upgrade for newer versions).
-	@lock() { $(LOCK) pyproject.toml "$$@"; }; \
-	lock $(addprefix --extra ,$(EXTRAS)) --group dev $(LOCKFLAGS) -o requirements/dev.lock; \
-	lock -c requirements/dev.lock -o requirements/common.lock; \
-	for extra in $(EXTRAS); do lock --extra $$extra -c requirements/dev.lock -o requirements/$$extra.lock; done; \
-	$(LOCK) --group sandbox -c requirements/dev.lock -o requirements/sandbox.lock
+	@lock() { $(LOCK) "$$@"; }; extras() { printf -- '--extra %s ' "$$@"; }; same="-c requirements/dev.lock"; \
+	lock pyproject.toml $$(extras $(RUN_EXTRAS) $(SDK_EXTRAS)) --group dev $(LOCKFLAGS) -o requirements/dev.lock; \
+	lock pyproject.toml $$(extras $(RUN_EXTRAS)) --group protos $$same -o requirements/run.lock; \
+	lock pyproject.toml $$same -o requirements/common.lock; \
+	for extra in $(RUN_EXTRAS) $(SDK_EXTRAS); do lock pyproject.toml --extra $$extra $$same -o requirements/$$extra.lock; done; \
+	for group in protos sandbox; do lock --group $$group $$same -o requirements/$$group.lock; done

@@ -18,6 +18,7 @@ from cli.importing.steps import agents, around, memory, together, tools
 from cli.importing.steps.common import Import
 from cli.importing.target import DEFAULT, Loci, connected, sentence
 from loci.agent.v1 import access_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from services.common.errors import LociError
 
 Step = Callable[[Import], Awaitable[None]]
@@ -88,7 +89,7 @@ async def _run(wanted: Wanted, environment: Mapping[str, str], report: Report) -
 
 async def _check_tenant(loci: Loci, organization_id: str) -> None:
     """Whoever acts for a tenant sees that one, and for the default one all. Raises CliError."""
-    request = access_service_pb2.ListOrganizationsRequest(page_size=1_000)
+    request = access_service_pb2.ListOrganizationsRequest(page=PageRequest(page_size=1_000))
     try:
         found = (await loci.ask(loci.access.ListOrganizations, request)).organizations
     except LociError as error:

@@ -17,6 +17,7 @@ from gateway.rest.convert import from_json
 from gateway.rest.services import Services
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2, message_service_pb2
 from loci.agent.v1 import transfer_service_pb2 as wire
+from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from loci.tool.v1 import environment_service_pb2, mcp_pb2, mcp_service_pb2, tool_pb2
 from services.common.errors import from_rpc
@@ -136,7 +137,7 @@ async def _messages(loci: Services, agent_id: str, wanted: Wanted) -> list[wire.
 async def _system_message(loci: Services, of: wire.StreamStoredMessagesRequest) -> wire.StoredMessage:
     """The compiled prompt: it is stored nowhere, and stands first in the form."""
     request = message_service_pb2.ListMessagesRequest(
-        agent_id=of.agent_id, conversation_id=of.conversation_id, ascending=True, page_size=1
+        agent_id=of.agent_id, conversation_id=of.conversation_id, page=PageRequest(page_size=1, order=ORDER_ASCENDING)
     )
     first = (await loci.peers.call(loci.peers.messages.ListMessages, request)).messages[0]
     return wire.StoredMessage(
@@ -158,11 +159,11 @@ async def _secrets(loci: Services, agent_id: str) -> list[str]:
 
 async def _opened(loci: Services, agent: agent_pb2.Agent) -> list[folder_pb2.AgentFile]:
     found: list[folder_pb2.AgentFile] = []
-    request = folder_service_pb2.ListAgentFilesRequest(agent_id=agent.id, page_size=1_000)
+    request = folder_service_pb2.ListAgentFilesRequest(agent_id=agent.id, page=PageRequest(page_size=1_000))
     while agent.folders:
         page = await loci.peers.call(loci.peers.folders.ListAgentFiles, request)
         found += page.files
-        request.page_token = page.next_page_token
+        request.page.page_token = page.next_page_token
         if not page.next_page_token:
             break
     return found
@@ -170,12 +171,13 @@ async def _opened(loci: Services, agent: agent_pb2.Agent) -> list[folder_pb2.Age
 
 async def _files(loci: Services, folder_id: str) -> list[folder_pb2.File]:
     found: list[folder_pb2.File] = []
-    request = folder_service_pb2.ListFilesRequest(folder_id=folder_id, page_size=_FILES_PER_PAGE, include_content=True)
+    page = PageRequest(page_size=_FILES_PER_PAGE)
+    request = folder_service_pb2.ListFilesRequest(folder_id=folder_id, page=page, include_content=True)
     while True:
-        page = await loci.peers.call(loci.peers.folders.ListFiles, request)
-        found += page.files
-        request.page_token = page.next_page_token
-        if not page.next_page_token:
+        response = await loci.peers.call(loci.peers.folders.ListFiles, request)
+        found += response.files
+        request.page.page_token = response.next_page_token
+        if not response.next_page_token:
             return found
 
 

@@ -13,6 +13,7 @@ from gateway.git.history import History, Timeline, Version, build
 from gateway.git.pushing import Change, Refused
 from gateway.rest.services import Services
 from loci.agent.v1 import agent_pb2
+from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as wire
 from services.common.errors import LociError
@@ -127,13 +128,14 @@ def _edit(block: block_pb2.Block, version: int, memory: Memory, *, described: bo
 
 async def _blocks(loci: Services, agent_id: str) -> list[block_pb2.Block]:
     found: list[block_pb2.Block] = []
-    token = ""
+    page = PageRequest(page_size=100)
     while True:
-        request = wire.ListBlocksRequest(agent_id=agent_id, page_size=100, page_token=token, show_hidden=True)
-        page = await loci.peers.call(loci.peers.blocks.ListBlocks, request)
-        found.extend(page.blocks)
-        if not (token := page.next_page_token):
+        request = wire.ListBlocksRequest(agent_id=agent_id, page=page, show_hidden=True)
+        response = await loci.peers.call(loci.peers.blocks.ListBlocks, request)
+        found.extend(response.blocks)
+        if not (token := response.next_page_token):
             return found
+        page.page_token = token
 
 
 async def _versions(loci: Services, block: block_pb2.Block, count: int) -> Sequence[Version]:
@@ -143,21 +145,20 @@ async def _versions(loci: Services, block: block_pb2.Block, count: int) -> Seque
     step = kept // 2
     first = max(1, (block.version - kept) // step * step)
     size = max(1, min(200, _PAGE_BYTES // (4 * len(block.value) + 1_000)))
-    found, left, token = deque[tuple[Version, int]](), _BYTES_IN_ALL // count, ""
+    found, left = deque[tuple[Version, int]](), _BYTES_IN_ALL // count
+    page = PageRequest(page_size=size, after=str(first - 1), order=ORDER_ASCENDING)
     while True:
-        request = wire.ListBlockVersionsRequest(
-            block_id=block.id, page_size=size, page_token=token, after=first - 1, ascending=True
-        )
-        page = await loci.peers.call(loci.peers.blocks.ListBlockVersions, request)
-        for version in page.versions:
+        request = wire.ListBlockVersionsRequest(block_id=block.id, page=page)
+        response = await loci.peers.call(loci.peers.blocks.ListBlockVersions, request)
+        for version in response.versions:
             if version.version > block.version:
                 break
             found.append((_version(version, block), version.ByteSize()))
             left -= version.ByteSize()
             while left < 0 and len(found) > 1:
                 left += found.popleft()[1]
-        token = page.next_page_token
-        if not token or page.versions[-1].version >= block.version:
+        page.page_token = response.next_page_token
+        if not page.page_token or response.versions[-1].version >= block.version:
             return [version for version, _ in found]
 
 

@@ -18,12 +18,13 @@ from mcp.server.transport_security import TransportSecuritySettings
 from gateway import VERSION
 from gateway.resources.messages.requests import SendMessages
 from gateway.resources.messages.responses import message
-from gateway.rest.params import MOST_PER_PAGE
+from gateway.rest.paging import MOST_PER_PAGE
 from gateway.rest.services import Services
 from gateway.settings import is_loopback
 from gateway.turns.events import Rejoined, TurnEvents
 from gateway.turns.speech import Spoken
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_service_pb2, run_service_pb2
+from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import block_service_pb2
 from services.common.errors import InvalidArgument, LociError
 from services.common.ids import from_public, to_public, uuid7
@@ -43,6 +44,8 @@ _TEXT = {"type": "string"}
 _AGENT = {**_TEXT, "description": "The agent's id, or its name."}
 _MESSAGE = {**_TEXT, "description": "What to say to the agent."}
 _CONVERSATION = {**_TEXT, "description": "The id of one of its conversations; left out: its usual one."}
+
+_FIRST = PageRequest(page_size=MOST_PER_PAGE)
 
 
 class Unusable(Exception):
@@ -130,16 +133,14 @@ class _Agents:
         raise Unusable(f"there is no tool {name[:100]!r}")
 
     async def _list_agents(self, query: str) -> str:
-        wanted = agent_service_pb2.ListAgentsRequest(
-            page_size=MOST_PER_PAGE, query_text=query or None, omit_relations=True
-        )
+        wanted = agent_service_pb2.ListAgentsRequest(page=_FIRST, query_text=query or None, omit_relations=True)
         found = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, wanted)).agents
         listed = [{"id": agent.id, "name": agent.name, "description": agent.description or None} for agent in found]
         return orjson.dumps(listed).decode()
 
     async def _read_memory(self, agent: agent_pb2.Agent, arguments: dict[str, Any]) -> str:
         label = _text(arguments, "label", "")
-        wanted = block_service_pb2.ListBlocksRequest(agent_id=agent.id, page_size=MOST_PER_PAGE)
+        wanted = block_service_pb2.ListBlocksRequest(agent_id=agent.id, page=_FIRST)
         found = (await self._loci.peers.call(self._loci.peers.blocks.ListBlocks, wanted)).blocks
         blocks = [
             {"label": block.label, "description": block.description or None, "value": block.value}
@@ -178,7 +179,7 @@ class _Agents:
         try:
             from_public("agent", name)
         except InvalidArgument:
-            wanted = agent_service_pb2.ListAgentsRequest(page_size=2, name=name, omit_relations=True)
+            wanted = agent_service_pb2.ListAgentsRequest(page=PageRequest(page_size=2), name=name, omit_relations=True)
             found = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, wanted)).agents
             if len(found) != 1:
                 problem = "there is no agent" if not found else "several agents are"
@@ -189,9 +190,8 @@ class _Agents:
 
     async def _tagged(self) -> list[tuple[str, agent_pb2.Agent]]:
         """Agents with the tag, oldest first, and the names of their tools."""
-        wanted = agent_service_pb2.ListAgentsRequest(
-            page_size=_MOST_TOOLS, tags=[TAG], ascending=True, omit_relations=True
-        )
+        page = PageRequest(page_size=_MOST_TOOLS, order=ORDER_ASCENDING)
+        wanted = agent_service_pb2.ListAgentsRequest(page=page, tags=[TAG], omit_relations=True)
         found = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, wanted)).agents
         return list(zip(tool_names([agent.name for agent in found]), found, strict=True))
 

@@ -17,7 +17,7 @@ from gateway.openapi.schemas import OBJECT
 from gateway.resources.models.schemas import MODELS
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import MOST_PER_PAGE
+from gateway.rest.paging import MOST_PER_PAGE
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from gateway.turns import answers
@@ -25,6 +25,7 @@ from gateway.turns.events import TurnEvents
 from gateway.turns.turn_requests import turn_request
 from gateway.turns.views import View
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public
 
@@ -69,7 +70,7 @@ async def list_agents(
     loci: Loci, after: str | None = None, limit: Annotated[int, Query(ge=1, le=MOST_PER_PAGE)] = MOST_PER_PAGE
 ) -> Response:
     """Agents, newest first, as models; `after` and `limit` are for tenants with more than 1,000."""
-    wanted = agent_service_pb2.ListAgentsRequest(page_size=limit, after=after, omit_relations=True)
+    wanted = agent_service_pb2.ListAgentsRequest(page=PageRequest(page_size=limit, after=after), omit_relations=True)
     found = await loci.peers.call(loci.peers.agents.ListAgents, wanted)
     models = [_model(agent) for agent in found.agents]
     return json_response({"object": "list", "data": models, "has_more": bool(found.next_page_token)})
@@ -89,7 +90,9 @@ async def _agent_named(loci: Services, name: str) -> str:
     try:
         from_public("agent", agent_id)
     except InvalidArgument:
-        wanted = agent_service_pb2.ListAgentsRequest(page_size=2, name=name, show_hidden=True, omit_relations=True)
+        wanted = agent_service_pb2.ListAgentsRequest(
+            page=PageRequest(page_size=2), name=name, show_hidden=True, omit_relations=True
+        )
         found = (await loci.peers.call(loci.peers.agents.ListAgents, wanted)).agents
     else:
         return agent_id

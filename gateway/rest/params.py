@@ -1,8 +1,8 @@
-"""Parameters that many routes share: ids in paths, pages."""
+"""Parameters that many routes share: ids in paths, filters."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Path, Query
 from pydantic import AfterValidator
@@ -13,7 +13,6 @@ from services.common.errors import InvalidArgument
 from services.common.ids import from_public
 
 T = TypeVar("T")
-MOST_PER_PAGE = 1_000
 
 
 def checked_id(prefix: str) -> AfterValidator:
@@ -35,17 +34,6 @@ def checked_id(prefix: str) -> AfterValidator:
 def _if_given(prefix: str) -> AfterValidator:
     check: Any = checked_id(prefix).func
     return AfterValidator(lambda value: None if value is None else check(value))
-
-
-def _an_id_if_given(value: str | None) -> str | None:
-    """Answers 422 for what is no id of anything. Whether it is one of the list's objects is for those to say."""
-    if value is not None:
-        try:
-            from_public(value[:-37], value)
-        except InvalidArgument:
-            sentence = f"{value[:80]!r} is no id: expected `<prefix>-<uuid>`"
-            raise PydanticCustomError("invalid_cursor", "{sentence}", {"sentence": sentence}) from None
-    return value
 
 
 def conversation_ref(value: str) -> str:
@@ -109,19 +97,7 @@ CheckpointRef = Annotated[
 ]
 MessageRef = Annotated[str | None, Query(), _if_given("message")]
 
-Order = Literal["asc", "desc"]
-Cursor = Annotated[
-    str | None,
-    Query(description="An id: the page begins after, or ends before, this object."),
-    AfterValidator(_an_id_if_given),
-]
-Limit = Annotated[int | None, Query(ge=1, description="Most objects of the page; 1,000 and above mean 1,000.")]
 Names = Annotated[list[str] | None, Query()]
-
-
-def page_size(limit: int | None, default: int) -> int:
-    """How many objects a page has."""
-    return min(default if limit is None else limit, MOST_PER_PAGE)
 
 
 def unsupported(**filters: object) -> None:
@@ -134,23 +110,3 @@ def unsupported(**filters: object) -> None:
 def split(values: Sequence[str] | None) -> list[str]:
     """Values that come as repeated parameters, separated by commas, or both."""
     return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
-
-
-def one_page(
-    items: Sequence[T],
-    *,
-    key: Callable[[T], str],
-    after: str | None,
-    before: str | None,
-    limit: int,
-) -> list[T]:
-    """The page of a list that is there as a whole, in its order. A cursor that names nothing leaves nothing."""
-    keys = [key(item) for item in items]
-    start, stop = 0, len(items)
-    if after is not None:
-        start = keys.index(after) + 1 if after in keys else stop
-    if before is not None:
-        stop = keys.index(before) if before in keys else 0
-    chosen = list(items[start:stop])
-    # With `before` alone the page is the one that ends there.
-    return chosen[-limit:] if before is not None and after is None else chosen[:limit]

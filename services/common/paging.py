@@ -1,4 +1,4 @@
-"""Which part of a list is asked for, the page that answers, and its tokens. Pure."""
+"""A part of a list that a request names, the page that answers it, and page tokens. Pure."""
 
 import base64
 from collections.abc import Callable, Sequence
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
+
+from services.common.refusals import Refused
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -24,10 +26,10 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageBy(Generic[K]):
-    """Which part of a list: after (or before) an object in the chosen order, or going on from a token.
+    """A part of a list: after (or before) an object in the chosen order, or going on from a token.
 
-    With `before` alone the page holds the nearest objects before it, and its token leads further back. K: what names
-    an object.
+    With `before` alone the page holds the nearest objects before it, and its token leads further back. K: the type of
+    the objects' names.
     """
 
     size: int
@@ -60,44 +62,50 @@ class PageOf(Generic[T]):
     next_token: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TagPage(PageBy[str]):
-    """By names, in the order of their code points; all names that hold `query_text`, without regard to case."""
-
-    query_text: str = ""
-
-    @property
-    def low(self) -> str | None:
-        """What the names come after in the order of code points."""
-        return self.after if self.ascending else self.before
-
-    @property
-    def high(self) -> str | None:
-        """What the names come before in the order of code points."""
-        return self.before if self.ascending else self.after
-
-    def in_order(self, scanned: Sequence[str]) -> Sequence[str]:
-        """What a scan found, in the chosen order."""
-        return tuple(reversed(scanned)) if self.backwards else tuple(scanned)
-
-
-def cut(scanned: Sequence[T], page: Page, token_of: Callable[[T], str]) -> PageOf[T]:
-    """The page made of what a scan found: at most one object more than fits, which tells that there are more."""
+def cut(scanned: Sequence[T], page: PageBy[K], token_of: Callable[[T], str]) -> PageOf[T]:
+    """Returns the page in what a scan found: at most one object more than fits, which shows that there are more."""
     items = tuple(scanned[: page.size])
     token = token_of(items[-1]) if len(scanned) > page.size else ""
     return PageOf(items[::-1] if page.backwards else items, token)
 
 
+def checked_size(size: int, default: int) -> int:
+    """Returns the page's size; 0 means the default. Raises Refused (PAGE_SIZE_INVALID)."""
+    if not 0 <= size <= MOST:
+        raise Refused("PAGE_SIZE_INVALID", f"a page has 1 to {MOST} objects, not {size}")
+    return size or default
+
+
 def pair_token(first: object, second: object) -> str:
-    """A page token of two values whose texts have no dot: base64url of "first.second"."""
+    """Returns a page token of two values whose texts have no dot: base64url of "first.second"."""
     return base64.urlsafe_b64encode(f"{first}.{second}".encode()).decode()
 
 
+def pair_of(token: str) -> tuple[str, str]:
+    """Returns the two texts of a `pair_token`. Raises Refused (PAGE_TOKEN_INVALID)."""
+    try:
+        first, dot, second = base64.b64decode(token, altchars=b"-_", validate=True).decode().partition(".")
+    except ValueError:  # not base64, not ASCII, not UTF-8
+        raise invalid_token() from None
+    if not dot:
+        raise invalid_token()
+    return first, second
+
+
 def moment_token(moment: Moment) -> str:
-    """A token for `moment`; it holds even when the object it names is deleted."""
+    """Returns a token for `moment`; it holds even when the object it names is deleted."""
     return pair_token((moment.time - _EPOCH) // _MICROSECOND, moment.id.hex)
 
 
-def moment_from(microseconds: str, hexadecimal: str) -> Moment:
-    """The moment whose token has these values. Raises ValueError, OverflowError."""
-    return Moment(_EPOCH + int(microseconds) * _MICROSECOND, UUID(hex=hexadecimal))
+def moment_of(token: str) -> Moment:
+    """Returns the moment of a `moment_token`. Raises Refused (PAGE_TOKEN_INVALID)."""
+    microseconds, hexadecimal = pair_of(token)
+    try:
+        return Moment(_EPOCH + int(microseconds) * _MICROSECOND, UUID(hex=hexadecimal))
+    except (ValueError, OverflowError):
+        raise invalid_token() from None
+
+
+def invalid_token() -> Refused:
+    """Returns the refusal of a token that no list gave."""
+    return Refused("PAGE_TOKEN_INVALID", "the page token is not one of ours; give it back as received")

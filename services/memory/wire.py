@@ -1,4 +1,4 @@
-"""What servicers share: ids, pages, JSON and times of messages, and refusals as statuses."""
+"""What servicers share: ids, JSON and times of messages, and refusals as statuses."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,9 +10,7 @@ import orjson
 
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
-from services.common.paging import Page
 from services.memory.core.errors import Refused
-from services.memory.core.paging import validate_size
 from services.memory.core.storable import JsonObject, without_nul
 
 
@@ -62,17 +60,6 @@ def run_id(text: str) -> UUID | None:
 
 def optional_id(prefix: str, value: UUID | None) -> str:
     return "" if value is None else to_public(prefix, value)
-
-
-def page(request: Any, prefix: str, default: int) -> Page:
-    """The page that a list request asks for. Raises InvalidArgument (INVALID_ID), Refused."""
-    return Page(
-        size=validate_size(request.page_size, default),
-        token=request.page_token,
-        after=from_public(prefix, request.after) if request.HasField("after") else None,
-        before=from_public(prefix, request.before) if request.HasField("before") else None,
-        ascending=not request.descending,
-    )
 
 
 def json_object(text: str, reason: str) -> JsonObject:

@@ -6,6 +6,7 @@ from cli.importing.schema import MCP_SERVERS, PROVIDERS, SANDBOX_CONFIGS, SANDBO
 from cli.importing.steps.common import REFUSALS, Import
 from cli.importing.target import sentence
 from cli.importing.values import LeftOut, Row, public, text_of
+from loci.common.v1.page_pb2 import PageRequest
 from loci.llm.v1 import provider_service_pb2
 from loci.tool.v1 import environment_service_pb2, mcp_service_pb2
 from services.common.errors import AlreadyExists
@@ -71,7 +72,9 @@ async def _sandbox(
     moving: Import, request: environment_service_pb2.CreateSandboxConfigRequest, old_id: str
 ) -> str | None:
     loci = moving.loci
-    asked = environment_service_pb2.ListSandboxConfigsRequest(page_size=_MOST_CONFIGS, type=request.type)
+    asked = environment_service_pb2.ListSandboxConfigsRequest(
+        page=PageRequest(page_size=_MOST_CONFIGS), type=request.type
+    )
     try:
         there = (await loci.ask(loci.environments.ListSandboxConfigs, asked)).sandbox_configs
     except REFUSALS as error:

@@ -12,7 +12,7 @@ from gateway.resources.accounts.requests import CreateToken
 from gateway.resources.accounts.schemas import TOKEN, TOKENS
 from gateway.rest.convert import Rest, moment
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import page_size
+from gateway.rest.paging import page_request
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.agent.v1 import access_service_pb2 as wire
@@ -44,7 +44,7 @@ async def list_tokens(
     offset: Annotated[int, Query(ge=0, le=_MOST_OFFSET)] = 0,
 ) -> Response:
     """A page of tokens that are not over, the newest first; each by its id, without its secret."""
-    request = wire.ListClientTokensRequest(page_size=page_size(limit, _PER_PAGE), offset=offset, agent_id=agent_id)
+    request = wire.ListClientTokensRequest(page=page_request(_PER_PAGE, limit=limit), offset=offset, agent_id=agent_id)
     found = await loci.peers.call(loci.peers.access.ListClientTokens, request)
     return json_response({"hasNextPage": found.has_next_page, "tokens": [_rest(token) for token in found.tokens]})
 

@@ -12,10 +12,12 @@ from gateway.resources.accounts.requests import CreateApiKey
 from gateway.resources.accounts.schemas import API_KEY, NEW_API_KEY
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import MOST_PER_PAGE, checked_id
+from gateway.rest.paging import MOST_PER_PAGE
+from gateway.rest.params import checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.agent.v1 import access_service_pb2 as wire
+from loci.common.v1.page_pb2 import PageRequest
 
 router = APIRouter(prefix="/api-keys", tags=["api keys"], route_class=JsonRoute)
 
@@ -35,13 +37,13 @@ async def create_key(body: CreateApiKey, loci: Loci) -> Response:
 async def list_keys(loci: Loci) -> Response:
     """All keys, oldest first, without what they say."""
     keys: list[Rest] = []
-    request = wire.ListApiKeysRequest(page_size=MOST_PER_PAGE)
+    request = wire.ListApiKeysRequest(page=PageRequest(page_size=MOST_PER_PAGE))
     while True:
         found = await loci.peers.call(loci.peers.access.ListApiKeys, request)
         keys += map(_rest, found.keys)
         if not found.next_page_token:
             return json_response(keys)
-        request.page_token = found.next_page_token
+        request.page.page_token = found.next_page_token
 
 
 @router.delete("/{key_id}")

@@ -12,10 +12,12 @@ from gateway.resources.accounts import requests as bodies
 from gateway.resources.accounts.schemas import ORGANIZATION, USER
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import Limit, checked_id, page_size
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.agent.v1 import access_service_pb2 as wire
+from loci.common.v1.page_pb2 import PageRequest
 
 _organizations = APIRouter(prefix="/orgs", tags=["organizations"], route_class=JsonRoute)
 _users = APIRouter(prefix="/users", tags=["users"], route_class=JsonRoute)
@@ -24,14 +26,15 @@ _PER_PAGE = 50
 _NAME = FieldMask(paths=["name"])
 OrganizationId = Annotated[str, Query(), checked_id("org")]
 UserId = Annotated[str, Query(), checked_id("user")]
-After = Annotated[str | None, Query(description="An id: the page begins after this object.")]
+_After = Annotated[str | None, Query(description="An id: the page begins after this object.")]
 
 
 @_organizations.get("")
 @returns(array(ORGANIZATION))
-async def list_organizations(loci: Loci, after: After = None, limit: Limit = None) -> Response:
+@paged(_PER_PAGE, names="after limit", cursor=_After)
+async def list_organizations(loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """A page of organizations, the oldest first; who is not the operator sees their own."""
-    request = wire.ListOrganizationsRequest(page_size=page_size(limit, _PER_PAGE), after=after)
+    request = wire.ListOrganizationsRequest(page=page)
     found = await loci.peers.call(loci.peers.access.ListOrganizations, request)
     return json_response([_organization(one) for one in found.organizations])
 
@@ -67,9 +70,10 @@ async def delete_organization(org_id: OrganizationId, loci: Loci) -> Response:
 
 @_users.get("")
 @returns(array(USER))
-async def list_users(loci: Loci, after: After = None, limit: Limit = None) -> Response:
+@paged(_PER_PAGE, names="after limit", cursor=_After)
+async def list_users(loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """A page of users, the oldest first; the operator sees those of all organizations."""
-    request = wire.ListUsersRequest(page_size=page_size(limit, _PER_PAGE), after=after)
+    request = wire.ListUsersRequest(page=page)
     found = await loci.peers.call(loci.peers.access.ListUsers, request)
     return json_response([_user(one) for one in found.users])
 

@@ -18,10 +18,12 @@ from gateway.resources.blocks.schemas import BLOCK
 from gateway.resources.tools.responses import tool_to_rest
 from gateway.resources.tools.schemas import TOOL
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import AgentId, BlockId, Cursor, Limit, Order, ToolId, one_page, page_size
+from gateway.rest.paging import FIRST_PAGE, descending, one_page, paged
+from gateway.rest.params import AgentId, BlockId, ToolId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.agent.v1 import agent_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import block_service_pb2
 from loci.tool.v1 import tool_pb2
 
@@ -30,26 +32,21 @@ router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"], route_class=Jso
 
 @router.get("/core-memory/blocks")
 @returns(array(BLOCK))
+@paged(100, "asc")
 async def list_blocks(
     agent_id: AgentId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "asc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """The agent's blocks, oldest first."""
     request = block_service_pb2.ListBlocksRequest(
         agent_id=agent_id,
-        page_size=page_size(limit, 100),
-        after=after,
-        before=before,
-        descending=order == "desc",
+        page=page,
         show_hidden=True,
     )
     # The memory service does not know which agents there are.
-    _, page = await asyncio.gather(fetch(loci, agent_id), loci.peers.call(loci.peers.blocks.ListBlocks, request))
-    return json_response([block_to_rest(block) for block in page.blocks])
+    _, response = await asyncio.gather(fetch(loci, agent_id), loci.peers.call(loci.peers.blocks.ListBlocks, request))
+    return json_response([block_to_rest(block) for block in response.blocks])
 
 
 @router.get("/core-memory/blocks/{block_label}")
@@ -93,19 +90,16 @@ async def detach_block(agent_id: AgentId, block_id: BlockId, loci: Loci) -> Resp
 
 @router.get("/tools")
 @returns(array(TOOL))
+@paged(10)
 async def list_tools(
     agent_id: AgentId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """The agent's tools, newest first, ten of them."""
     agent = await fetch(loci, agent_id)
-    tools = sorted(agent.tools, key=_age, reverse=order == "desc")
-    page = one_page(tools, key=lambda tool: tool.id, after=after, before=before, limit=page_size(limit, 10))
-    return json_response([tool_to_rest(tool) for tool in page])
+    tools = sorted(agent.tools, key=_age, reverse=descending(page))
+    return json_response([tool_to_rest(tool) for tool in one_page(tools, page, key=lambda tool: tool.id)])
 
 
 @router.patch("/tools/attach/{tool_id}")

@@ -14,10 +14,12 @@ from gateway.resources.agents.schemas import AGENT
 from gateway.resources.folders.schemas import AGENT_FILES, FOLDER
 from gateway.rest import convert
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import AgentId, Cursor, FileId, FolderId, Limit, Order, one_page, page_size
+from gateway.rest.paging import FIRST_PAGE, descending, one_page, paged
+from gateway.rest.params import AgentId, FileId, FolderId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import agent_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.file_limits import file_limits
 
@@ -27,20 +29,18 @@ _files = APIRouter(prefix="/agents/{agent_id}/files", tags=["agents"], route_cla
 
 @_folders.get("")
 @returns(array(FOLDER))
+@paged(100)
 async def list_folders(
     agent_id: AgentId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     order_by: Literal["created_at"] = "created_at",
 ) -> Response:
     """The folders of an agent, newest first."""
     agent = await fetch(loci, agent_id)
-    folders = sorted(agent.folders, key=_age, reverse=order == "desc")
-    page = one_page(folders, key=lambda folder: folder.id, after=after, before=before, limit=page_size(limit, 100))
-    return json_response(folders_of(page, await loci.catalogue.models()))
+    folders = sorted(agent.folders, key=_age, reverse=descending(page))
+    shown = one_page(folders, page, key=lambda folder: folder.id)
+    return json_response(folders_of(shown, await loci.catalogue.models()))
 
 
 @_folders.patch("/attach/{folder_id}")
@@ -61,33 +61,25 @@ async def detach_folder(agent_id: AgentId, folder_id: FolderId, loci: Loci) -> R
 
 @_files.get("")
 @returns(AGENT_FILES)
+@paged(100, names="before after cursor limit order")
 async def list_files(
     agent_id: AgentId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    cursor: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     order_by: Literal["created_at"] = "created_at",
     is_open: bool | None = None,
 ) -> Response:
     """A page of the files of the agent's folders, newest first; of those that are open with what is in view."""
-    request = folder_service_pb2.ListAgentFilesRequest(
-        agent_id=agent_id,
-        page_size=page_size(limit, 100),
-        after=after or cursor,
-        before=before,
-        descending=order == "desc",
-        is_open=is_open,
-    )
+    request = folder_service_pb2.ListAgentFilesRequest(agent_id=agent_id, page=page, is_open=is_open)
     # The memory service does not know which agents there are.
-    _, page = await asyncio.gather(fetch(loci, agent_id), loci.peers.call(loci.peers.folders.ListAgentFiles, request))
-    more = bool(page.next_page_token)
+    _, response = await asyncio.gather(
+        fetch(loci, agent_id), loci.peers.call(loci.peers.folders.ListAgentFiles, request)
+    )
+    more = bool(response.next_page_token)
     return json_response(
         {
-            "files": [_file(file) for file in page.files],
-            "next_cursor": page.files[-1].file_id if more else None,
+            "files": [_file(file) for file in response.files],
+            "next_cursor": response.files[-1].file_id if more else None,
             "has_more": more,
         }
     )

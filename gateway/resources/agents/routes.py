@@ -20,21 +20,18 @@ from gateway.resources.templates.requests import named_version
 from gateway.rest.body import Json
 from gateway.rest.convert import Rest, from_json
 from gateway.rest.json_body import JsonRoute
+from gateway.rest.paging import FIRST_PAGE, Order, descending, one_page, paged, set_order
 from gateway.rest.params import (
     AgentId,
-    Cursor,
     IdentityFilter,
-    Limit,
     Names,
-    Order,
     UserFilter,
-    one_page,
-    page_size,
     unsupported,
 )
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import agent_pb2, agent_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import block_service_pb2
 from services.common.errors import NotFound
 from services.common.fields import enum_numbers
@@ -100,15 +97,14 @@ async def create_agent(body: bodies.CreateAgent, loci: Loci) -> Response:
 
 @router.get("")
 @returns(array(AGENT))
+@paged(50, names="before after limit")
 async def list_agents(
     request: Request,
     loci: Loci,
     name: str | None = None,
     tags: Names = None,
     match_all_tags: bool = False,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
+    page: PageRequest = FIRST_PAGE,
     query_text: str | None = None,
     include: Include = None,
     include_relationships: Names = None,
@@ -131,13 +127,11 @@ async def list_agents(
     shown = _relations(include, include_relationships)
     if shown is None and "x-stainless-package-version" in request.headers:
         shown = frozenset()  # what the SDK documents for its lists
-    page = await loci.peers.call(
+    set_order(page, ascending=ascending if order is None else order == "asc")
+    response = await loci.peers.call(
         loci.peers.agents.ListAgents,
         agent_service_pb2.ListAgentsRequest(
-            page_size=page_size(limit, 50),
-            after=after,
-            before=before,
-            ascending=ascending if order is None else order == "asc",
+            page=page,
             name=name,
             tags=tags,
             match_all_tags=match_all_tags,
@@ -154,7 +148,7 @@ async def list_agents(
             omit_relations=shown is not None and shown.isdisjoint({"agent.blocks", "agent.tools", "agent.sources"}),
         ),
     )
-    return json_response(await states(loci, page.agents, shown))
+    return json_response(await states(loci, response.agents, shown))
 
 
 @router.get("/{agent_id}")
@@ -230,18 +224,14 @@ async def fetch_all(loci: Services, agent_ids: Sequence[str]) -> list[agent_pb2.
 async def attached_page(
     loci: Services,
     agent_ids: Sequence[str],
-    *,
-    after: str | None,
-    before: str | None,
-    size: int,
-    order: str,
+    page: PageRequest,
     include: Sequence[str] | None,
 ) -> Response:
     """A page of the agents that something is attached to, whose ids are in the order of attachment."""
     ids = list(agent_ids)
-    if order == "desc":
+    if descending(page):
         ids.reverse()
-    ids = one_page(ids, key=str, after=after, before=before, limit=size)
+    ids = one_page(ids, page, key=str)
     shown = None if include is None else frozenset(include)
     return json_response(await states(loci, await fetch_all(loci, ids), shown))
 

@@ -24,9 +24,11 @@ from gateway.resources.archives.responses import (
 from gateway.resources.archives.schemas import FOUND_PASSAGES, PASSAGE, PASSAGE_HIT
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import AgentId, Cursor, Limit, Moment, Names, PassageId, page_size
+from gateway.rest.paging import FIRST_PAGE, page_request, page_size, paged, set_order
+from gateway.rest.params import AgentId, Moment, Names, PassageId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import passage_pb2, passage_service_pb2
 from services.common.timestamps import timestamp
 
@@ -51,26 +53,21 @@ async def create_passage(agent_id: AgentId, body: bodies.CreatePassage, loci: Lo
 
 @router.get(_OF_AGENT, tags=["agents"])
 @returns(array(PASSAGE))
+@paged(100, names="after before limit")
 async def list_passages(
     agent_id: AgentId,
     loci: Loci,
-    after: Cursor = None,
-    before: Cursor = None,
-    limit: Limit = None,
+    page: PageRequest = FIRST_PAGE,
     search: str | None = None,
     ascending: bool | None = True,
 ) -> Response:
     """A page of the agent's passages, oldest first."""
-    request = passage_service_pb2.ListPassagesRequest(
-        agent_id=agent_id,
-        page_size=page_size(limit, 100),
-        after=after,
-        before=before,
-        descending=ascending is False,
-        search=search,
+    set_order(page, ascending=ascending is not False)
+    request = passage_service_pb2.ListPassagesRequest(agent_id=agent_id, page=page, search=search)
+    _, response = await asyncio.gather(
+        fetch(loci, agent_id), loci.peers.call(loci.peers.passages.ListPassages, request)
     )
-    _, page = await asyncio.gather(fetch(loci, agent_id), loci.peers.call(loci.peers.passages.ListPassages, request))
-    return await passage_answers(loci, page.passages)
+    return await passage_answers(loci, response.passages)
 
 
 @router.get(f"{_OF_AGENT}/search", tags=["agents"])
@@ -153,8 +150,7 @@ async def _newest(loci: Services, body: bodies.SearchPassages) -> Response:
     """What passes the filters; nothing is asked, so nothing scores."""
     request = passage_service_pb2.ListPassagesRequest(
         **_place(body),
-        page_size=page_size(body.limit, 5),
-        descending=True,
+        page=page_request(5, limit=body.limit, order="desc"),
         tags=body.tags,
         match_all_tags=body.tag_match_mode == "all",
         start_time=timestamp(body.start_date),

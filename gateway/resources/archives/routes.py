@@ -19,9 +19,11 @@ from gateway.resources.archives.responses import (
 )
 from gateway.resources.archives.schemas import ARCHIVE, PASSAGE
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import AgentFilter, AgentId, ArchiveId, Cursor, Limit, Names, Order, PassageId, page_size
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import AgentFilter, AgentId, ArchiveId, Names, PassageId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
 
 router = APIRouter(tags=["archives"], route_class=JsonRoute)
@@ -37,28 +39,23 @@ async def create_archive(body: bodies.CreateArchive, loci: Loci) -> Response:
 
 @router.get("/archives")
 @returns(array(ARCHIVE))
+@paged(50)
 async def list_archives(
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     order_by: Literal["created_at"] = "created_at",
     name: str | None = None,
     agent_id: AgentFilter = None,
 ) -> Response:
     """A page of archives, newest first."""
     request = archive_service_pb2.ListArchivesRequest(
-        page_size=page_size(limit, 50),
-        after=after,
-        before=before,
-        descending=order == "desc",
+        page=page,
         name=name,
         agent_id=agent_id,
     )
-    page = await loci.peers.call(loci.peers.archives.ListArchives, request)
+    response = await loci.peers.call(loci.peers.archives.ListArchives, request)
     models = await loci.catalogue.models()
-    return json_response([archive_rest(one, models) for one in page.archives])
+    return json_response([archive_rest(one, models) for one in response.archives])
 
 
 @router.get("/archives/{archive_id}")
@@ -94,22 +91,17 @@ async def delete_archive(archive_id: ArchiveId, loci: Loci) -> Response:
 
 @router.get("/archives/{archive_id}/agents")
 @returns(array(AGENT))
+@paged(50)
 async def list_agents(
     archive_id: ArchiveId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     include: Include = None,
 ) -> Response:
     """The agents that the archive is attached to, in the order of attachment, the newest first."""
     request = archive_service_pb2.ListArchiveAgentsRequest(archive_id=archive_id)
     attached = await loci.peers.call(loci.peers.archives.ListArchiveAgents, request)
-    size = page_size(limit, 50)
-    return await attached_page(
-        loci, attached.agent_ids, after=after, before=before, size=size, order=order, include=include
-    )
+    return await attached_page(loci, attached.agent_ids, page, include)
 
 
 @router.patch("/agents/{agent_id}/archives/attach/{archive_id}")
@@ -149,13 +141,11 @@ async def create_passages(archive_id: ArchiveId, body: bodies.CreatePassages, lo
 
 @router.get("/archives/{archive_id}/passages")
 @returns(array(PASSAGE))
+@paged(100, "asc")
 async def list_passages(
     archive_id: ArchiveId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "asc",
+    page: PageRequest = FIRST_PAGE,
     search: str | None = None,
     tags: Names = None,
     tag_match_mode: bodies.TagMode = "any",
@@ -163,10 +153,7 @@ async def list_passages(
     """A page of an archive's passages, oldest first."""
     request = passage_service_pb2.ListPassagesRequest(
         archive_id=archive_id,
-        page_size=page_size(limit, 100),
-        after=after,
-        before=before,
-        descending=order == "desc",
+        page=page,
         search=search,
         tags=tags,
         match_all_tags=tag_match_mode == "all",

@@ -18,10 +18,12 @@ from gateway.resources.blocks.responses import block_to_rest
 from gateway.resources.blocks.schemas import BLOCK
 from gateway.rest.body import Int32
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import MOST_PER_PAGE, BlockId, Cursor, IdentityFilter, Limit, Names, Order, page_size
+from gateway.rest.paging import FIRST_PAGE, MOST_PER_PAGE, paged
+from gateway.rest.params import BlockId, IdentityFilter, Names
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import identity_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import block_pb2, block_service_pb2
 
 IfMatch = Annotated[str | None, Header(description='A version, as ETag gives it: "7".')]
@@ -42,6 +44,7 @@ async def create_block(body: bodies.BlockBody, loci: Loci) -> Response:
 
 @router.get("")
 @returns(array(BLOCK))
+@paged(50, "asc", names="limit before after order")
 async def list_blocks(
     loci: Loci,
     label: str | None = None,
@@ -50,10 +53,7 @@ async def list_blocks(
     identity_id: IdentityFilter = None,
     identifier_keys: Names = None,
     project_id: str | None = None,
-    limit: Limit = None,
-    before: Cursor = None,
-    after: Cursor = None,
-    order: Order = "asc",
+    page: PageRequest = FIRST_PAGE,
     label_search: str | None = None,
     description_search: str | None = None,
     value_search: str | None = None,
@@ -68,13 +68,10 @@ async def list_blocks(
     identity_ids = [] if not identifier_keys else await _identities(loci, identifier_keys)
     if identifier_keys and not identity_ids:
         return json_response([])
-    page = await loci.peers.call(
+    response = await loci.peers.call(
         loci.peers.blocks.ListBlocks,
         block_service_pb2.ListBlocksRequest(
-            page_size=page_size(limit, 50),
-            after=after,
-            before=before,
-            descending=order == "desc",
+            page=page,
             label=label,
             label_search=label_search,
             value_search=value_search,
@@ -92,7 +89,7 @@ async def list_blocks(
             identity_id=identity_id,
         ),
     )
-    return json_response([block_to_rest(block) for block in page.blocks])
+    return json_response([block_to_rest(block) for block in response.blocks])
 
 
 @router.get("/count")
@@ -138,13 +135,11 @@ async def delete_block(block_id: BlockId, loci: Loci) -> Response:
 
 @router.get("/{block_id}/agents")
 @returns(array(AGENT))
+@paged(100)
 async def list_agents(
     block_id: BlockId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     include: Include = None,
 ) -> Response:
     """The agents that the block is attached to, in the order of attachment, the newest first."""
@@ -154,17 +149,16 @@ async def list_agents(
     attached, _ = await asyncio.gather(
         peers.call(peers.blocks.ListBlockAgents, asked), peers.call(peers.blocks.GetBlock, get)
     )
-    size = page_size(limit, 100)
-    return await attached_page(
-        loci, attached.agent_ids, after=after, before=before, size=size, order=order, include=include
-    )
+    return await attached_page(loci, attached.agent_ids, page, include)
 
 
 async def _identities(loci: Services, keys: Sequence[str]) -> list[str]:
     """Ids of the identities that have one of these keys, in whatever project."""
-    request = identity_service_pb2.ListIdentitiesRequest(identifier_keys=keys, page_size=MOST_PER_PAGE)
-    page = await loci.peers.call(loci.peers.identities.ListIdentities, request)
-    return [identity.id for identity in page.identities]
+    request = identity_service_pb2.ListIdentitiesRequest(
+        identifier_keys=keys, page=PageRequest(page_size=MOST_PER_PAGE)
+    )
+    response = await loci.peers.call(loci.peers.identities.ListIdentities, request)
+    return [identity.id for identity in response.identities]
 
 
 def block_key(block_id: str) -> block_service_pb2.BlockKey:

@@ -20,9 +20,11 @@ from gateway.resources.blocks.routes import block_key, tagged
 from gateway.resources.blocks.schemas import BLOCK_DIFF, BLOCK_NOW, BLOCK_VERSION
 from gateway.rest import convert
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import BlockId, Limit, Order, page_size
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import BlockId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as wire
 from services.common.timestamps import timestamp
@@ -37,20 +39,16 @@ Cursor = Annotated[
 
 @router.get("/versions")
 @returns(array(BLOCK_VERSION))
+@paged(50, cursor=Cursor)
 async def list_versions(
     block_id: BlockId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """A page of the block's versions, the newest first."""
-    request = wire.ListBlockVersionsRequest(
-        block_id=block_id, page_size=page_size(limit, 50), after=after, before=before, ascending=order == "asc"
-    )
-    page = await loci.peers.call(loci.peers.blocks.ListBlockVersions, request)
-    return json_response([block_version_to_rest(version) for version in page.versions])
+    request = wire.ListBlockVersionsRequest(block_id=block_id, page=page)
+    response = await loci.peers.call(loci.peers.blocks.ListBlockVersions, request)
+    return json_response([block_version_to_rest(version) for version in response.versions])
 
 
 @router.get("/versions/{version}")

@@ -17,10 +17,12 @@ from gateway.resources.checkpoints.schemas import CHECKPOINT, REWIND
 from gateway.resources.conversations.responses import Place
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import AgentFilter, AgentId, CheckpointRef, ConversationRef, Limit, page_size
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import AgentFilter, AgentId, CheckpointRef, ConversationRef
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import checkpoint_service_pb2 as wire
+from loci.common.v1.page_pb2 import PageRequest
 from services.common.ids import to_public, uuid7
 
 router = APIRouter(tags=["checkpoints"], route_class=JsonRoute)
@@ -28,24 +30,23 @@ router = APIRouter(tags=["checkpoints"], route_class=JsonRoute)
 
 @router.get("/conversations/{conversation_id}/checkpoints")
 @returns(array(CHECKPOINT))
+@paged(50, names="after limit", cursor=CheckpointRef)
 async def list_conversation_checkpoints(
     conversation_id: ConversationRef,
     loci: Loci,
     agent_id: AgentFilter = None,
-    after: CheckpointRef = None,
-    limit: Limit = None,
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """A page of the conversation's checkpoints, newest first, each with the versions of the blocks after it."""
-    return await _listed(loci, await loci.conversations.place(conversation_id, agent_id), after, limit)
+    return await _listed(loci, await loci.conversations.place(conversation_id, agent_id), page)
 
 
 @router.get("/agents/{agent_id}/checkpoints")
 @returns(array(CHECKPOINT))
-async def list_agent_checkpoints(
-    agent_id: AgentId, loci: Loci, after: CheckpointRef = None, limit: Limit = None
-) -> Response:
+@paged(50, names="after limit", cursor=CheckpointRef)
+async def list_agent_checkpoints(agent_id: AgentId, loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """The same for the agent's default conversation."""
-    return await _listed(loci, Place(agent_id), after, limit)
+    return await _listed(loci, Place(agent_id), page)
 
 
 @router.post("/conversations/{conversation_id}/rewind")
@@ -70,18 +71,20 @@ async def rewind_agent(agent_id: AgentId, body: bodies.Rewind, loci: Loci) -> Re
 
 @router.get("/conversations/{conversation_id}/rewinds")
 @returns(array(REWIND))
+@paged(50, names="limit")
 async def list_conversation_rewinds(
-    conversation_id: ConversationRef, loci: Loci, agent_id: AgentFilter = None, limit: Limit = None
+    conversation_id: ConversationRef, loci: Loci, agent_id: AgentFilter = None, page: PageRequest = FIRST_PAGE
 ) -> Response:
     """The conversation's newest rewinds: who, when, from where, to where, and what became of the blocks."""
-    return await _rewinds(loci, await loci.conversations.place(conversation_id, agent_id), limit)
+    return await _rewinds(loci, await loci.conversations.place(conversation_id, agent_id), page)
 
 
 @router.get("/agents/{agent_id}/rewinds")
 @returns(array(REWIND))
-async def list_agent_rewinds(agent_id: AgentId, loci: Loci, limit: Limit = None) -> Response:
+@paged(50, names="limit")
+async def list_agent_rewinds(agent_id: AgentId, loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """The same for the agent's default conversation."""
-    return await _rewinds(loci, Place(agent_id), limit)
+    return await _rewinds(loci, Place(agent_id), page)
 
 
 @router.post("/agents/{agent_id}/fork")
@@ -104,12 +107,10 @@ async def fork_agent_of_conversation(
     return await _forked(loci, await loci.conversations.place(conversation_id, agent_id), body)
 
 
-async def _listed(loci: Services, place: Place, after: str | None, limit: int | None) -> Response:
-    request = wire.ListCheckpointsRequest(
-        page_size=page_size(limit, 50), conversation_id=place.conversation_id, agent_id=place.agent_id, after=after
-    )
-    page = await loci.peers.call(loci.peers.checkpoints.ListCheckpoints, request)
-    return json_response([to_rest(checkpoint) for checkpoint in page.checkpoints])
+async def _listed(loci: Services, place: Place, page: PageRequest) -> Response:
+    request = wire.ListCheckpointsRequest(page=page, conversation_id=place.conversation_id, agent_id=place.agent_id)
+    response = await loci.peers.call(loci.peers.checkpoints.ListCheckpoints, request)
+    return json_response([to_rest(checkpoint) for checkpoint in response.checkpoints])
 
 
 async def _rewound(loci: Services, place: Place, body: bodies.Rewind) -> Response:
@@ -124,12 +125,10 @@ async def _rewound(loci: Services, place: Place, body: bodies.Rewind) -> Respons
     return json_response(to_rest(made.rewind))
 
 
-async def _rewinds(loci: Services, place: Place, limit: int | None) -> Response:
-    request = wire.ListRewindsRequest(
-        page_size=page_size(limit, 50), conversation_id=place.conversation_id, agent_id=place.agent_id
-    )
-    page = await loci.peers.call(loci.peers.checkpoints.ListRewinds, request)
-    return json_response([to_rest(rewind) for rewind in page.rewinds])
+async def _rewinds(loci: Services, place: Place, page: PageRequest) -> Response:
+    request = wire.ListRewindsRequest(page=page, conversation_id=place.conversation_id, agent_id=place.agent_id)
+    response = await loci.peers.call(loci.peers.checkpoints.ListRewinds, request)
+    return json_response([to_rest(rewind) for rewind in response.rewinds])
 
 
 async def _forked(loci: Services, place: Place, body: bodies.ForkAgent) -> Response:

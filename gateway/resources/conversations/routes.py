@@ -15,18 +15,15 @@ from gateway.resources.messages.routes import Types, fates, list_messages
 from gateway.resources.messages.schemas import COMPACTED, EVENT, FATES, MESSAGE, TURN
 from gateway.rest.body import dump
 from gateway.rest.json_body import JsonRoute
+from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import (
     AgentFilter,
     AgentId,
     CheckpointRef,
     ConversationId,
     ConversationRef,
-    Cursor,
-    Limit,
     MessageRef,
     NeededAgent,
-    Order,
-    page_size,
 )
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -34,6 +31,7 @@ from gateway.turns import answers
 from gateway.turns.idempotency import retry_of
 from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import checkpoint_service_pb2, conversation_service_pb2, message_service_pb2, run_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from services.common.ids import to_public, uuid7
 
 router = APIRouter(tags=["conversations"], route_class=JsonRoute)
@@ -63,30 +61,25 @@ async def create_conversation(
 
 @router.get("/conversations")
 @returns(array(CONVERSATION))
+@paged(50, names="after before limit order")
 async def list_conversations(
     loci: Loci,
     agent_id: AgentFilter = None,
-    after: Cursor = None,
-    before: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     order_by: Literal["created_at", "last_message_at", "last_run_completion"] = "created_at",
     archive_status: Literal["unarchived", "archived", "all"] = "unarchived",
     summary_search: str | None = None,
 ) -> Response:
     """A page of conversations, newest first; default conversations and hidden ones are not among them."""
     request = conversation_service_pb2.ListConversationsRequest(
-        page_size=page_size(limit, 50),
-        after=after,
-        before=before,
-        ascending=order == "asc",
+        page=page,
         order_by=_ORDERS[order_by],
         agent_id=agent_id or "",
         archive_status=_ARCHIVED[archive_status],
         summary_search=summary_search,
     )
-    page = await loci.peers.call(loci.peers.conversations.ListConversations, request)
-    return json_response([conversation(one, relations=False) for one in page.conversations])
+    response = await loci.peers.call(loci.peers.conversations.ListConversations, request)
+    return json_response([conversation(one, relations=False) for one in response.conversations])
 
 
 @router.get("/conversations/{conversation_id}")
@@ -198,14 +191,12 @@ async def send_to_conversation(
 
 @router.get("/conversations/{conversation_id}/messages")
 @returns(array(MESSAGE))
+@paged(100, names="after before limit order")
 async def list_conversation_messages(
     conversation_id: ConversationRef,
     loci: Loci,
     agent_id: AgentFilter = None,
-    after: Cursor = None,
-    before: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     group_id: str | None = None,
     include_return_message_types: Types = None,
 ) -> Response:
@@ -214,10 +205,7 @@ async def list_conversation_messages(
     return await list_messages(
         place.agent_id,
         loci,
-        after,
-        before,
-        limit,
-        order,
+        page=page,
         conversation_id=place.conversation_id or None,
         group_id=group_id,
         include_return_message_types=include_return_message_types,

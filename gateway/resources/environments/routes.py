@@ -13,11 +13,13 @@ from gateway.resources.environments.responses import device
 from gateway.resources.environments.schemas import ENVIRONMENT, ENVIRONMENTS, REGISTERED, SENT
 from gateway.rest.body import dump
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import Limit, checked_id, page_size
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from gateway.sockets.device_socket import DeviceSocket
 from loci.agent.v1 import device_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, to_public, uuid7
 
@@ -49,24 +51,24 @@ async def register(body: RegisterDevice, request: Request, loci: Loci) -> Respon
 @router.get("")
 @router.get("/", include_in_schema=False)
 @returns(ENVIRONMENTS)
+@paged(_PER_PAGE, names="after limit", cursor=Annotated[str | None, Query(), checked_id("device")])
 async def list_environments(
     loci: Loci,
-    after: Annotated[str | None, Query(), checked_id("device")] = None,
-    limit: Limit = None,
+    page: PageRequest = FIRST_PAGE,
     online_only: Annotated[bool, Query(alias="onlineOnly")] = False,
     source: Literal["local", "remote"] | None = None,
     user_id: Annotated[str | None, Query(alias="userId")] = None,
 ) -> Response:
     """Devices that have registered, the newest first."""
     wanted = device_service_pb2.ListDevicesRequest(
-        page_size=page_size(limit, _PER_PAGE),
-        after=after,
+        page=page,
         online_only=online_only,
         source=_SOURCES[source] if source else device_service_pb2.DEVICE_SOURCE_UNSPECIFIED,
         user_id=user_id or "",
     )
-    page = await loci.peers.call(loci.peers.devices.ListDevices, wanted)
-    return json_response({"connections": list(map(device, page.devices)), "hasNextPage": bool(page.next_page_token)})
+    response = await loci.peers.call(loci.peers.devices.ListDevices, wanted)
+    more = bool(response.next_page_token)
+    return json_response({"connections": list(map(device, response.devices)), "hasNextPage": more})
 
 
 @router.get("/{device_id}")

@@ -17,9 +17,11 @@ from gateway.resources.executions.streams import stream_response
 from gateway.resources.folders.uploads import file_part
 from gateway.rest import convert
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import AgentFilter, Limit, Moment, Names, checked_id, page_size, split
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import AgentFilter, Moment, Names, checked_id, split
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
+from loci.common.v1.page_pb2 import PageRequest
 from loci.tool.v1 import execution_service_pb2 as pb
 from services.common.errors import LociError
 from services.common.fields import enum_numbers
@@ -35,15 +37,14 @@ _UPLOAD_BODY = {"requestBody": {"required": True, "content": {"multipart/form-da
 ExecutionFileId = Annotated[str, Path(examples=[f"execfile-{EXAMPLE_UUID}"]), checked_id("execfile")]
 # Keys hold slashes: run/step/index.
 CallKey = Annotated[str, Path(description="The key of a call, as receipts have it; it may hold slashes.")]
-PageToken = Annotated[str, Query(description="`next_page_token` of the page before.")]
 
 
 @router.get("")
 @returns(EXECUTIONS)
+@paged(50, names="limit page_token")
 async def list_executions(
     loci: Loci,
-    limit: Limit = None,
-    page_token: PageToken = "",
+    page: PageRequest = FIRST_PAGE,
     agent_id: AgentFilter = None,
     run_id: str | None = None,
     tool_id: str | None = None,
@@ -54,8 +55,7 @@ async def list_executions(
 ) -> Response:
     """Receipts, newest first, without what was returned and printed."""
     request = pb.ListReceiptsRequest(
-        page_size=page_size(limit, 50),
-        page_token=page_token,
+        page=page,
         agent_id=agent_id or "",
         run_id=run_id or "",
         tool_id=tool_id or "",
@@ -64,9 +64,9 @@ async def list_executions(
         since=timestamp(since),
         until=timestamp(until),
     )
-    page = await loci.peers.call(loci.peers.executions.ListReceipts, request)
-    executions = list(map(listed_rest, page.receipts))
-    return json_response({"executions": executions, "next_page_token": page.next_page_token or None})
+    response = await loci.peers.call(loci.peers.executions.ListReceipts, request)
+    executions = list(map(listed_rest, response.receipts))
+    return json_response({"executions": executions, "next_page_token": response.next_page_token or None})
 
 
 @router.post("/files", openapi_extra=_UPLOAD_BODY)
@@ -89,20 +89,18 @@ async def upload_file(
 
 @router.get("/files")
 @returns(EXECUTION_FILES)
+@paged(50, names="limit page_token")
 async def list_files(
     loci: Loci,
-    limit: Limit = None,
-    page_token: PageToken = "",
+    page: PageRequest = FIRST_PAGE,
     call_key: str | None = None,
     agent_id: AgentFilter = None,
 ) -> Response:
     """Files given to calls, and made by them, newest first."""
-    request = pb.ListFilesRequest(
-        page_size=page_size(limit, 50), page_token=page_token, call_key=call_key or "", agent_id=agent_id or ""
-    )
-    page = await loci.peers.call(loci.peers.executions.ListFiles, request)
-    files = list(map(convert.to_rest, page.files))
-    return json_response({"files": files, "next_page_token": page.next_page_token or None})
+    request = pb.ListFilesRequest(page=page, call_key=call_key or "", agent_id=agent_id or "")
+    response = await loci.peers.call(loci.peers.executions.ListFiles, request)
+    files = list(map(convert.to_rest, response.files))
+    return json_response({"files": files, "next_page_token": response.next_page_token or None})
 
 
 @router.get("/files/{file_id}/content")

@@ -13,10 +13,12 @@ from gateway.resources.folders.schemas import FILE
 from gateway.resources.folders.uploads import file_part, store
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import Cursor, FileId, FolderId, Limit, Order, page_size
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import FileId, FolderId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from gateway.turns.idempotency import is_retry
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.context import current
 from services.common.errors import LociError
@@ -66,27 +68,22 @@ async def upload_file(
 
 @routes.get("/{folder_id}/files")
 @returns(array(FILE))
+@paged(1_000)
 async def list_files(
     folder_id: FolderId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     order_by: Literal["created_at"] = "created_at",
     include_content: bool = False,
 ) -> Response:
     """A page of a folder's files, newest first. With their contents it may be shorter than was asked for."""
     request = folder_service_pb2.ListFilesRequest(
         folder_id=folder_id,
-        page_size=page_size(limit, 1_000),
-        after=after,
-        before=before,
-        descending=order == "desc",
+        page=page,
         include_content=include_content,
     )
-    page = await loci.peers.call(loci.peers.folders.ListFiles, request)
-    return json_response([_file_rest(file) for file in page.files])
+    response = await loci.peers.call(loci.peers.folders.ListFiles, request)
+    return json_response([_file_rest(file) for file in response.files])
 
 
 @routes.get("/{folder_id}/files/{file_id}")

@@ -19,10 +19,12 @@ from gateway.resources.folders.responses import folder_to_rest
 from gateway.resources.folders.schemas import FOLDER, FOLDERS_DESCRIBED
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import Cursor, FolderId, Limit, Order, one_page, page_size
+from gateway.rest.paging import FIRST_PAGE, descending, one_page, paged
+from gateway.rest.params import FolderId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import agent_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import folder_pb2, folder_service_pb2, passage_service_pb2
 from services.common.context import current
 from services.common.errors import FailedPrecondition, NotFound
@@ -44,21 +46,17 @@ async def create_folder(body: bodies.CreateFolder, loci: Loci) -> Response:
 
 @_routes.get("")
 @returns(array(FOLDER))
+@paged(50, "asc")
 async def list_folders(
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "asc",
+    page: PageRequest = FIRST_PAGE,
     order_by: Literal["created_at"] = "created_at",
     name: str | None = None,
 ) -> Response:
     """A page of folders, oldest first."""
-    request = folder_service_pb2.ListFoldersRequest(
-        page_size=page_size(limit, 50), after=after, before=before, descending=order == "desc", name=name
-    )
-    page = await loci.peers.call(loci.peers.folders.ListFolders, request)
-    return json_response([await _rest(loci, folder) for folder in page.folders])
+    request = folder_service_pb2.ListFoldersRequest(page=page, name=name)
+    response = await loci.peers.call(loci.peers.folders.ListFolders, request)
+    return json_response([await _rest(loci, folder) for folder in response.folders])
 
 
 @_routes.get("/count")
@@ -88,7 +86,7 @@ async def describe_folders(loci: Loci, include_detailed_per_source_metadata: boo
 @returns(TEXT)
 async def find_folder(folder_name: str, loci: Loci) -> Response:
     """The id of the folder with this name. Lists can be asked for a name as well."""
-    request = folder_service_pb2.ListFoldersRequest(page_size=1, name=folder_name)
+    request = folder_service_pb2.ListFoldersRequest(page=PageRequest(page_size=1), name=folder_name)
     page = await loci.peers.call(loci.peers.folders.ListFolders, request)
     if not page.folders:
         raise NotFound(f"there is no folder named {folder_name!r}", reason="FOLDER_NOT_FOUND")
@@ -141,38 +139,32 @@ async def _detach(loci: Services, folder_id: str, agent_ids: Sequence[str]) -> N
 
 @_routes.get("/{folder_id}/passages")
 @returns(array(PASSAGE))
+@paged(100)
 async def list_passages(
     folder_id: FolderId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """A page of the pieces of a folder's files, newest first."""
-    request = passage_service_pb2.ListPassagesRequest(
-        folder_id=folder_id, page_size=page_size(limit, 100), after=after, before=before, descending=order == "desc"
-    )
-    page = await loci.peers.call(loci.peers.passages.ListPassages, request)
-    return await passage_answers(loci, page.passages)
+    request = passage_service_pb2.ListPassagesRequest(folder_id=folder_id, page=page)
+    response = await loci.peers.call(loci.peers.passages.ListPassages, request)
+    return await passage_answers(loci, response.passages)
 
 
 @_routes.get("/{folder_id}/agents")
 @returns(array(TEXT))
+@paged(100)
 async def list_agents(
     folder_id: FolderId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """The ids of the agents that the folder is attached to, the last one first."""
     request = folder_service_pb2.ListFolderAgentsRequest(folder_id=folder_id)
     ids = list((await loci.peers.call(loci.peers.folders.ListFolderAgents, request)).agent_ids)
-    if order == "desc":
+    if descending(page):
         ids.reverse()
-    return json_response(one_page(ids, key=str, after=after, before=before, limit=page_size(limit, 100)))
+    return json_response(one_page(ids, page, key=str))
 
 
 router = APIRouter()
@@ -192,11 +184,11 @@ async def _rest(loci: Services, folder: folder_pb2.Folder) -> Rest:
 
 async def _described(loci: Services) -> list[dict[str, Any]]:
     """The first folders with the first files of each."""
-    folders = loci.peers.folders
-    page = await loci.peers.call(folders.ListFolders, folder_service_pb2.ListFoldersRequest(page_size=_MOST_DESCRIBED))
+    folders, first = loci.peers.folders, PageRequest(page_size=_MOST_DESCRIBED)
+    page = await loci.peers.call(folders.ListFolders, folder_service_pb2.ListFoldersRequest(page=first))
     described = []
     for folder in page.folders:
-        asked = folder_service_pb2.ListFilesRequest(folder_id=folder.id, page_size=_MOST_DESCRIBED)
+        asked = folder_service_pb2.ListFilesRequest(folder_id=folder.id, page=first)
         try:
             files = (await loci.peers.call(folders.ListFiles, asked)).files
         except NotFound:

@@ -15,11 +15,13 @@ from gateway.resources.groups.schemas import GROUP
 from gateway.resources.messages.schemas import MESSAGE
 from gateway.rest.json_body import JsonRoute
 from gateway.rest.not_yet import NotYet, not_yet
-from gateway.rest.params import AgentId, BlockId, Cursor, GroupId, Limit, MessageId, Order, page_size
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import AgentId, BlockId, GroupId, MessageId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import group_pb2
 from loci.agent.v1 import group_service_pb2 as wire
+from loci.common.v1.page_pb2 import PageRequest
 
 router = APIRouter(tags=["groups"], route_class=JsonRoute)
 _OLD = APIRouter(prefix="/groups", route_class=JsonRoute)
@@ -30,29 +32,24 @@ _NO_TURNS = "groups do not take turns yet, so they have no messages; send messag
 
 @_OLD.get("")
 @returns(array(GROUP))
+@paged(50)
 async def list_groups(
     loci: Loci,
     manager_type: ManagerType | None = None,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     order_by: Literal["created_at"] = "created_at",
     project_id: str | None = None,
     show_hidden_groups: bool = False,
 ) -> Response:
     """A page of groups, newest first. Deprecated in the reference."""
     request = wire.ListGroupsRequest(
-        page_size=page_size(limit, 50),
-        before=before,
-        after=after,
-        ascending=order == "asc",
+        page=page,
         manager_type=manager_type,
         project_id=project_id,
         show_hidden=show_hidden_groups,
     )
-    page = await loci.peers.call(loci.peers.groups.ListGroups, request)
-    return json_response([group(each) for each in page.groups])
+    response = await loci.peers.call(loci.peers.groups.ListGroups, request)
+    return json_response([group(each) for each in response.groups])
 
 
 @_OLD.get("/count")
@@ -139,28 +136,23 @@ async def reset_messages(group_id: GroupId, loci: Loci) -> Response:
 
 @router.get("/agents/{agent_id}/groups")
 @returns(array(GROUP))
+@paged(50)
 async def list_agent_groups(
     agent_id: AgentId,
     loci: Loci,
     manager_type: ManagerType | None = None,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     order_by: Literal["created_at"] = "created_at",
 ) -> Response:
     """A page of the groups that the agent is in, newest first."""
     request = wire.ListGroupsRequest(
         agent_id=agent_id,
-        page_size=page_size(limit, 50),
-        before=before,
-        after=after,
-        ascending=order == "asc",
+        page=page,
         manager_type=manager_type,
         show_hidden=True,
     )
-    page, _ = await asyncio.gather(loci.peers.call(loci.peers.groups.ListGroups, request), fetch(loci, agent_id))
-    return json_response([group(each) for each in page.groups])
+    response, _ = await asyncio.gather(loci.peers.call(loci.peers.groups.ListGroups, request), fetch(loci, agent_id))
+    return json_response([group(each) for each in response.groups])
 
 
 async def _no_turns(loci: Services, group_id: str) -> NotYet:

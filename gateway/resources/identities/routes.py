@@ -16,11 +16,13 @@ from gateway.resources.identities import requests as bodies
 from gateway.resources.identities.schemas import IDENTITIES, IDENTITY
 from gateway.rest.convert import to_rest
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import AgentId, BlockId, Cursor, IdentityId, Limit, Order, page_size
+from gateway.rest.paging import FIRST_PAGE, ends_before, paged
+from gateway.rest.params import AgentId, BlockId, IdentityId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import agent_service_pb2, identity_pb2
 from loci.agent.v1 import identity_service_pb2 as wire
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import block_service_pb2
 
 router = APIRouter(tags=["identities"], route_class=JsonRoute)
@@ -29,39 +31,34 @@ _OLD = APIRouter(prefix="/identities", route_class=JsonRoute)
 
 @_OLD.get("")
 @returns(IDENTITIES)
+@paged(50)
 async def list_identities(
     loci: Loci,
     name: str | None = None,
     project_id: str | None = None,
     identifier_key: str | None = None,
     identity_type: bodies.IdentityType | None = None,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     order_by: Literal["created_at"] = "created_at",
 ) -> Response:
     """A page of identities, newest first. Deprecated in the reference."""
-    page = await loci.peers.call(
+    response = await loci.peers.call(
         loci.peers.identities.ListIdentities,
         wire.ListIdentitiesRequest(
-            page_size=page_size(limit, 50),
-            before=before,
-            after=after,
-            ascending=order == "asc",
+            page=page,
             name=name,
             identity_type=identity_type,
             identifier_keys=[] if identifier_key is None else [identifier_key],
             project_id=project_id,
         ),
     )
-    more = bool(page.next_page_token)
+    more = bool(response.next_page_token)
     # With `before` alone the page is the one that ends there, and goes on at its beginning.
-    last = 0 if before is not None and after is None else -1
+    last = 0 if ends_before(page) else -1
     return json_response(
         {
-            "data": [to_rest(each) for each in page.identities],
-            "next_cursor": page.identities[last].id if more else None,
+            "data": [to_rest(each) for each in response.identities],
+            "next_cursor": response.identities[last].id if more else None,
             "has_more": more,
         }
     )
@@ -127,55 +124,45 @@ async def delete_identity(identity_id: IdentityId, loci: Loci) -> Response:
 
 @_OLD.get("/{identity_id}/agents")
 @returns(array(AGENT))
+@paged(50)
 async def list_agents(
     identity_id: IdentityId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     order_by: Literal["created_at"] = "created_at",
     include: Include = None,
 ) -> Response:
     """A page of the agents that serve it, newest first. Deprecated in the reference."""
     request = agent_service_pb2.ListAgentsRequest(
         identity_id=identity_id,
-        page_size=page_size(limit, 50),
-        before=before,
-        after=after,
-        ascending=order == "asc",
+        page=page,
         show_hidden=True,
     )
-    page, _ = await asyncio.gather(
+    response, _ = await asyncio.gather(
         loci.peers.call(loci.peers.agents.ListAgents, request), fetch_identity(loci, identity_id)
     )
-    return json_response(await states(loci, page.agents, None if include is None else frozenset(include)))
+    return json_response(await states(loci, response.agents, None if include is None else frozenset(include)))
 
 
 @_OLD.get("/{identity_id}/blocks")
 @returns(array(BLOCK))
+@paged(50)
 async def list_blocks(
     identity_id: IdentityId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     order_by: Literal["created_at"] = "created_at",
 ) -> Response:
     """A page of the blocks about it, newest first. Deprecated in the reference."""
     request = block_service_pb2.ListBlocksRequest(
         identity_id=identity_id,
-        page_size=page_size(limit, 50),
-        before=before,
-        after=after,
-        descending=order == "desc",
+        page=page,
         show_hidden=True,
     )
-    page, _ = await asyncio.gather(
+    response, _ = await asyncio.gather(
         loci.peers.call(loci.peers.blocks.ListBlocks, request), fetch_identity(loci, identity_id)
     )
-    return json_response([block_to_rest(block) for block in page.blocks])
+    return json_response([block_to_rest(block) for block in response.blocks])
 
 
 @router.patch("/agents/{agent_id}/identities/attach/{identity_id}")

@@ -15,10 +15,12 @@ from gateway.openapi.schemas import array
 from gateway.resources.jobs.responses import JOB, of_file, of_run
 from gateway.resources.jobs.schemas import JOB as JOB_SCHEMA
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import Cursor, JobId, Limit, Order, page_size
+from gateway.rest.paging import FIRST_PAGE, Order, paged, set_order
+from gateway.rest.params import JobId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import run_pb2, run_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import folder_service_pb2
 from services.common.errors import Aborted, NotFound
 
@@ -31,50 +33,41 @@ _ACTIVE = (run_pb2.RUN_STATUS_CREATED, run_pb2.RUN_STATUS_RUNNING)
 
 @router.get("")
 @returns(array(JOB_SCHEMA))
+@paged(50, names="before after limit")
 async def list_jobs(
     loci: Loci,
     source_id: Source = None,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
+    page: PageRequest = FIRST_PAGE,
     order: Order | None = None,
     order_by: Literal["created_at"] = "created_at",
     active: bool = False,
     ascending: Annotated[bool, Query(deprecated=True)] = False,
 ) -> Response:
     """A page of runs in the background, newest first; with `source_id`, of the files of a folder instead."""
-    rising = order == "asc" if order is not None else ascending
-    first, last, size = _cursor(after, source_id), _cursor(before, source_id), page_size(limit, 50)
+    set_order(page, ascending=order == "asc" if order is not None else ascending)
+    for name in ("after", "before"):
+        if page.HasField(name):
+            setattr(page, name, _cursor(getattr(page, name), source_id))
     if source_id is not None:
-        files = folder_service_pb2.ListFilesRequest(
-            folder_id=source_id, page_size=size, after=first, before=last, descending=not rising, unfinished=active
-        )
+        files = folder_service_pb2.ListFilesRequest(folder_id=source_id, page=page, unfinished=active)
         found = await loci.peers.call(loci.peers.folders.ListFiles, files)
         return json_response([of_file(one) for one in found.files])
-    runs = run_service_pb2.ListRunsRequest(
-        page_size=size,
-        after=first,
-        before=last,
-        ascending=rising,
-        background=True,
-        statuses=_ACTIVE if active else (),
-    )
-    page = await loci.peers.call(loci.peers.runs.ListRuns, runs)
-    return json_response([of_run(one) for one in page.runs])
+    runs = run_service_pb2.ListRunsRequest(page=page, background=True, statuses=_ACTIVE if active else ())
+    response = await loci.peers.call(loci.peers.runs.ListRuns, runs)
+    return json_response([of_run(one) for one in response.runs])
 
 
 @router.get("/active", deprecated=True)
 @returns(array(JOB_SCHEMA))
+@paged(50, names="before after limit")
 async def list_active_jobs(
     loci: Loci,
     source_id: Source = None,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
+    page: PageRequest = FIRST_PAGE,
     ascending: bool = True,
 ) -> Response:
     """Those that are not done."""
-    return await list_jobs(loci, source_id, before, after, limit, None, "created_at", True, ascending)
+    return await list_jobs(loci, source_id, page=page, active=True, ascending=ascending)
 
 
 @router.get("/{job_id}")
@@ -122,13 +115,11 @@ async def _job(loci: Services, job_id: str) -> dict[str, Any]:
     raise NotFound(f"Job {job_id} not found", reason="RUN_NOT_FOUND")
 
 
-def _cursor(given: str | None, source_id: str | None) -> str | None:
-    """The run or the file that a job names. Raises InvalidRequest."""
-    if given is None:
-        return None
-    if not given.startswith("job-"):
+def _cursor(job_id: str, source_id: str | None) -> str:
+    """Returns the id of the run or the file that a job is. Raises InvalidRequest."""
+    if not job_id.startswith("job-"):
         raise InvalidRequest("a cursor of this list is the id of a job, such as job-...", "query", "after")
-    return _other("run" if source_id is None else "file", given)
+    return _other("run" if source_id is None else "file", job_id)
 
 
 def _other(prefix: str, job_id: str) -> str:

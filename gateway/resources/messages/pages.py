@@ -6,7 +6,7 @@ from typing import Any
 from gateway.peers import Peers
 from gateway.resources.messages.responses import asked_as_one, message, message_type
 from gateway.rest.convert import Rest
-from gateway.rest.params import MOST_PER_PAGE
+from gateway.rest.paging import MOST_PER_PAGE, ends_before
 from gateway.turns.speech import Spoken
 from loci.agent.v1 import message_service_pb2, run_service_pb2, step_service_pb2
 
@@ -22,18 +22,17 @@ async def filtered_page(
     rpc: Any,
     request: Listing,
     *,
-    most: int,
     types: Collection[str] | None = None,
     spoken: Spoken | None = None,
 ) -> list[Rest]:
-    """A page of `most` stored messages as clients are shown it, those of `types` alone, None: all. `spoken`: how calls
+    """A page of stored messages as clients are shown it, those of `types` alone, None: all. `spoken`: how calls
     by which older agents speak are shown; None: as calls.
 
     A client takes an empty page for the end, so the next pages are read: with a filter until this one is full.
     """
-    request.page_size = most if types is None else MOST_PER_PAGE
-    # With `before` alone the page is the one that ends there, and the next one comes before it.
-    backwards = request.HasField("before") and not request.HasField("after")
+    most, backwards = request.page.page_size, ends_before(request.page)
+    if types is not None:
+        request.page.page_size = MOST_PER_PAGE
     enough = 1 if types is None else most
     shown: list[Rest] = []
     for _ in range(_PAGES_READ):
@@ -42,7 +41,7 @@ async def filtered_page(
         asked_as_one(parts)
         found = [message(one) for one in parts if types is None or message_type(one) in types]
         shown = found + shown if backwards else shown + found
-        request.page_token = page.next_page_token
+        request.page.page_token = page.next_page_token
         if not page.next_page_token or len(shown) >= enough:
             break
     return shown if types is None else _whole(shown, most, backwards=backwards)
@@ -69,4 +68,4 @@ async def shown_page(peers: Peers, rpc: Any, request: Request) -> list[Rest]:
         shown = [message(part) for whole in page.messages for part in spoken.whole(whole)]
         if shown or not page.next_page_token:
             return shown
-        request.page_token = page.next_page_token
+        request.page.page_token = page.next_page_token

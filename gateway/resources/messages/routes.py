@@ -16,7 +16,8 @@ from gateway.resources.messages.schemas import COMPACTED, EVENT, FATES, MESSAGE,
 from gateway.rest.body import dump
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import AgentId, Cursor, Limit, Order, page_size, unsupported
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import AgentId, unsupported
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from gateway.turns import answers
@@ -24,6 +25,7 @@ from gateway.turns.idempotency import retry_of
 from gateway.turns.speech import Spoken
 from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import message_service_pb2, run_pb2, run_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from services.common.ids import to_public, uuid7
 
 router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"], route_class=JsonRoute)
@@ -70,13 +72,11 @@ async def compact(agent_id: AgentId, request: Request, loci: Loci, body: Compact
 
 @router.get("/messages")
 @returns(array(MESSAGE))
+@paged(100, names="after before limit order")
 async def list_messages(
     agent_id: AgentId,
     loci: Loci,
-    after: Cursor = None,
-    before: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     conversation_id: str | None = None,
     group_id: str | None = None,
     include_return_message_types: Types = None,
@@ -92,14 +92,12 @@ async def list_messages(
     request = message_service_pb2.ListMessagesRequest(
         agent_id=agent_id,
         conversation_id="" if conversation_id in (None, "default") else conversation_id,
-        after=after,
-        before=before,
-        ascending=order == "asc",
+        page=page,
     )
     spoken = Spoken(assistant_message_tool_name, assistant_message_tool_kwarg) if use_assistant_message else None
     types = None if include_return_message_types is None else frozenset(include_return_message_types)
-    rpc, most = loci.peers.messages.ListMessages, page_size(limit, 100)
-    return json_response(await filtered_page(loci.peers, rpc, request, most=most, types=types, spoken=spoken))
+    shown = await filtered_page(loci.peers, loci.peers.messages.ListMessages, request, types=types, spoken=spoken)
+    return json_response(shown)
 
 
 @router.post("/messages/cancel")

@@ -13,11 +13,13 @@ from gateway.resources.messages.routes import Types, list_messages
 from gateway.resources.messages.schemas import MESSAGE
 from gateway.resources.messages.stored_requests import CaptureMessages, UpdateMessage
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import AgentId, Cursor, Limit, MessageId, Order, page_size
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import AgentId, MessageId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from gateway.turns.speech import Spoken
 from loci.agent.v1 import message_pb2, message_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from services.common.ids import uuid7
 
 router = APIRouter(route_class=JsonRoute)
@@ -27,12 +29,10 @@ _KINDS = ("user_message", "assistant_message", "system_message")
 
 @router.get("/messages", tags=["messages"])
 @returns(array(MESSAGE))
+@paged(100, names="after before limit order")
 async def list_all_messages(
     loci: Loci,
-    after: Cursor = None,
-    before: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     conversation_id: str | None = None,
     include_return_message_types: Types = None,
 ) -> Response:
@@ -42,14 +42,17 @@ async def list_all_messages(
     """
     if conversation_id is not None:
         place = await loci.conversations.place(conversation_id)
-        types = include_return_message_types
         return await list_messages(
-            place.agent_id, loci, after, before, limit, order, place.conversation_id or None, None, types
+            place.agent_id,
+            loci,
+            page=page,
+            conversation_id=place.conversation_id or None,
+            include_return_message_types=include_return_message_types,
         )
-    request = message_service_pb2.ListAllMessagesRequest(after=after, before=before, ascending=order == "asc")
-    wanted = None if include_return_message_types is None else frozenset(include_return_message_types)
-    rpc, most = loci.peers.messages.ListAllMessages, page_size(limit, 100)
-    return json_response(await filtered_page(loci.peers, rpc, request, most=most, types=wanted, spoken=Spoken()))
+    request = message_service_pb2.ListAllMessagesRequest(page=page)
+    types = None if include_return_message_types is None else frozenset(include_return_message_types)
+    rpc = loci.peers.messages.ListAllMessages
+    return json_response(await filtered_page(loci.peers, rpc, request, types=types, spoken=Spoken()))
 
 
 @router.get("/messages/{message_id}", tags=["messages"])

@@ -12,9 +12,11 @@ from gateway.resources.providers import requests as bodies
 from gateway.resources.providers.schemas import PROVIDER, PROVIDER_CHECKED, SAID
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import Cursor, Limit, Order, checked_id, one_page, page_size
+from gateway.rest.paging import FIRST_PAGE, descending, one_page, paged
+from gateway.rest.params import checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
+from loci.common.v1.page_pb2 import PageRequest
 from loci.llm.v1 import provider_pb2, provider_service_pb2
 from services.common.context import current
 from services.common.ids import to_public
@@ -37,23 +39,20 @@ async def create_provider(body: bodies.CreateProvider, loci: Loci) -> Response:
 
 @router.get("")
 @returns(array(PROVIDER))
+@paged(50)
 async def list_providers(
     loci: Loci,
     name: str | None = None,
     provider_type: str | None = None,
     provider_category: Literal["base", "byok"] | None = None,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """A page of providers, the newest first; those of the operator, which have no age, come last."""
     request = provider_service_pb2.ListProvidersRequest(name=name or "", provider_type=provider_type or "")
     found = list((await loci.peers.call(loci.peers.providers.ListProviders, request)).providers)
-    found.sort(key=lambda one: (one.created_at.ToNanoseconds(), one.name), reverse=order == "desc")
+    found.sort(key=lambda one: (one.created_at.ToNanoseconds(), one.name), reverse=descending(page))
     rest = [one for one in map(_rest, found) if provider_category in (None, one["provider_category"])]
-    page = one_page(rest, key=lambda one: str(one["id"]), after=after, before=before, limit=page_size(limit, 50))
-    return json_response(page)
+    return json_response(one_page(rest, page, key=lambda one: str(one["id"])))
 
 
 @router.post("/check")

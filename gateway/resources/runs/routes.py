@@ -23,10 +23,12 @@ from gateway.resources.runs.responses import (
 from gateway.resources.runs.schemas import RUN, RUN_METRICS, RUN_USAGE, SPAN, STEP
 from gateway.resources.usage import responses as usage
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import Cursor, Limit, Names, Order, RunId, page_size, split
+from gateway.rest.paging import FIRST_PAGE, Order, paged, set_order
+from gateway.rest.params import Names, RunId, split
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.agent.v1 import agent_pb2, run_pb2, run_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from loci.llm.v1 import usage_service_pb2
 from services.common.errors import LociError
 from services.common.fields import enum_numbers
@@ -48,6 +50,7 @@ _ORDERS = {
 
 @router.get("")
 @returns(array(RUN))
+@paged(100, names="before after limit")
 async def list_runs(
     loci: Loci,
     agent_id: str | None = None,
@@ -56,9 +59,7 @@ async def list_runs(
     background: bool | None = None,
     stop_reason: str | None = None,
     conversation_id: str | None = None,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
+    page: PageRequest = FIRST_PAGE,
     order: Order | None = None,
     order_by: Literal["created_at", "duration"] = "created_at",
     active: bool = False,
@@ -71,11 +72,9 @@ async def list_runs(
         wanted = [name for name in wanted or _ACTIVE if name in _ACTIVE]
         if not wanted:
             return json_response([])
+    set_order(page, ascending=ascending if order is None else order == "asc")
     request = run_service_pb2.ListRunsRequest(
-        page_size=page_size(limit, 100),
-        after=after,
-        before=before,
-        ascending=ascending if order is None else order == "asc",
+        page=page,
         agent_ids=agents,
         statuses=[run_pb2.RunStatus.ValueType(_number("statuses", name, _STATUSES)) for name in wanted],
         conversation_id=conversation_id,
@@ -84,8 +83,8 @@ async def list_runs(
     )
     if stop_reason is not None:
         request.stop_reason = agent_pb2.StopReason.ValueType(_number("stop_reason", stop_reason, _STOP_REASONS))
-    page = await loci.peers.call(loci.peers.runs.ListRuns, request)
-    return json_response([run_to_rest(run) for run in page.runs])
+    response = await loci.peers.call(loci.peers.runs.ListRuns, request)
+    return json_response([run_to_rest(run) for run in response.runs])
 
 
 @router.get("/active", deprecated=True)
@@ -115,37 +114,29 @@ async def delete_run(run_id: RunId, loci: Loci) -> Response:
 
 @router.get("/{run_id}/messages")
 @returns(array(MESSAGE))
+@paged(100, "asc")
 async def list_run_messages(
     run_id: RunId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "asc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """What was said in a run, the input included, oldest first. `limit` counts stored messages, as everywhere."""
-    request = run_service_pb2.ListRunMessagesRequest(
-        run_id=run_id, page_size=page_size(limit, 100), after=after, before=before, descending=order == "desc"
-    )
+    request = run_service_pb2.ListRunMessagesRequest(run_id=run_id, page=page)
     return json_response(await shown_page(loci.peers, loci.peers.runs.ListRunMessages, request))
 
 
 @router.get("/{run_id}/steps")
 @returns(array(STEP))
+@paged(100)
 async def list_run_steps(
     run_id: RunId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """The model calls of a run, newest first."""
-    request = run_service_pb2.ListRunStepsRequest(
-        run_id=run_id, page_size=page_size(limit, 100), after=after, before=before, descending=order == "desc"
-    )
-    page = await loci.peers.call(loci.peers.runs.ListRunSteps, request)
-    return json_response([step_to_rest(step) for step in page.steps])
+    request = run_service_pb2.ListRunStepsRequest(run_id=run_id, page=page)
+    response = await loci.peers.call(loci.peers.runs.ListRunSteps, request)
+    return json_response([step_to_rest(step) for step in response.steps])
 
 
 @router.get("/{run_id}/usage")

@@ -16,10 +16,12 @@ from gateway.resources.runs.requests import StepFeedback
 from gateway.resources.runs.responses import provider_trace_to_rest, step_metrics_to_rest, step_to_rest
 from gateway.resources.runs.schemas import PROVIDER_TRACE, STEP, STEP_METRICS
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import Cursor, Limit, Names, Order, StepId, page_size, split
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import Names, StepId, split
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.agent.v1 import run_pb2, step_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from services.common.timestamps import timestamp
 
 router = APIRouter(tags=["steps"], route_class=JsonRoute)
@@ -29,12 +31,10 @@ _FEEDBACK = {"positive": run_pb2.STEP_FEEDBACK_POSITIVE, "negative": run_pb2.STE
 
 @router.get("/steps")
 @returns(array(STEP))
+@paged(50)
 async def list_steps(
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
     order_by: Literal["created_at"] = "created_at",
     start_date: str | None = None,
     end_date: str | None = None,
@@ -48,10 +48,7 @@ async def list_steps(
 ) -> Response:
     """A page of steps, newest first. `model` is a handle or a model's name; of tags and trace ids, any will do."""
     request = step_service_pb2.ListStepsRequest(
-        page_size=page_size(limit, 50),
-        after=after,
-        before=before,
-        ascending=order == "asc",
+        page=page,
         agent_id=agent_id or "",
         model=model or "",
         feedback=_FEEDBACK[feedback] if feedback else run_pb2.STEP_FEEDBACK_UNSPECIFIED,
@@ -62,8 +59,8 @@ async def list_steps(
         end_time=_time("end_date", end_date),
         project_id=project_id or "",
     )
-    page = await loci.peers.call(loci.peers.steps.ListSteps, request)
-    return json_response([step_to_rest(step) for step in page.steps])
+    response = await loci.peers.call(loci.peers.steps.ListSteps, request)
+    return json_response([step_to_rest(step) for step in response.steps])
 
 
 @router.get("/steps/{step_id}")
@@ -76,18 +73,14 @@ async def retrieve_step(step_id: StepId, loci: Loci) -> Response:
 
 @router.get("/steps/{step_id}/messages")
 @returns(array(MESSAGE))
+@paged(100, "asc")
 async def list_step_messages(
     step_id: StepId,
     loci: Loci,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "asc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """The reply of a step and the returns of its tools, oldest first."""
-    request = step_service_pb2.ListStepMessagesRequest(
-        step_id=step_id, page_size=page_size(limit, 100), after=after, before=before, descending=order == "desc"
-    )
+    request = step_service_pb2.ListStepMessagesRequest(step_id=step_id, page=page)
     return json_response(await shown_page(loci.peers, loci.peers.steps.ListStepMessages, request))
 
 

@@ -14,9 +14,11 @@ from gateway.resources.sandbox_configs.schemas import SANDBOX_CONFIG, SANDBOX_VA
 from gateway.rest.body import Json, dump
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import Cursor, Limit, checked_id, page_size
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
+from loci.common.v1.page_pb2 import PageRequest
 from loci.tool.v1 import environment_service_pb2 as wire
 from services.common.context import current
 from services.common.errors import AlreadyExists
@@ -78,18 +80,16 @@ async def recreate_local_packages(loci: Loci) -> Response:
 
 @router.get("")
 @returns(array(SANDBOX_CONFIG))
+@paged(_DEFAULT_PAGE, names="limit after")
 async def list_configs(
     loci: Loci,
-    limit: Limit = None,
-    after: Cursor = None,
+    page: PageRequest = FIRST_PAGE,
     sandbox_type: Literal["local", "e2b", "modal"] | None = None,
 ) -> Response:
     """A page of settings, oldest first."""
-    request = wire.ListSandboxConfigsRequest(
-        page_size=page_size(limit, _DEFAULT_PAGE), after=after, type=sandbox_type or ""
-    )
-    page = await loci.peers.call(loci.peers.environments.ListSandboxConfigs, request)
-    return json_response([_rest(config) for config in page.sandbox_configs])
+    request = wire.ListSandboxConfigsRequest(page=page, type=sandbox_type or "")
+    response = await loci.peers.call(loci.peers.environments.ListSandboxConfigs, request)
+    return json_response([_rest(config) for config in response.sandbox_configs])
 
 
 @router.patch("/{sandbox_config_id}")
@@ -119,15 +119,12 @@ async def create_variable(sandbox_config_id: ConfigId, body: bodies.CreateVariab
 
 @router.get("/{sandbox_config_id}/environment-variable")
 @returns(array(SANDBOX_VARIABLE))
-async def list_variables(
-    sandbox_config_id: ConfigId, loci: Loci, limit: Limit = None, after: Cursor = None
-) -> Response:
+@paged(_DEFAULT_PAGE, names="limit after")
+async def list_variables(sandbox_config_id: ConfigId, loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """A page of variables, oldest first; without their values."""
-    request = wire.ListVariablesRequest(
-        sandbox_config_id=sandbox_config_id, page_size=page_size(limit, _DEFAULT_PAGE), after=after
-    )
-    page = await loci.peers.call(loci.peers.environments.ListVariables, request)
-    return json_response([sandbox_variable(variable) for variable in page.variables])
+    request = wire.ListVariablesRequest(sandbox_config_id=sandbox_config_id, page=page)
+    response = await loci.peers.call(loci.peers.environments.ListVariables, request)
+    return json_response([sandbox_variable(variable) for variable in response.variables])
 
 
 @router.patch("/environment-variable/{env_var_id}")

@@ -12,11 +12,13 @@ from gateway.resources.schedules.requests import CreateSchedule
 from gateway.resources.schedules.responses import schedule
 from gateway.resources.schedules.schemas import DONE, SCHEDULE, SCHEDULED, SCHEDULES
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import AgentId, Cursor, Limit, checked_id, page_size
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import AgentId, checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from gateway.turns.idempotency import retry_of
 from loci.agent.v1 import schedule_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from services.common.ids import to_public
 
 router = APIRouter(prefix="/agents/{agent_id}/schedule", tags=["agents"], route_class=JsonRoute)
@@ -47,14 +49,13 @@ async def create_schedule(agent_id: AgentId, body: CreateSchedule, request: Requ
 @router.get("")
 @router.get("/", include_in_schema=False)
 @returns(SCHEDULES)
-async def list_schedules(agent_id: AgentId, loci: Loci, after: Cursor = None, limit: Limit = None) -> Response:
+@paged(_PER_PAGE, names="after limit")
+async def list_schedules(agent_id: AgentId, loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """What is sent to the agent at its time, and what was; oldest first."""
-    wanted = schedule_service_pb2.ListSchedulesRequest(
-        agent_id=agent_id, page_size=page_size(limit, _PER_PAGE), after=after
-    )
-    page = await loci.peers.call(loci.peers.schedules.ListSchedules, wanted)
+    wanted = schedule_service_pb2.ListSchedulesRequest(agent_id=agent_id, page=page)
+    response = await loci.peers.call(loci.peers.schedules.ListSchedules, wanted)
     return json_response(
-        {"scheduled_messages": list(map(schedule, page.schedules)), "has_next_page": bool(page.next_page_token)}
+        {"scheduled_messages": list(map(schedule, response.schedules)), "has_next_page": bool(response.next_page_token)}
     )
 
 

@@ -10,10 +10,11 @@ from gateway.errors.table import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import TEXT, array
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import Limit, Order, page_size
+from gateway.rest.paging import FIRST_PAGE, descending, ends_before, paged
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.agent.v1 import agent_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import block_service_pb2
 
 router = APIRouter(tags=["tags"], route_class=JsonRoute)
@@ -21,12 +22,10 @@ router = APIRouter(tags=["tags"], route_class=JsonRoute)
 
 @router.get("/tags")
 @returns(array(TEXT))
+@paged(50, "asc", cursor=str | None)
 async def list_tags(
     loci: Loci,
-    before: str | None = None,
-    after: str | None = None,
-    limit: Limit = None,
-    order: Order = "asc",
+    page: PageRequest = FIRST_PAGE,
     order_by: Literal["name"] = "name",
     query_text: str | None = None,
     name: str | None = None,
@@ -36,16 +35,11 @@ async def list_tags(
     """
     if name and query_text and name != query_text:
         raise InvalidRequest("`query_text` is the older name of `name`: give one of them", "query", "query_text")
-    peers, most, falling, part = loci.peers, page_size(limit, 50), order == "desc", name or query_text or ""
-    asked = agent_service_pb2.ListAgentTagsRequest(
-        page_size=most, after=after, before=before, descending=falling, query_text=part
-    )
-    asked_of_blocks = block_service_pb2.ListBlockTagsRequest(
-        page_size=most, after=after, before=before, descending=falling, query_text=part
-    )
+    peers, part, most = loci.peers, name or query_text or "", page.page_size
     of_agents, of_blocks = await asyncio.gather(
-        peers.call(peers.agents.ListAgentTags, asked), peers.call(peers.blocks.ListBlockTags, asked_of_blocks)
+        peers.call(peers.agents.ListAgentTags, agent_service_pb2.ListAgentTagsRequest(page=page, query_text=part)),
+        peers.call(peers.blocks.ListBlockTags, block_service_pb2.ListBlockTagsRequest(page=page, query_text=part)),
     )
     # Each has the page as it would be without the other: the page of both is in what they have together.
-    tags, at_end = sorted({*of_agents.tags, *of_blocks.tags}, reverse=falling), before is not None and after is None
-    return json_response(tags[-most:] if at_end else tags[:most])
+    tags = sorted({*of_agents.tags, *of_blocks.tags}, reverse=descending(page))
+    return json_response(tags[-most:] if ends_before(page) else tags[:most])

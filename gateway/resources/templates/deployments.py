@@ -21,14 +21,17 @@ from gateway.resources.templates.schemas import DELETED, DEPLOYMENT
 from gateway.rest import convert
 from gateway.rest.convert import Rest
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import MOST_PER_PAGE
+from gateway.rest.paging import MOST_PER_PAGE
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import agent_service_pb2, group_service_pb2
+from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import block_pb2, block_service_pb2
 from services.common.errors import LociError, NotFound
 
 router = APIRouter(prefix="/_internal_templates", tags=["_internal_templates"], route_class=JsonRoute)
+
+_OLDEST_FIRST = PageRequest(order=ORDER_ASCENDING)
 
 
 @router.post("/groups")
@@ -122,13 +125,13 @@ async def _blocks(loci: Services, deployment_id: str) -> Sequence[Any]:
 
 async def _agents(loci: Services, deployment_id: str) -> Sequence[Any]:
     request = agent_service_pb2.ListAgentsRequest(
-        deployment_id=deployment_id, show_hidden=True, ascending=True, omit_relations=True
+        deployment_id=deployment_id, show_hidden=True, page=_OLDEST_FIRST, omit_relations=True
     )
     return await _all(loci, loci.peers.agents.ListAgents, request, "agents")
 
 
 async def _groups(loci: Services, deployment_id: str) -> Sequence[Any]:
-    request = group_service_pb2.ListGroupsRequest(deployment_id=deployment_id, show_hidden=True, ascending=True)
+    request = group_service_pb2.ListGroupsRequest(deployment_id=deployment_id, show_hidden=True, page=_OLDEST_FIRST)
     return await _all(loci, loci.peers.groups.ListGroups, request, "groups")
 
 
@@ -141,14 +144,14 @@ _KINDS: dict[str, Callable[[Services, str], Awaitable[Sequence[Any]]]] = {
 
 async def _all(loci: Services, rpc: Any, request: Any, name: str) -> Sequence[Any]:
     """Every page of a list."""
-    request.page_size = MOST_PER_PAGE
+    request.page.page_size = MOST_PER_PAGE
     found: list[Any] = []
     while True:
         page = await loci.peers.call(rpc, request)
         found += getattr(page, name)
         if not page.next_page_token:
             return found
-        request.page_token = page.next_page_token
+        request.page.page_token = page.next_page_token
 
 
 async def _delete_group(loci: Services, group_id: str) -> None:

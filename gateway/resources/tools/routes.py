@@ -17,9 +17,11 @@ from gateway.resources.tools.responses import catalogued_tool_to_rest, tool_hit_
 from gateway.resources.tools.schemas import CATALOGUED, TOOL_HIT, WRITTEN_TOOL
 from gateway.rest import convert
 from gateway.rest.json_body import JsonRoute
-from gateway.rest.params import Cursor, Limit, Names, Order, ToolId, page_size, split
+from gateway.rest.paging import FIRST_PAGE, paged
+from gateway.rest.params import Names, ToolId, split
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
+from loci.common.v1.page_pb2 import PageRequest
 from loci.tool.v1 import environment_service_pb2, tool_pb2, tool_service_pb2
 from services.common.errors import InvalidArgument
 from services.common.fields import enum_numbers
@@ -95,23 +97,19 @@ async def upsert_tool(body: bodies.CreateTool, loci: Loci) -> Response:
 
 @router.get("")
 @returns(array(CATALOGUED))
+@paged(50)
 async def list_tools(
     loci: Loci,
     wanted: Filter,
-    before: Cursor = None,
-    after: Cursor = None,
-    limit: Limit = None,
-    order: Order = "desc",
+    page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """A page of tools, newest first."""
     if wanted.request is None:
         return json_response([])
-    request = tool_service_pb2.ListToolsRequest(
-        page_size=page_size(limit, 50), after=after, before=before, ascending=order == "asc"
-    )
+    request = tool_service_pb2.ListToolsRequest(page=page)
     request.MergeFrom(wanted.request)
-    page = await loci.peers.call(loci.peers.tools.ListTools, request)
-    return json_response([catalogued_tool_to_rest(tool) for tool in page.tools])
+    response = await loci.peers.call(loci.peers.tools.ListTools, request)
+    return json_response([catalogued_tool_to_rest(tool) for tool in response.tools])
 
 
 @router.get("/count")

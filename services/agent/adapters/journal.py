@@ -51,23 +51,15 @@ REQUEST_KEYS = ("runs_pkey", "facts_pkey", "run_keys_pkey")
 async def enter_line(connection: Any, request: TurnRequest, home_id: UUID, *, front: bool) -> None:
     """Puts a request in the line of its conversation, before all others if it is to be at the `front`."""
     await connection.execute(
-        sql.ENTER_LINE,
-        request.organization_id,
-        request.run_id,
-        request.agent_id,
-        request.conversation_id,
-        request.user_id,
-        home_id,
-        request.seconds,
-        list(request.ancestors),
-        request.request_hash,
-        list(request.keys),
-        options_to_json(request.options),
-        input_to_line(request.messages, request.options),
-        datetime.now(UTC),
-        LINE_SCHEMA_VERSION,
-        front,
-        request.background,
+        *sql.ENTER_LINE.bind(
+            **_request_values(request),
+            home_id=home_id,
+            input=input_to_line(request.messages, request.options),
+            created_at=datetime.now(UTC),
+            schema_version=LINE_SCHEMA_VERSION,
+            front=front,
+            background=request.background,
+        )
     )
 
 
@@ -138,24 +130,16 @@ class PostgresJournal:
         """The statement that does all for an idle conversation; its row says whether it did, and when."""
         now = datetime.now(UTC)
         row: Mapping[str, Any] | None = await connection.fetchrow(
-            sql.START,
-            request.organization_id,
-            request.conversation_id,
-            request.run_id,
-            request.agent_id,
-            request.user_id,
-            self.worker_id,
-            request.seconds,
-            list(request.ancestors),
-            request.request_hash,
-            list(request.keys),
-            options_to_json(request.options),
-            input_rows(request.messages),
-            len(request.messages),
-            SCHEMA_VERSION,
-            now,
-            fits or request.is_silent,
-            WINDOW_MESSAGES,
+            *sql.START.bind(
+                **_request_values(request),
+                worker_id=self.worker_id,
+                messages=input_rows(request.messages),
+                message_count=len(request.messages),
+                schema_version=SCHEMA_VERSION,
+                created_at=now,
+                fits=fits or request.is_silent,
+                most_messages=WINDOW_MESSAGES,
+            )
         )
         if row is None or row["agent_id"] is None:
             raise _nobody(request)
@@ -234,42 +218,13 @@ class PostgresJournal:
 
     async def commit(self, owned: Owned, commit: Commit) -> Stored:
         """Stores facts, their messages and steps in one transaction. Raises Fenced."""
-        turn, prompt = commit.turn, commit.prompt
-        stop_reason, status, error = ended_columns(turn)
-        messages = message_rows(commit.facts)
-        pending_id, due = pending_columns(turn)
-        steps = step_rows(commit)
-        trace = commit.provider_trace if steps else None
-        arguments = (
-            owned.organization_id,
-            owned.run_id,
-            owned.fence,
-            owned.conversation_id,
-            owned.agent_id,
-            fact_rows(commit),
-            messages,
-            len(messages),
-            steps,
-            None if prompt is None else prompt.hash,
-            None if prompt is None else prompt.text,
-            None if prompt is None else prompt.versions or None,
-            stop_reason,
-            status,
-            usage_column(turn),
-            error,
-            commit.first_token_at,
-            len(commit.facts),
-            pending_id,
-            due,
-            None if trace is None else steps[0]["id"],
-            trace,
-            commit.counted.estimated,
-            commit.counted.reported,
-        )
+        turn = commit.turn
+        values = _commit_values(owned, commit)
+        arguments, pending_id = sql.COMMIT.bind(**values), values["pending_message_id"]
         extra = self._extra(owned, commit)
         if extra or pending_id is not None:
             async with self._pool.acquire() as connection, connection.transaction():
-                row = await connection.fetchrow(sql.COMMIT, *arguments)
+                row = await connection.fetchrow(*arguments)
                 stored = _stored(row)
                 for statement, *given in extra:
                     await connection.execute(statement, *given)
@@ -278,7 +233,7 @@ class PostgresJournal:
                     asked = owned.organization_id, owned.conversation_id, (owned.run_id,)
                     stored = replace(stored, declined=owned.run_id in await decline(connection, *asked))
         else:
-            row = await self._pool.fetchrow(sql.COMMIT, *arguments)
+            row = await self._pool.fetchrow(*arguments)
             stored = _stored(row)
         if turn.ended is not None and row["waiting"]:
             # Lost before this, the line stands until the repair of leases.py sees it.
@@ -362,6 +317,57 @@ class PostgresJournal:
             if gone is not None and home_id is not None:
                 await connection.execute(sql.FORGET_REQUEST, organization_id, run_id)
             return gone is not None
+
+
+def _request_values(request: TurnRequest) -> dict[str, Any]:
+    """Returns what START and ENTER_LINE store of a request."""
+    return {
+        "organization_id": request.organization_id,
+        "conversation_id": request.conversation_id,
+        "run_id": request.run_id,
+        "agent_id": request.agent_id,
+        "user_id": request.user_id,
+        "seconds": request.seconds,
+        "ancestors": list(request.ancestors),
+        "request_hash": request.request_hash,
+        "keys": list(request.keys),
+        "options": options_to_json(request.options),
+    }
+
+
+def _commit_values(owned: Owned, commit: Commit) -> dict[str, Any]:
+    """Returns what COMMIT stores."""
+    turn, prompt = commit.turn, commit.prompt
+    stop_reason, status, error = ended_columns(turn)
+    messages, steps = message_rows(commit.facts), step_rows(commit)
+    pending_id, due = pending_columns(turn)
+    trace = commit.provider_trace if steps else None
+    return {
+        "organization_id": owned.organization_id,
+        "conversation_id": owned.conversation_id,
+        "run_id": owned.run_id,
+        "agent_id": owned.agent_id,
+        "fence": owned.fence,
+        "facts": fact_rows(commit),
+        "fact_count": len(commit.facts),
+        "messages": messages,
+        "message_count": len(messages),
+        "steps": steps,
+        "prompt_hash": None if prompt is None else prompt.hash,
+        "prompt_text": None if prompt is None else prompt.text,
+        "prompt_versions": None if prompt is None else prompt.versions or None,
+        "stop_reason": stop_reason,
+        "status": status,
+        "usage": usage_column(turn),
+        "error": error,
+        "first_token_at": commit.first_token_at,
+        "pending_message_id": pending_id,
+        "approval_due": due,
+        "traced_step_id": None if trace is None else steps[0]["id"],
+        "trace": trace,
+        "estimated_tokens": commit.counted.estimated,
+        "reported_tokens": commit.counted.reported,
+    }
 
 
 def _stored(row: Mapping[str, Any] | None) -> Stored:

@@ -1,10 +1,3 @@
-"""What breaks a rule, as the pure modules say it. Servicers answer INVALID_ARGUMENT."""
+"""The error of a broken rule; see `services.common.refusals`."""
 
-
-class Refused(Exception):
-    """`message` is a sentence that says how to do better; `reason` is for programs."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
+from services.common.refusals import Refused as Refused

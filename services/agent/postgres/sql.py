@@ -1,5 +1,7 @@
 """The statements of the turn path. Each is one round trip; asyncpg prepares them once per connection."""
 
+from services.common.statements import Statement
+
 LEASE = "interval '2.5 seconds'"
 
 # What a run keeps of its agent and its conversation; see fact_log.settings_from_body.
@@ -13,44 +15,55 @@ _SETTINGS = """jsonb_build_object(
         'recall_passages', a.recall_passages, 'max_files_open', a.max_files_open,
         'per_file_view_window_char_limit', a.per_file_view_window_char_limit)"""
 
-# $1 organization, $2 conversation, $4 agent; the options as given
-_AGENT = f"""
-    SELECT a.id AS agent_id, jsonb_build_object('settings', {_SETTINGS}, 'options', %s::jsonb) AS body
+
+def _agent(organization: str, conversation: str, agent: str, options: str) -> str:
+    """Returns the subquery of the agent of a conversation with what its run keeps; by the names of parameters."""
+    return f"""
+    SELECT a.id AS agent_id, jsonb_build_object('settings', {_SETTINGS}, 'options', {options}::jsonb) AS body
     FROM agent.conversations c
-    JOIN agent.agents a ON a.organization_id = $1 AND a.id = c.agent_id AND a.deleted_at IS NULL
+    JOIN agent.agents a ON a.organization_id = {organization} AND a.id = c.agent_id AND a.deleted_at IS NULL
     LEFT JOIN agent.learned_windows l
-        ON l.organization_id = $1 AND l.model = coalesce(%s::jsonb ->> 'model', c.model, a.model)
+        ON l.organization_id = {organization} AND l.model = coalesce({options}::jsonb ->> 'model', c.model, a.model)
         AND l.learned_at > now() - interval '7 days'
-    WHERE c.organization_id = $1 AND c.id = $2 AND c.agent_id = $4 AND c.deleted_at IS NULL
+    WHERE c.organization_id = {organization} AND c.id = {conversation} AND c.agent_id = {agent} AND c.deleted_at IS NULL
 """
 
+
 MESSAGE_COLUMNS = "id, role, content, name, otid, sender_id, run_id, step_id, fact, seq, created_at"
+_WINDOW_COLUMNS = ", ".join(f"m.{name}" for name in MESSAGE_COLUMNS.split(", "))
+
 
 # The newest messages of a conversation from the beginning of its window on, newest first, and last the summary of what
 # was before: each segment is read backwards by its key, so that neither the age of the conversation nor the length of
 # its window costs a sort. The order is that of the segments, one after the other: with a sort around it all of them
-# would be read before the first is taken. %s: the row of the head; $1 organization, $2 conversation, %s: most
-_WINDOW = """
-    (SELECT {columns} FROM (
+# would be read before the first is taken. `h` is the row of the head.
+def _window(organization: str, conversation: str, most: str) -> str:
+    """Returns the subquery of a window; by the names of parameters."""
+    return f"""
+    (SELECT {_WINDOW_COLUMNS} FROM (
         SELECT ordinal, log_id, from_seq, to_seq FROM agent.conversation_segments
-        WHERE organization_id = $1 AND conversation_id = $2 AND ordinal >= h.window_ordinal ORDER BY ordinal DESC
+        WHERE organization_id = {organization} AND conversation_id = {conversation} AND ordinal >= h.window_ordinal
+        ORDER BY ordinal DESC
      ) s
      CROSS JOIN LATERAL (
         SELECT * FROM agent.messages
-        WHERE organization_id = $1 AND log_id = s.log_id AND role <> 'summary'
+        WHERE organization_id = {organization} AND log_id = s.log_id AND role <> 'summary'
             AND seq >= CASE WHEN s.ordinal = h.window_ordinal THEN greatest(h.window_seq, s.from_seq) ELSE s.from_seq END
             AND seq <= coalesce(s.to_seq, 9223372036854775807)
         ORDER BY seq DESC LIMIT {most}
      ) m
      LIMIT {most})
     UNION ALL
-    (SELECT {columns} FROM agent.messages m WHERE m.organization_id = $1 AND m.id = h.summary_id)
+    (SELECT {_WINDOW_COLUMNS} FROM agent.messages m WHERE m.organization_id = {organization} AND m.id = h.summary_id)
 """
-_WINDOW_COLUMNS = ", ".join(f"m.{name}" for name in MESSAGE_COLUMNS.split(", "))
 
-MESSAGES_GIVEN = """jsonb_to_recordset($%d::jsonb) AS m(
+
+def messages_in(parameter: str) -> str:
+    """Returns the rows of `rows.message_to_row` in a parameter, as `m`."""
+    return f"""jsonb_to_recordset({parameter}::jsonb) AS m(
         place int, id uuid, role text, content jsonb, name text, otid text, sender_id text, search text,
         search_more jsonb, step_id uuid, fact int, created_at timestamptz)"""
+
 
 INSERT_MESSAGES = """
     INSERT INTO agent.messages (organization_id, log_id, seq, id, agent_id, conversation_id, run_id, step_id, fact, role,
@@ -64,47 +77,45 @@ MESSAGE_VALUES = """m.role, m.content, m.name, m.otid, m.sender_id,
 
 # A request on an idle conversation, all at once: it gets the turn, its run begins, its input is in the log, and the
 # window before it is read. The row lock of the head orders all who ask; one that finds the conversation busy, or
-# waiting for the client ($16: that is known and fits, or does not matter), changes nothing. A repeated request violates a key.
-# $1 organization, $2 conversation, $3 run, $4 agent, $5 user, $6 worker, $7 time limit in seconds, $8 ancestors,
-# $9 request hash, $10 keys, $11 options, $12 messages, $13 number of messages, $14 schema version, $15 created at,
-# $17 most messages of the window
-START = f"""
+# waiting for the client (`fits`: that is known and fits, or does not matter), changes nothing. A repeated request violates a
+# key. seconds: its time limit; most_messages: of the window.
+START = Statement(f"""
 WITH old AS (
     SELECT active_run_id, pending_message_id FROM agent.conversation_heads
-    WHERE organization_id = $1 AND conversation_id = $2 FOR UPDATE
-), its_agent AS ({_AGENT % ("$11", "$11")}), head AS (
+    WHERE organization_id = :organization_id AND conversation_id = :conversation_id FOR UPDATE
+), its_agent AS ({_agent(":organization_id", ":conversation_id", ":agent_id", ":options")}), head AS (
     UPDATE agent.conversation_heads h
-    SET active_run_id = $3, next_seq = h.next_seq + $13, last_message_at = $15
+    SET active_run_id = :run_id, next_seq = h.next_seq + :message_count, last_message_at = :created_at
     FROM old, its_agent
-    WHERE h.organization_id = $1 AND h.conversation_id = $2
-        AND old.active_run_id IS NULL AND (old.pending_message_id IS NULL OR $16)
-    RETURNING h.log_id, h.next_seq - $13 AS first_seq, h.window_ordinal, h.window_seq, h.summary_id, h.prompt_versions,
+    WHERE h.organization_id = :organization_id AND h.conversation_id = :conversation_id
+        AND old.active_run_id IS NULL AND (old.pending_message_id IS NULL OR :fits)
+    RETURNING h.log_id, h.next_seq - :message_count AS first_seq, h.window_ordinal, h.window_seq, h.summary_id, h.prompt_versions,
               h.estimated_tokens, h.reported_tokens
 ), run AS (
     INSERT INTO agent.runs (organization_id, id, agent_id, conversation_id, user_id, status, worker_id, home_id, fence,
                             facts, deadline, ancestors, request_hash, options, created_at, started_at)
-    SELECT $1, $3, $4, $2, $5, 'running', $6, $6, 1, 1, now() + make_interval(secs => $7), $8, $9, $11::jsonb, $15, $15
+    SELECT :organization_id, :run_id, :agent_id, :conversation_id, :user_id, 'running', :worker_id, :worker_id, 1, 1, now() + make_interval(secs => :seconds), :ancestors, :request_hash, :options::jsonb, :created_at, :created_at
     FROM head
 ), keys AS (
-    INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT $1, key, $3 FROM head, unnest($10::text[]) AS key
+    INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT :organization_id, key, :run_id FROM head, unnest(:keys::text[]) AS key
 ), fact AS (
     INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
-    SELECT $1, $3, 1, 'user_spoke', $14, 1, 0, its_agent.body FROM head, its_agent
+    SELECT :organization_id, :run_id, 1, 'user_spoke', :schema_version, 1, 0, its_agent.body FROM head, its_agent
 ), said AS (
     {INSERT_MESSAGES}
-    SELECT $1, head.log_id, head.first_seq + m.place, m.id, $4, $2, $3, NULL, 1, {MESSAGE_VALUES}
-    FROM head, {MESSAGES_GIVEN % 12}
+    SELECT :organization_id, head.log_id, head.first_seq + m.place, m.id, :agent_id, :conversation_id, :run_id, NULL, 1, {MESSAGE_VALUES}
+    FROM head, {messages_in(":messages")}
 )
 SELECT old.active_run_id, old.pending_message_id, its_agent.agent_id, its_agent.body, h.log_id, h.first_seq,
        h.prompt_versions, h.estimated_tokens, h.reported_tokens,
-       (SELECT json_agg(w) FROM ({_WINDOW.format(columns=_WINDOW_COLUMNS, most="$17")}) w) AS shown
+       (SELECT json_agg(w) FROM ({_window(":organization_id", ":conversation_id", ":most_messages")}) w) AS shown
 FROM old LEFT JOIN its_agent ON true LEFT JOIN head h ON true
-"""
+""")
 
 # What a run would begin with. $1 organization, $2 conversation, $3 options, $4 agent
 PEEK = f"""
 SELECT its_agent.body, h.next_seq, h.prompt_versions, h.estimated_tokens, h.reported_tokens
-FROM ({_AGENT % ("$3", "$3")}) its_agent
+FROM ({_agent("$1", "$2", "$4", "$3")}) its_agent
 JOIN agent.conversation_heads h ON h.organization_id = $1 AND h.conversation_id = $2
 """
 
@@ -114,21 +125,20 @@ SELECT active_run_id, pending_message_id, waiting FROM agent.conversation_heads
 WHERE organization_id = $1 AND conversation_id = $2 FOR UPDATE
 """
 
-# $1 organization, $2 run, $3 agent, $4 conversation, $5 user, $6 home, $7 time limit, $8 ancestors, $9 request hash,
-# $10 keys, $11 options, $12 input, $13 created at, $14 schema version, $15 before all others, $16 background
-ENTER_LINE = """
+# A request takes its place in the line. front: before all others; seconds: its time limit.
+ENTER_LINE = Statement("""
 WITH head AS (
-    UPDATE agent.conversation_heads SET waiting = waiting + 1 WHERE organization_id = $1 AND conversation_id = $4
+    UPDATE agent.conversation_heads SET waiting = waiting + 1 WHERE organization_id = :organization_id AND conversation_id = :conversation_id
 ), run AS (
     INSERT INTO agent.runs (organization_id, id, agent_id, conversation_id, user_id, status, home_id, deadline,
                             ancestors, request_hash, options, background, created_at)
-    VALUES ($1, $2, $3, $4, $5, 'created', $6, now() + make_interval(secs => $7), $8, $9, $11::jsonb, $16, $13)
+    VALUES (:organization_id, :run_id, :agent_id, :conversation_id, :user_id, 'created', :home_id, now() + make_interval(secs => :seconds), :ancestors, :request_hash, :options::jsonb, :background, :created_at)
 ), keys AS (
-    INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT $1, key, $2 FROM unnest($10::text[]) AS key
+    INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT :organization_id, key, :run_id FROM unnest(:keys::text[]) AS key
 )
 INSERT INTO agent.conversation_line (organization_id, conversation_id, run_id, schema_version, input, front)
-VALUES ($1, $4, $2, $14, $12::jsonb, $15)
-"""
+VALUES (:organization_id, :conversation_id, :run_id, :schema_version, :input::jsonb, :front)
+""")
 
 # A run whose turn has come puts its input into the log. The run's row first, as everywhere: zero rows means that
 # another owner has it, and everything is rolled back. $1 organization, $2 run, $3 fence
@@ -146,7 +156,7 @@ RETURNING schema_version, input
 
 # $1 organization, $2 conversation, $3 run, $4 agent, $5 number of messages, $6 options
 BEGIN_HEAD = f"""
-WITH its_agent AS ({_AGENT % ("$6", "$6")}), head AS (
+WITH its_agent AS ({_agent("$1", "$2", "$4", "$6")}), head AS (
     UPDATE agent.conversation_heads SET next_seq = next_seq + $5, last_message_at = clock_timestamp()
     WHERE organization_id = $1 AND conversation_id = $2 AND active_run_id = $3
     RETURNING log_id, next_seq - $5 AS first_seq, prompt_versions, estimated_tokens, reported_tokens
@@ -163,63 +173,61 @@ WITH fact AS (
 )
 {INSERT_MESSAGES}
 SELECT $1, $6, $7 + m.place, m.id, $9, $10, $2, NULL, 1, {MESSAGE_VALUES}
-FROM {MESSAGES_GIVEN % 5}
+FROM {messages_in("$5")}
 """
 
 # $1 organization, $2 conversation, $3 most
 WINDOW = f"""
 SELECT w.* FROM agent.conversation_heads h
-CROSS JOIN LATERAL ({_WINDOW.format(columns=_WINDOW_COLUMNS, most="$3")}) w
+CROSS JOIN LATERAL ({_window("$1", "$2", "$3")}) w
 WHERE h.organization_id = $1 AND h.conversation_id = $2
 """
 
 # Facts, their messages and steps, under the fence: zero rows means that another owner has the run.
-# $1 organization, $2 run, $3 fence, $4 conversation, $5 agent, $6 facts, $7 messages, $8 number of messages, $9 steps,
-# $10 prompt hash, $11 prompt text, $12 prompt versions, $13 stop reason, $14 status, $15 usage, $16 error,
-# $17 first token at, $18 number of facts, $19 message whose calls wait for the client, $20 when they are answered without
-# one, $21 step with a trace, $22 that trace, $23 tokens of its model call as estimated, $24 as reported
-COMMIT = f"""
+# pending_message_id: whose calls wait for the client; approval_due: when they are answered without one; traced_step_id:
+# the step whose exchange with the provider is `trace`; estimated_tokens, reported_tokens: of the step's model call.
+COMMIT = Statement(f"""
 WITH run AS (
     UPDATE agent.runs
-    SET facts = facts + $18, usage = coalesce($15::jsonb, usage), first_token_at = coalesce(first_token_at, $17),
-        status = coalesce($14, status), stop_reason = $13, error = $16::jsonb,
-        completed_at = CASE WHEN $14::text IS NULL THEN NULL ELSE clock_timestamp() END
-    WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
-    RETURNING cancel_requested, facts - $18 AS before, started_at, completed_at
+    SET facts = facts + :fact_count, usage = coalesce(:usage::jsonb, usage), first_token_at = coalesce(first_token_at, :first_token_at),
+        status = coalesce(:status, status), stop_reason = :stop_reason, error = :error::jsonb,
+        completed_at = CASE WHEN :status::text IS NULL THEN NULL ELSE clock_timestamp() END
+    WHERE organization_id = :organization_id AND id = :run_id AND fence = :fence AND status = 'running'
+    RETURNING cancel_requested, facts - :fact_count AS before, started_at, completed_at
 ), head AS (
     UPDATE agent.conversation_heads h
-    SET next_seq = h.next_seq + $8,
-        prompt_versions = coalesce($12::jsonb, h.prompt_versions),
-        active_run_id = CASE WHEN $14::text IS NOT NULL AND h.waiting = 0 THEN NULL ELSE h.active_run_id END,
-        pending_message_id = CASE WHEN $14::text IS NULL THEN h.pending_message_id ELSE $19 END,
-        approval_due = CASE WHEN $14::text IS NULL THEN h.approval_due ELSE $20 END,
-        estimated_tokens = CASE WHEN $24 > 0 THEN $23 ELSE h.estimated_tokens END,
-        reported_tokens = CASE WHEN $24 > 0 THEN $24 ELSE h.reported_tokens END
-    FROM run WHERE h.organization_id = $1 AND h.conversation_id = $4
-    RETURNING h.log_id, h.next_seq - $8 AS first_seq, h.waiting
+    SET next_seq = h.next_seq + :message_count,
+        prompt_versions = coalesce(:prompt_versions::jsonb, h.prompt_versions),
+        active_run_id = CASE WHEN :status::text IS NOT NULL AND h.waiting = 0 THEN NULL ELSE h.active_run_id END,
+        pending_message_id = CASE WHEN :status::text IS NULL THEN h.pending_message_id ELSE :pending_message_id END,
+        approval_due = CASE WHEN :status::text IS NULL THEN h.approval_due ELSE :approval_due END,
+        estimated_tokens = CASE WHEN :reported_tokens > 0 THEN :estimated_tokens ELSE h.estimated_tokens END,
+        reported_tokens = CASE WHEN :reported_tokens > 0 THEN :reported_tokens ELSE h.reported_tokens END
+    FROM run WHERE h.organization_id = :organization_id AND h.conversation_id = :conversation_id
+    RETURNING h.log_id, h.next_seq - :message_count AS first_seq, h.waiting
 ), stored AS (
     INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
-    SELECT $1, $2, run.before + f.place, f.kind, f.schema_version, $3, f.sequence, f.body
-    FROM run, jsonb_to_recordset($6::jsonb) AS f(place int, kind text, schema_version int, sequence bigint, body jsonb)
+    SELECT :organization_id, :run_id, run.before + f.place, f.kind, f.schema_version, :fence, f.sequence, f.body
+    FROM run, jsonb_to_recordset(:facts::jsonb) AS f(place int, kind text, schema_version int, sequence bigint, body jsonb)
 ), said AS (
     {INSERT_MESSAGES}
-    SELECT $1, head.log_id, head.first_seq + m.place, m.id, $5, $4, $2, m.step_id, run.before + m.fact, {MESSAGE_VALUES}
-    FROM run, head, {MESSAGES_GIVEN % 7}
+    SELECT :organization_id, head.log_id, head.first_seq + m.place, m.id, :agent_id, :conversation_id, :run_id, m.step_id, run.before + m.fact, {MESSAGE_VALUES}
+    FROM run, head, {messages_in(":messages")}
 ), prompt AS (
     INSERT INTO agent.compiled_prompts (organization_id, agent_id, hash, text)
-    SELECT $1, $5, $10, $11 FROM run WHERE $11::text IS NOT NULL ON CONFLICT DO NOTHING
+    SELECT :organization_id, :agent_id, :prompt_hash, :prompt_text FROM run WHERE :prompt_text::text IS NOT NULL ON CONFLICT DO NOTHING
 ), traced AS (
     INSERT INTO agent.provider_traces (organization_id, step_id, run_id, agent_id, trace)
-    SELECT $1, $21, $2, $5, $22 FROM run WHERE $22::text IS NOT NULL
+    SELECT :organization_id, :traced_step_id, :run_id, :agent_id, :trace FROM run WHERE :trace::text IS NOT NULL
     ON CONFLICT (organization_id, step_id) DO UPDATE SET trace = excluded.trace
 ), step AS (
     INSERT INTO agent.steps (organization_id, id, run_id, agent_id, number, status, stop_reason, model_handle, attempts,
                              context_window_limit, usage, error, prompt_hash, block_versions, trace_id, metrics,
                              created_at, completed_at)
-    SELECT $1, s.id, $2, $5, s.number, s.status, s.stop_reason, s.model_handle, s.attempts, s.context_window_limit,
+    SELECT :organization_id, s.id, :run_id, :agent_id, s.number, s.status, s.stop_reason, s.model_handle, s.attempts, s.context_window_limit,
            s.usage, s.error, decode(s.prompt_hash, 'hex'), s.block_versions, s.trace_id, s.metrics, clock_timestamp(),
            CASE WHEN s.status = 'pending' THEN NULL ELSE clock_timestamp() END
-    FROM run, jsonb_to_recordset($9::jsonb) AS s(
+    FROM run, jsonb_to_recordset(:steps::jsonb) AS s(
         id uuid, number int, status text, stop_reason text, model_handle text, attempts int, context_window_limit int,
         usage jsonb, error jsonb, prompt_hash text, block_versions jsonb, trace_id text, metrics jsonb)
     ON CONFLICT (organization_id, id) DO UPDATE
@@ -227,7 +235,7 @@ WITH run AS (
         metrics = steps.metrics || excluded.metrics, completed_at = excluded.completed_at
 )
 SELECT run.cancel_requested, run.started_at, run.completed_at, head.waiting FROM run LEFT JOIN head ON true
-"""
+""")
 
 # What waits for the client is given up: the message with the returns, as a part of the run that made the calls; that run
 # and those that answered in part count as cancelled, whatever their facts say.
@@ -244,14 +252,14 @@ WITH head AS (
 {INSERT_MESSAGES}
 SELECT $1, head.log_id, head.seq, m.id, c.agent_id, $2, $3, m.step_id,
        (SELECT facts FROM agent.runs WHERE organization_id = $1 AND id = $3), {MESSAGE_VALUES}
-FROM head JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $2, {MESSAGES_GIVEN % 5}
+FROM head JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $2, {messages_in("$5")}
 """
 
 # What was said elsewhere, without a run. $1 organization, $2 log, $3 seq of the first, $4 agent, $5 conversation,
 # $6 messages
 IMPORT_MESSAGES = f"""
 {INSERT_MESSAGES}
-SELECT $1, $2, $3::bigint + m.place, m.id, $4, $5, NULL, NULL, NULL, {MESSAGE_VALUES} FROM {MESSAGES_GIVEN % 6}
+SELECT $1, $2, $3::bigint + m.place, m.id, $4, $5, NULL, NULL, NULL, {MESSAGE_VALUES} FROM {messages_in("$6")}
 """
 
 # Calls that waited at an earlier place, which the conversation was made to end at. $1 organization, $2 conversation,

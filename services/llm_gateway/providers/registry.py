@@ -23,7 +23,7 @@ def construct(config: ProviderConfig) -> Provider:
             raise
         raise LlmSdkMissing(
             f"Providers of type {row.name} need the extra {row.extra!r} ({error.name} is missing): "
-            f"pip install 'loci[{row.extra}]', or the image with all extras.",
+            f"run `make setup EXTRAS={row.extra}` in the checkout, or take the image with all extras.",
             provider=config.name,
         ) from error
     return cast(Provider, constructor(config))

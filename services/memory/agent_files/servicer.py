@@ -3,12 +3,14 @@
 from typing import Any
 from uuid import UUID
 
+from loci.common.v1 import page_pb2
 from loci.memory.v1 import agent_memory_service_pb2, folder_pb2, folder_service_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from loci.memory.v1 import folder_service_pb2_grpc as folder_grpc
 from services.common.context import current
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, to_public
+from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
 from services.memory import wire
 from services.memory.agent_files.model import AgentFile, Directory, FileLimits, FileRange
@@ -71,27 +73,27 @@ class AgentFileServicer(folder_grpc.FolderServiceServicer):
     ) -> folder_pb.ListAgentFilesResponse:
         agent_id = wire.agent_id(request.agent_id)
         is_open = request.is_open if request.HasField("is_open") else None
-        await self._with_file_ids(agent_id, request)
+        await self._with_file_ids(agent_id, request.page)
         with wire.refusals():
-            page = wire.page(request, "file", _FILES_PER_PAGE)
+            page = page_by_id(request.page, "file", _FILES_PER_PAGE, ascending=True)
             result = await self._agent_files.list(current().organization_id, agent_id, page, is_open=is_open)
         return folder_pb.ListAgentFilesResponse(
             files=[agent_file_message(agent_id, file) for file in result.items],
             next_page_token=result.next_token,
         )
 
-    async def _with_file_ids(self, agent_id: UUID, request: folder_pb.ListAgentFilesRequest) -> None:
+    async def _with_file_ids(self, agent_id: UUID, page: page_pb2.PageRequest) -> None:
         """Puts the files' own ids in the place of cursors that are ids of files as the agent sees them."""
         for name in ("after", "before"):
-            if getattr(request, name).startswith("file_agent-"):
-                agent_file_id = from_public("file_agent", getattr(request, name))
+            if (cursor := getattr(page, name)).startswith("file_agent-"):
+                agent_file_id = from_public("file_agent", cursor)
                 files = await self._agent_files.files(current().organization_id, agent_id)
                 file_id = next(
                     (file.id for file in files if id_of_agent_file(agent_id, file.id) == agent_file_id), None
                 )
                 if file_id is None:
-                    raise NotFound(f"The cursor {getattr(request, name)} was not found", reason="FILE_NOT_FOUND")
-                setattr(request, name, to_public("file", file_id))
+                    raise NotFound(f"The cursor {cursor} was not found", reason="FILE_NOT_FOUND")
+                setattr(page, name, to_public("file", file_id))
 
     async def OpenFile(self, request: folder_pb.OpenFileRequest, context: Any) -> folder_pb.OpenFileResponse:
         agent_id, file_id = wire.agent_id(request.agent_id), from_public("file", request.file_id)

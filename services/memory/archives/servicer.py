@@ -9,6 +9,7 @@ from loci.memory.v1 import passage_pb2
 from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
+from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
 from services.memory import wire
 from services.memory.archives.model import (
@@ -60,7 +61,10 @@ class ArchiveServicer(EmbeddingChangeServicer):
         self, request: archive_pb.ListArchivesRequest, context: Any
     ) -> archive_pb.ListArchivesResponse:
         with wire.refusals():
-            filters, page = archive_list(request), wire.page(request, "archive", _ARCHIVES_PER_PAGE)
+            filters, page = (
+                archive_list(request),
+                page_by_id(request.page, "archive", _ARCHIVES_PER_PAGE, ascending=True),
+            )
             result = await self._lists.archives(current().organization_id, filters, page)
         return archive_pb.ListArchivesResponse(
             archives=[archive_message(archive) for archive in result.items], next_page_token=result.next_token

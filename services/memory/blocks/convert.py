@@ -6,7 +6,6 @@ from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_service_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public, uuid7
-from services.common.paging import TagPage
 from services.common.timestamps import timestamp
 from services.memory import wire
 from services.memory.blocks.model import (
@@ -19,13 +18,9 @@ from services.memory.blocks.model import (
     BlockKey,
     BlockList,
     BlockVersion,
-    VersionPage,
 )
 from services.memory.blocks.service import VersionKey
-from services.memory.core.paging import validate_size
 from services.memory.core.storable import without_nul
-
-_TAGS_PER_PAGE = 50
 
 
 def block_key(key: block_service_pb.BlockKey) -> BlockKey:
@@ -75,17 +70,6 @@ def block_changes(draft: block_service_pb.BlockDraft, mask: Sequence[str]) -> Bl
     return changes
 
 
-def tag_page(request: block_service_pb.ListBlockTagsRequest) -> TagPage:
-    """Raises Refused (PAGE_SIZE_INVALID)."""
-    return TagPage(
-        validate_size(request.page_size, _TAGS_PER_PAGE),
-        after=wire.text(request, "after"),
-        before=wire.text(request, "before"),
-        ascending=not request.descending,
-        query_text=without_nul(request.query_text),
-    )
-
-
 def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
     """The filters of a list of blocks."""
     return BlockList(
@@ -106,17 +90,6 @@ def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
         agent_counts=tuple(request.agent_counts),
         identity_ids=wire.identity_ids(request.identity_ids),
         identity_id=wire.identity_id(request.identity_id) if request.HasField("identity_id") else None,
-    )
-
-
-def version_page(request: block_service_pb.ListBlockVersionsRequest, default: int) -> VersionPage:
-    """Which versions are asked for. Raises Refused (PAGE_SIZE_INVALID)."""
-    return VersionPage(
-        size=validate_size(request.page_size, default),
-        token=request.page_token,
-        after=request.after if request.HasField("after") else None,
-        before=request.before if request.HasField("before") else None,
-        ascending=request.ascending,
     )
 
 

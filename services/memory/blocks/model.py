@@ -6,9 +6,7 @@ from enum import IntEnum
 from typing import TypedDict, TypeVar
 from uuid import UUID
 
-from services.common.paging import PageBy
 from services.memory.core.errors import Refused
-from services.memory.core.paging import version_of
 from services.memory.core.storable import JsonObject, json_without_nul, unique_tags, without_nul
 
 DEFAULT_LIMIT = 100_000
@@ -192,16 +190,6 @@ class BlockList:
     def counts_agents(self) -> bool:
         """Whether it matters how many agents a block is attached to."""
         return self.more_agents_than is not None or self.fewer_agents_than is not None or bool(self.agent_counts)
-
-
-@dataclass(frozen=True, slots=True)
-class VersionPage(PageBy[int]):
-    """Which versions of a block, by their numbers."""
-
-    def bounds(self) -> tuple[int | None, int | None]:
-        """Where the scan begins and where it ends, neither included. Raises Refused (PAGE_TOKEN_INVALID)."""
-        start, end = (self.before, None) if self.backwards else (self.after, self.before)
-        return version_of(self.token) if self.token else start, end
 
 
 B = TypeVar("B", Block, BlockDraft)

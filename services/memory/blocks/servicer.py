@@ -7,12 +7,15 @@ from loci.memory.v1 import block_service_pb2_grpc as block_grpc
 from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public
+from services.common.page_requests import allow, page_by, page_by_id
 from services.memory import wire
 from services.memory.blocks import convert
 from services.memory.blocks.conflicts import EditRetries
 from services.memory.blocks.model import validate_draft
 from services.memory.blocks.service import BlockHistory, update_block
+from services.memory.core.paging import version_of
 from services.memory.core.ports.blocks import BlockLists, BlockStore, IdentityStore
+from services.memory.core.storable import without_nul
 
 _BLOCKS_PER_PAGE = 50
 _MOST_IDENTITIES = 1_000
@@ -41,7 +44,7 @@ class BlockServicer(block_grpc.BlockServiceServicer):
 
     async def ListBlocks(self, request: block_pb.ListBlocksRequest, context: Any) -> block_pb.ListBlocksResponse:
         with wire.refusals():
-            page = wire.page(request, "block", _BLOCKS_PER_PAGE)
+            page = page_by_id(request.page, "block", _BLOCKS_PER_PAGE, ascending=True)
             result = await self._lists.blocks(current().organization_id, convert.block_list(request), page)
         return block_pb.ListBlocksResponse(
             blocks=[convert.block_message(block) for block in result.items], next_page_token=result.next_token
@@ -56,8 +59,10 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         self, request: block_pb.ListBlockTagsRequest, context: Any
     ) -> block_pb.ListBlockTagsResponse:
         with wire.refusals():
-            page = convert.tag_page(request)
-        return block_pb.ListBlockTagsResponse(tags=await self._lists.block_tags(current().organization_id, page))
+            allow(request.page, "page_size", "after", "before", "order")
+            page = page_by(request.page, without_nul, _BLOCKS_PER_PAGE, ascending=True)
+        tags = await self._lists.block_tags(current().organization_id, page, without_nul(request.query_text))
+        return block_pb.ListBlockTagsResponse(tags=tags)
 
     async def CreateBlock(self, request: block_pb.CreateBlockRequest, context: Any) -> block_pb.CreateBlockResponse:
         caller = current()
@@ -104,7 +109,7 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         self, request: block_pb.ListBlockVersionsRequest, context: Any
     ) -> block_pb.ListBlockVersionsResponse:
         with wire.refusals():
-            page = convert.version_page(request, _BLOCKS_PER_PAGE)
+            page = page_by(request.page, version_of, _BLOCKS_PER_PAGE)
             result = await self._lists.versions(current().organization_id, wire.block_id(request.block_id), page)
         return block_pb.ListBlockVersionsResponse(
             versions=[convert.version_message(version) for version in result.items],

@@ -2,17 +2,7 @@
 
 from uuid import UUID
 
-
-class Refused(Exception):
-    """What was asked for breaks a rule. `message` is a sentence that says how to do better.
-
-    A tool call passes it to the model; an RPC answers INVALID_ARGUMENT with `reason`.
-    """
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
+from services.common.refusals import Refused as Refused
 
 
 class VersionConflict(Exception):

@@ -1,30 +1,16 @@
-"""Sizes and tokens of pages."""
+"""Tokens and cursors of lists of versions, which are versions."""
 
-import base64
-import binascii
-
-from services.common.paging import MOST, Moment, moment_from
-from services.memory.core.errors import Refused
+from services.common.paging import PageBy, invalid_token
 
 
-def validate_size(size: int, default: int) -> int:
-    """The page's size; 0 means the default. Raises Refused (PAGE_SIZE_INVALID)."""
-    if not 0 <= size <= MOST:
-        raise Refused("PAGE_SIZE_INVALID", f"a page has 1 to {MOST} objects, not {size}")
-    return size or default
-
-
-def moment_of(token: str) -> Moment:
-    """The inverse of `moment_token`. Raises Refused (PAGE_TOKEN_INVALID)."""
-    try:
-        microseconds, _, hexadecimal = base64.urlsafe_b64decode(token).decode().partition(".")
-        return moment_from(microseconds, hexadecimal)
-    except (binascii.Error, ValueError, OverflowError):
-        raise Refused("PAGE_TOKEN_INVALID", "the page token is not one of ours; give it back as received") from None
+def version_bounds(page: PageBy[int]) -> tuple[int | None, int | None]:
+    """Returns where a scan of versions begins and ends, neither included. Raises Refused (PAGE_TOKEN_INVALID)."""
+    start, end = (page.before, None) if page.backwards else (page.after, page.before)
+    return version_of(page.token) if page.token else start, end
 
 
 def version_of(token: str) -> int:
-    """The version that a token of a list of versions names. Raises Refused (PAGE_TOKEN_INVALID)."""
-    if not (token.isascii() and token.isdigit() and len(token) < 19):
-        raise Refused("PAGE_TOKEN_INVALID", "the page token is not one of ours; give it back as received")
+    """Returns the version that a token or a cursor names. Raises Refused (PAGE_TOKEN_INVALID)."""
+    if not (token.isascii() and token.isdigit() and len(token) < 20 and int(token) < 2**63):
+        raise invalid_token()
     return int(token)

@@ -10,6 +10,7 @@ from loci.memory.v1 import folder_service_pb2_grpc as folder_grpc
 from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
+from services.common.page_requests import page_by_id
 from services.common.paging import Moment, PageOf, moment_token
 from services.common.timestamps import timestamp
 from services.memory import wire
@@ -77,7 +78,7 @@ class FileServicer(folder_grpc.FolderServiceServicer):
     async def ListFiles(self, request: folder_pb.ListFilesRequest, context: Any) -> folder_pb.ListFilesResponse:
         organization_id = current().organization_id
         with wire.refusals():
-            page = wire.page(request, "file", _PER_PAGE)
+            page = page_by_id(request.page, "file", _PER_PAGE, ascending=True)
             folder_id = from_public("source", request.folder_id)
             result = await self._files.list(organization_id, folder_id, page, unfinished=request.unfinished)
         if request.include_content:

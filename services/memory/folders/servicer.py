@@ -6,6 +6,7 @@ from typing import Any
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from services.common.context import current
 from services.common.ids import from_public, uuid7
+from services.common.page_requests import page_by_id
 from services.memory import wire
 from services.memory.agent_files.servicer import AgentFileServicer
 from services.memory.core.errors import Refused
@@ -59,7 +60,7 @@ class FolderServicer(AgentFileServicer, FileServicer):
 
     async def ListFolders(self, request: folder_pb.ListFoldersRequest, context: Any) -> folder_pb.ListFoldersResponse:
         with wire.refusals():
-            page = wire.page(request, "source", _PER_PAGE)
+            page = page_by_id(request.page, "source", _PER_PAGE, ascending=True)
             result = await self._folders.list(current().organization_id, wire.text(request, "name"), page)
         return folder_pb.ListFoldersResponse(
             folders=[folder_message(folder) for folder in result.items], next_page_token=result.next_token

@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.errors import AlreadyExists, NotFound
+from services.common.keyset import Keyset
 from services.common.paging import Page, PageOf
 from services.memory.archives.store import erase_archive
 from services.memory.archives.tables import archives
@@ -16,7 +17,6 @@ from services.memory.files.tables import files
 from services.memory.folders.model import Folder, FolderChanges, FolderDraft
 from services.memory.folders.tables import folders
 from services.memory.jobs.store import add_job
-from services.memory.sql.pages import page_of
 from services.memory.sql.rows import Row
 
 FOLDER_COLUMNS = """d.id, d.name, d.description, d.instructions, d.metadata, a.embedding, d.created_by_id,
@@ -90,6 +90,8 @@ FROM memory.files f JOIN memory.folders d ON d.organization_id = f.organization_
 WHERE f.organization_id = $1
 """
 
+_KEYSET = Keyset(folders, "folder")
+
 
 class PostgresFolders:
     """`FolderStore`."""
@@ -158,7 +160,7 @@ class PostgresFolders:
         if name is not None:
             query = query.where(folders.c.name == name)
         async with self._engine.connect() as connection:
-            result = await page_of(connection, query, folders, organization_id, page, "FOLDER")
+            result = await _KEYSET.page(connection, query, page, organization_id)
         return PageOf(tuple(folder_of_row(row._asdict()) for row in result.items), result.next_token)
 
 

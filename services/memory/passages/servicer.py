@@ -11,6 +11,7 @@ from loci.memory.v1 import passage_service_pb2_grpc as passage_grpc
 from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
+from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
 from services.memory import wire
 from services.memory.core.errors import Refused
@@ -53,7 +54,10 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
         self, request: passage_pb.ListPassagesRequest, context: Any
     ) -> passage_pb.ListPassagesResponse:
         with wire.refusals():
-            filters, page = passage_list(request), wire.page(request, "passage", _PASSAGES_PER_PAGE)
+            filters, page = (
+                passage_list(request),
+                page_by_id(request.page, "passage", _PASSAGES_PER_PAGE, ascending=True),
+            )
             result = await self._lists.passages(current().organization_id, filters, page)
         return passage_pb.ListPassagesResponse(
             passages=[passage_message(passage) for passage in result.items],

@@ -7,19 +7,12 @@ from enum import IntEnum, StrEnum
 from typing import Any, TypedDict
 from uuid import UUID
 
+from services.common.refusals import Refused as Refused
+
 JsonObject = dict[str, Any]
 
 DEFAULT_RETURN_CHARS = 50_000
 MOST_RETURN_CHARS = 1_000_000
-
-
-class Refused(Exception):
-    """What was asked for breaks a rule: an RPC answers INVALID_ARGUMENT with `reason` and the sentence."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
 
 
 class ToolType(StrEnum):

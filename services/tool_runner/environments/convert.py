@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from loci.common.v1 import page_pb2
 from loci.tool.v1 import environment_service_pb2 as wire
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
-from services.common.paging import MOST
+from services.common.page_requests import allow, page_by_id
+from services.common.paging import Page
 from services.common.timestamps import timestamp
 from services.tool_runner.core.model import Refused
 from services.tool_runner.environments.model import Change, Draft, Owner, SandboxConfig, Scope, Variable
+from services.tool_runner.tools.model import DEFAULT_SIZE
 
-_DEFAULT_SIZE = 50
 _MOST_OWNERS = 1_000
 _PREFIXES = {Scope.AGENT: "agent", Scope.TOOL: "tool", Scope.SANDBOX: "sandbox"}
 _FIELDS = {Scope.AGENT: "agent_id", Scope.TOOL: "tool_id", Scope.SANDBOX: "sandbox_config_id"}
@@ -58,11 +60,10 @@ def variable_id(text: str) -> UUID:
     return from_public("sandbox-env", text)
 
 
-def size(page_size: int) -> int:
-    """Raises InvalidArgument (PAGE_SIZE_INVALID)."""
-    if not 0 <= page_size <= MOST:
-        raise InvalidArgument(f"a page has 1 to {MOST} objects, not {page_size}", reason="PAGE_SIZE_INVALID")
-    return page_size or _DEFAULT_SIZE
+def page(request: page_pb2.PageRequest, prefix: str) -> Page:
+    """Returns the page; the cursor is an id with `prefix`. Raises InvalidArgument (INVALID_ID), Refused."""
+    allow(request, "page_size", "after")
+    return page_by_id(request, prefix, DEFAULT_SIZE, ascending=True)
 
 
 def variable_message(variable: Variable, masked_value: str) -> wire.Variable:

@@ -65,11 +65,9 @@ class EnvironmentServicer(grpc.EnvironmentServiceServicer):
     async def ListSandboxConfigs(
         self, request: wire.ListSandboxConfigsRequest, context: Any
     ) -> wire.ListSandboxConfigsResponse:
-        after = convert.config_id(request.after) if request.HasField("after") else None
         with refusals():
-            found = await self._admin.configs(
-                current().organization_id, request.type, after, convert.size(request.page_size)
-            )
+            page = convert.page(request.page, "sandbox")
+            found = await self._admin.configs(current().organization_id, request.type, page.after, page.size)
         return wire.ListSandboxConfigsResponse(sandbox_configs=map(convert.config_message, found))
 
     async def UpdateSandboxConfig(
@@ -109,9 +107,9 @@ class EnvironmentServicer(grpc.EnvironmentServiceServicer):
 
     async def ListVariables(self, request: wire.ListVariablesRequest, context: Any) -> wire.ListVariablesResponse:
         config_id = convert.config_id(request.sandbox_config_id)
-        after = convert.variable_id(request.after) if request.HasField("after") else None
-        size = convert.size(request.page_size)
-        found = await self._admin.variables(current().organization_id, config_id, after, size)
+        with refusals():
+            page = convert.page(request.page, "sandbox-env")
+        found = await self._admin.variables(current().organization_id, config_id, page.after, page.size)
         return wire.ListVariablesResponse(variables=map(self._message, found))
 
     async def UpdateVariable(self, request: wire.UpdateVariableRequest, context: Any) -> wire.UpdateVariableResponse:

@@ -9,6 +9,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from loci.tool.v1 import execution_service_pb2 as execution_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.page_requests import allow
+from services.common.paging import checked_size
 from services.common.timestamps import timestamp
 from services.tool_runner.core.job import Output
 from services.tool_runner.core.model import Call, KeptFile, Outcome, Receipt, State
@@ -18,7 +20,7 @@ from services.tool_runner.environments.rules import variables
 from services.tool_runner.executions.files.inputs import MOST_FILES
 from services.tool_runner.executions.model import FileFilter, ReceiptFilter
 from services.tool_runner.tools.convert import tool_id
-from services.tool_runner.tools.model import checked_size
+from services.tool_runner.tools.model import DEFAULT_SIZE
 
 _LONGEST_CALL_KEY = 200
 # Where the name is not that of the proto.
@@ -80,9 +82,10 @@ def call_key(text: str) -> str:
 
 def receipt_filter(request: execution_pb.ListReceiptsRequest) -> ReceiptFilter:
     """Raises InvalidArgument (INVALID_ID, TIME_INVALID), Refused (PAGE_SIZE_INVALID)."""
+    allow(request.page, "page_size", "page_token")
     return ReceiptFilter(
-        size=checked_size(request.page_size, "receipts"),
-        token=request.page_token,
+        size=checked_size(request.page.page_size, DEFAULT_SIZE),
+        token=request.page.page_token,
         agent_id=_optional("agent", request.agent_id),
         run_id=_optional("run", request.run_id),
         tool_id=_optional("tool", request.tool_id),
@@ -95,9 +98,10 @@ def receipt_filter(request: execution_pb.ListReceiptsRequest) -> ReceiptFilter:
 
 def file_filter(request: execution_pb.ListFilesRequest) -> FileFilter:
     """Raises InvalidArgument (INVALID_ID, CALL_KEY_INVALID), Refused (PAGE_SIZE_INVALID)."""
+    allow(request.page, "page_size", "page_token")
     return FileFilter(
-        size=checked_size(request.page_size, "files"),
-        token=request.page_token,
+        size=checked_size(request.page.page_size, DEFAULT_SIZE),
+        token=request.page.page_token,
         call_key=call_key(request.call_key) if request.call_key else None,
         agent_id=_optional("agent", request.agent_id),
     )

@@ -1,13 +1,11 @@
 """What lists of receipts and files ask for, and their page tokens. Pure."""
 
-import base64
-import binascii
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from services.common.paging import pair_token
-from services.tool_runner.core.model import Outcome, Refused, State
+from services.common.paging import invalid_token, pair_of, pair_token
+from services.tool_runner.core.model import Outcome, State
 from services.tool_runner.tools.model import DEFAULT_SIZE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,13 +44,13 @@ def token_of(moment: datetime, name: str) -> str:
 
 def place_of(token: str) -> tuple[datetime, str]:
     """The inverse of `token_of`. Raises Refused (PAGE_TOKEN_INVALID)."""
+    microseconds, name = pair_of(token)
     try:
-        microseconds, dot, name = base64.urlsafe_b64decode(token).decode().partition(".")
         moment = _EPOCH + int(microseconds) * _MICROSECOND
-    except (binascii.Error, ValueError, OverflowError):
-        dot, moment, name = "", _EPOCH, ""
-    if not dot or "\x00" in name:
-        raise _not_ours()
+    except (ValueError, OverflowError):
+        raise invalid_token() from None
+    if "\x00" in name:
+        raise invalid_token()
     return moment, name
 
 
@@ -62,8 +60,4 @@ def file_place(token: str) -> tuple[datetime, UUID]:
     try:
         return moment, UUID(hex=name)
     except ValueError:
-        raise _not_ours() from None
-
-
-def _not_ours() -> Refused:
-    return Refused("PAGE_TOKEN_INVALID", "the page token is not one of ours; give it back as received")
+        raise invalid_token() from None

@@ -8,11 +8,10 @@ from loci.tool.v1 import tool_pb2
 from loci.tool.v1 import tool_service_pb2 as tool_service_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
-from services.common.paging import Page
 from services.common.timestamps import timestamp
 from services.tool_runner.core.model import DEFAULT_RETURN_CHARS, Refused, Tool, ToolChanges, ToolType
 from services.tool_runner.core.schemas.json_fields import checked_array, checked_object
-from services.tool_runner.tools.model import ToolFilter, checked_size
+from services.tool_runner.tools.model import ToolFilter
 
 _MOST_IDS, _MOST_NAMES = 10_000, 1_000
 # Fields of ToolDraft by their names in ToolChanges.
@@ -89,17 +88,6 @@ def clean(text: str) -> str:
     if "\x00" in text:
         raise Refused("TOOL_INVALID", "texts may not hold the character NUL")
     return text
-
-
-def page(request: tool_service_pb.ListToolsRequest) -> Page:
-    """Raises InvalidArgument (INVALID_ID), Refused."""
-    return Page(
-        size=checked_size(request.page_size, "tools"),
-        token=request.page_token,
-        after=tool_id(request.after) if request.HasField("after") else None,
-        before=tool_id(request.before) if request.HasField("before") else None,
-        ascending=request.ascending,
-    )
 
 
 def tool_filter(request: tool_service_pb.ListToolsRequest) -> ToolFilter:

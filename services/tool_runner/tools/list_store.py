@@ -1,21 +1,20 @@
 """Pages of tools, with SQLAlchemy: filters and cursors both ways."""
 
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, or_, select, tuple_
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.common.paging import Moment, Page, PageOf, cut, moment_token
+from services.common.keyset import Keyset
+from services.common.paging import Page, PageOf
 from services.tool_runner.core.model import Tool
-from services.tool_runner.errors import no_such_tool
 from services.tool_runner.tools import rows
-from services.tool_runner.tools.model import ToolFilter, moment_of
+from services.tool_runner.tools.model import ToolFilter
 from services.tool_runner.tools.table import tools
 
 # The words are for searches alone.
 _COLUMNS = [column for column in tools.c if column.name != "words"]
-_PLACE = tuple_(tools.c.created_at, tools.c.id)
+_KEYSET = Keyset(tools, "tool", sentence="Tool {} not found")
 
 
 class SqlLists:
@@ -27,12 +26,8 @@ class SqlLists:
     async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> PageOf[Tool]:
         query = select(*_COLUMNS).where(tools.c.organization_id == organization_id, *_filters(wanted))
         async with self._engine.connect() as connection:
-            query = query.where(*await _bounds(connection, organization_id, page))
-            order = (tools.c.created_at, tools.c.id)
-            query = query.order_by(*order if page.scan_ascending else (column.desc() for column in order))
-            found = (await connection.execute(query.limit(page.size + 1))).all()
-        one = cut(found, page, lambda row: moment_token(Moment(row.created_at, row.id)))
-        return PageOf(tuple(rows.tool(row._asdict()) for row in one.items), one.next_token)
+            found = await _KEYSET.page(connection, query, page, organization_id)
+        return PageOf(tuple(rows.tool(row._asdict()) for row in found.items), found.next_token)
 
     async def count(self, organization_id: UUID, wanted: ToolFilter) -> int:
         query = select(func.count()).where(tools.c.organization_id == organization_id, *_filters(wanted))
@@ -59,33 +54,3 @@ def _filters(wanted: ToolFilter) -> list[ColumnElement[bool]]:
         texts = (tools.c.name, tools.c.description)
         filters.append(or_(*(column.icontains(wanted.search, autoescape=True) for column in texts)))
     return filters
-
-
-async def _bounds(connection: AsyncConnection, organization_id: UUID, page: Page) -> list[ColumnElement[bool]]:
-    """Where the page begins and ends, as conditions. A token goes on from where its page was."""
-    start = moment_of(page.token) if page.token else None
-    end = start if page.backwards else None
-    if page.after is not None:
-        start = start or await _moment(connection, organization_id, page.after)
-    if page.before is not None:
-        end = end or await _moment(connection, organization_id, page.before)
-    bounds: list[ColumnElement[bool]] = []
-    if start is not None and not page.backwards:
-        bounds.append(_at(start) < _PLACE if page.ascending else _at(start) > _PLACE)
-    if end is not None:
-        bounds.append(_at(end) > _PLACE if page.ascending else _at(end) < _PLACE)
-    return bounds
-
-
-def _at(moment: Moment) -> ColumnElement[Any]:
-    return tuple_(*moment)
-
-
-async def _moment(connection: AsyncConnection, organization_id: UUID, tool_id: UUID) -> Moment:
-    query = select(tools.c.created_at, tools.c.id).where(
-        tools.c.organization_id == organization_id, tools.c.id == tool_id
-    )
-    row = (await connection.execute(query)).first()
-    if row is None:
-        raise no_such_tool(tool_id)
-    return Moment(row.created_at, row.id)

@@ -6,8 +6,10 @@ from loci.tool.v1 import tool_service_pb2 as tool_pb
 from loci.tool.v1 import tool_service_pb2_grpc as tool_grpc
 from services.common.context import CallContext, current
 from services.common.ids import uuid7
+from services.common.page_requests import page_by_id
 from services.tool_runner.errors import refusals
 from services.tool_runner.tools import convert
+from services.tool_runner.tools.model import DEFAULT_SIZE
 from services.tool_runner.tools.ports import Lists
 from services.tool_runner.tools.search import convert as search_convert
 from services.tool_runner.tools.search.service import ToolSearch
@@ -30,7 +32,7 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
     async def ListTools(self, request: tool_pb.ListToolsRequest, context: Any) -> tool_pb.ListToolsResponse:
         caller = await self._caller()
         with refusals():
-            wanted, page = convert.tool_filter(request), convert.page(request)
+            wanted, page = convert.tool_filter(request), page_by_id(request.page, "tool", DEFAULT_SIZE)
             found = await self._lists.tools(caller.organization_id, wanted, page)
         return tool_pb.ListToolsResponse(
             tools=[convert.tool_message(tool) for tool in found.items], next_page_token=found.next_token

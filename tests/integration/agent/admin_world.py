@@ -59,6 +59,7 @@ from services.common.engine import make_engine
 from services.common.errors import LociError, NotFound, from_rpc
 from services.common.ids import to_public, uuid7
 from services.common.server import make_server
+from tests.page_requests import paged
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")
 OTHER_ORGANIZATION = UUID("11111111-1111-4111-8111-111111111111")
@@ -295,7 +296,7 @@ class AdminWorld:
 
     async def list(self, organization_id: UUID = ORGANIZATION, **fields: Any) -> agent_wire.ListAgentsResponse:
         """A page of agents."""
-        request = agent_wire.ListAgentsRequest(**fields)
+        request = agent_wire.ListAgentsRequest(**paged(**fields))
         found: agent_wire.ListAgentsResponse = await self.call(self.agents.ListAgents, request, organization_id)
         return found
 

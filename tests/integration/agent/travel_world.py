@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from loci.agent.v1 import checkpoint_service_pb2 as wire
 from loci.agent.v1 import message_pb2, message_service_pb2
 from loci.agent.v1.checkpoint_pb2 import Checkpoint, Rewind
+from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.llm.v1 import chat_pb2, chat_service_pb2
 from loci.memory.v1 import agent_memory_service_pb2, passage_service_pb2
 from loci.memory.v1.agent_memory_service_pb2_grpc import AgentMemoryServiceStub
@@ -27,6 +28,7 @@ from services.common.ids import to_public, uuid7
 from services.memory.adapters.embedder import GatewayEmbedder
 from services.memory.bootstrap import build, open_memory_pool, postgres_stores
 from tests.integration.agent.admin_world import AdminWorld, ScriptedPeers, admin_world
+from tests.page_requests import paged
 
 _NOTE = re.compile(r"^note (.+)$")
 _CALL = re.compile(r"^call (\S+)(?: (.+))?$")
@@ -142,14 +144,14 @@ class TravelWorld:
     async def said(self, agent_id: str, conversation_id: str = "") -> list[str]:
         """What users said, oldest first."""
         request = message_service_pb2.ListMessagesRequest(
-            agent_id=agent_id, conversation_id=conversation_id, ascending=True, page_size=1_000
+            agent_id=agent_id, conversation_id=conversation_id, page=PageRequest(order=ORDER_ASCENDING, page_size=1_000)
         )
         page = await self.world.call(self.world.messages.ListMessages, request)
         return [m.user_message.content[0].text for m in page.messages if m.HasField("user_message")]
 
     async def checkpoints(self, agent_id: str, conversation_id: str = "", **fields: Any) -> list[Checkpoint]:
         """A page of them, newest first."""
-        request = wire.ListCheckpointsRequest(agent_id=agent_id, conversation_id=conversation_id, **fields)
+        request = wire.ListCheckpointsRequest(**paged(agent_id=agent_id, conversation_id=conversation_id, **fields))
         page = await self.world.call(self.world.checkpoints.ListCheckpoints, request)
         return list(page.checkpoints)
 

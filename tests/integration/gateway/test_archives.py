@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from letta_client import NotFoundError
 
+from loci.common.v1.page_pb2 import ORDER_DESCENDING
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
 from services.common import errors
 from tests.integration.gateway import samples
@@ -91,7 +92,12 @@ async def test_archives(edge: Edge, backend: Backend) -> None:
     page = await sdk.list(name="Lore", agent_id=AGENT_ID, limit=3, order="asc")
     assert [one.id for one in page.items] == [ARCHIVE_ID]
     [listed] = backend.requests("ListArchives")
-    assert (listed.name, listed.agent_id, listed.page_size, listed.descending) == ("Lore", AGENT_ID, 3, False)
+    assert (listed.name, listed.agent_id, listed.page.page_size, listed.page.order == ORDER_DESCENDING) == (
+        "Lore",
+        AGENT_ID,
+        3,
+        False,
+    )
     await sdk.update(ARCHIVE_ID, name="New", description=None)
     await sdk.update(ARCHIVE_ID)
     [updated] = backend.requests("UpdateArchive")
@@ -152,7 +158,7 @@ async def test_search_in_all_passages(edge: Edge, backend: Backend) -> None:
     assert of_archive.start_time.seconds == 1_735_689_600
     newest = await search(limit=1)
     assert [(hit.passage.id, hit.score) for hit in newest] == [(PASSAGE_ID, 0.0)]
-    assert backend.requests("ListPassages")[0].descending
+    assert backend.requests("ListPassages")[0].page.order == ORDER_DESCENDING
     path = f"/v1/agents/{AGENT_ID}/archival-memory/search"
     # The second is of the year 10000 in Berlin, where the agent is.
     assert samples.agent().timezone == "Europe/Berlin"

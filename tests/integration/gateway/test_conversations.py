@@ -17,6 +17,7 @@ from loci.agent.v1 import (
     run_pb2,
     run_service_pb2,
 )
+from loci.common.v1.page_pb2 import ORDER_ASCENDING, ORDER_DESCENDING, PageRequest
 from services.common.errors import FailedPrecondition, NotFound
 from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import Edge
@@ -152,18 +153,16 @@ async def test_listing(edge: Edge, backend: Backend) -> None:
     assert set((await edge.http.get("/v1/conversations/")).json()[0]) == FIELDS
     chosen, plain = backend.requests("ListConversations")
     assert chosen == conversation_service_pb2.ListConversationsRequest(
-        page_size=5,
-        after=CONVERSATION_ID,
-        ascending=True,
         order_by=conversation_service_pb2.CONVERSATION_ORDER_LAST_MESSAGE_AT,
         agent_id=AGENT_ID,
         archive_status=conversation_service_pb2.ARCHIVE_STATUS_ALL,
         summary_search="travel",
+        page=PageRequest(page_size=5, after=CONVERSATION_ID, order=ORDER_ASCENDING),
     )
     assert plain == conversation_service_pb2.ListConversationsRequest(
-        page_size=50,
         order_by=conversation_service_pb2.CONVERSATION_ORDER_CREATED_AT,
         archive_status=conversation_service_pb2.ARCHIVE_STATUS_UNARCHIVED,
+        page=PageRequest(page_size=50, order=ORDER_DESCENDING),
     )
 
 
@@ -282,7 +281,7 @@ async def test_listing_messages(edge: Edge, backend: Backend) -> None:
     )
     assert filtered.items == []
     first, second = backend.requests("ListMessages")
-    assert (first.agent_id, first.conversation_id, first.page_size, first.ascending) == (
+    assert (first.agent_id, first.conversation_id, first.page.page_size, first.page.order == ORDER_ASCENDING) == (
         AGENT_ID,
         CONVERSATION_ID,
         5,

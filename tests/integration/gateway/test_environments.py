@@ -159,7 +159,7 @@ async def test_settings_are_made_kept_replaced_and_deleted(edge: Edge, backend: 
     assert [each["id"] for each in (await http.get(f"{root}/", params={"limit": 5})).json()] == [CONFIG_ID]
     assert (await http.delete(f"{root}/{CONFIG_ID}")).json() is None
     [listed] = backend.requests("ListSandboxConfigs")
-    assert (listed.page_size, listed.type) == (5, "")
+    assert (listed.page.page_size, listed.type) == (5, "")
     assert backend.requests("InstallSandboxPackages")[0].id == CONFIG_ID
 
 

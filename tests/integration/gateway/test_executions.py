@@ -130,7 +130,7 @@ async def test_receipts_are_listed_and_read(edge: Edge, backend: Backend) -> Non
     assert "stdout" not in listed
     request = asked(backend, "ListReceipts")[0]
     assert list(request.states) == [pb.RECEIPT_STATE_DONE, pb.RECEIPT_STATE_STARTED]
-    assert (request.page_size, request.since.seconds) == (1_000, 1_767_225_600)
+    assert (request.page.page_size, request.since.seconds) == (1_000, 1_767_225_600)
     whole = (await edge.http.get(f"/v1/executions/{KEY}")).json()
     assert (whole["result"], whole["limits"], whole["stdout"]) == ([7], {"seconds": 180.0}, "a\nb")
     assert whole["block_edits"] == [{"label": "human", "value": "Ada"}]

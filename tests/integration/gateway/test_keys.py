@@ -328,7 +328,7 @@ async def test_tokens_over_rest(edge: Edge, backend: Backend) -> None:
     listed = await edge.sdk.access_tokens.list(agent_id=AGENT_ID, limit=5, offset=2)
     assert (listed.has_next_page, listed.tokens[0].token) == (True, f"loci-ct-{USER}")
     asked = backend.requests("ListClientTokens")[0]
-    assert (asked.agent_id, asked.page_size, asked.offset) == (AGENT_ID, 5, 2)
+    assert (asked.agent_id, asked.page.page_size, asked.offset) == (AGENT_ID, 5, 2)
     for form in (listed.tokens[0].token, made.token):
         await edge.sdk.access_tokens.delete(form)
     assert {request.token_id for request in backend.requests("DeleteClientToken")} == {f"ct-{USER}"}
@@ -367,7 +367,7 @@ async def test_organizations_and_users_over_rest(edge: Edge, backend: Backend, p
     assert (await http.post(f"{prefix}/users/", json={"name": "Ada"})).json() == ada
     assert (await http.put(f"{prefix}/users/", json={"id": f"user-{USER}", "name": "Ada"})).json() == ada
     assert (await http.delete(f"{prefix}/users/?user_id=user-{USER}")).json() == ada | {"is_deleted": True}
-    assert backend.requests("ListUsers")[0].after == f"user-{USER}"
+    assert backend.requests("ListUsers")[0].page.after == f"user-{USER}"
     assert backend.requests("DeleteOrganization")[0].organization_id == f"org-{TENANT}"
     for method, path in (("DELETE", "orgs/"), ("DELETE", "users/?user_id=x"), ("PATCH", "orgs/?org_id=org-1")):
         assert (await http.request(method, f"{prefix}/{path}", json={"name": "x"})).status_code == 422

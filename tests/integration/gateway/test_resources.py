@@ -9,6 +9,7 @@ import orjson
 
 from gateway import VERSION
 from loci.agent.v1 import agent_pb2, agent_service_pb2
+from loci.common.v1.page_pb2 import ORDER_ASCENDING, ORDER_DESCENDING
 from loci.llm.v1 import model_service_pb2
 from loci.memory.v1 import block_service_pb2, passage_pb2, passage_service_pb2
 from loci.tool.v1 import tool_pb2, tool_service_pb2
@@ -93,17 +94,22 @@ async def test_listing_agents_pages_by_cursor_and_leaves_relations_out_for_the_s
     ids = [new_id("agent") for _ in range(3)]
 
     def page(request: agent_service_pb2.ListAgentsRequest) -> agent_service_pb2.ListAgentsResponse:
-        start = ids.index(request.after) + 1 if request.after else 0
-        chosen = ids[start : start + request.page_size]
+        start = ids.index(request.page.after) + 1 if request.page.after else 0
+        chosen = ids[start : start + request.page.page_size]
         return agent_service_pb2.ListAgentsResponse(agents=[samples.agent(id=key) for key in chosen])
 
     backend.on("ListAgents", page)
     assert [agent.id async for agent in edge.sdk.agents.list(limit=2, tags=["a", "b"], order="asc")] == ids
     first, *_ = backend.requests("ListAgents")
-    assert (list(first.tags), first.ascending, first.page_size, first.omit_relations) == (["a", "b"], True, 2, True)
+    assert (list(first.tags), first.page.order == ORDER_ASCENDING, first.page.page_size, first.omit_relations) == (
+        ["a", "b"],
+        True,
+        2,
+        True,
+    )
     await edge.http.get("/v1/agents?limit=5000")
     last = backend.requests("ListAgents")[-1]
-    assert (last.page_size, last.omit_relations, last.ascending) == (1_000, False, False)
+    assert (last.page.page_size, last.omit_relations, last.page.order == ORDER_ASCENDING) == (1_000, False, False)
 
 
 async def test_updating_an_agent_masks_what_was_sent(edge: Edge, backend: Backend) -> None:
@@ -308,7 +314,7 @@ async def test_archival_memory(edge: Edge, backend: Backend) -> None:
     [asked] = backend.requests("CreatePassages")
     assert (asked.embedding, asked.passages[0].created_at.seconds) == ("loci/hash", samples.NOON.seconds - 3600)
     assert backend.requests("SearchPassages")[0].match_all_tags
-    assert backend.requests("ListPassages")[0].descending
+    assert backend.requests("ListPassages")[0].page.order == ORDER_DESCENDING
 
 
 async def test_models(edge: Edge, backend: Backend) -> None:

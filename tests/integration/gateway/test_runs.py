@@ -6,6 +6,7 @@ import pytest
 from letta_client import ConflictError, NotFoundError, UnprocessableEntityError
 
 from loci.agent.v1 import agent_pb2, run_pb2, run_service_pb2, step_service_pb2
+from loci.common.v1.page_pb2 import ORDER_ASCENDING, ORDER_DESCENDING, PageRequest
 from services.common.errors import FailedPrecondition, NotFound
 from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import Edge
@@ -65,8 +66,8 @@ async def test_runs(edge: Edge, backend: Backend) -> None:
     first, second, third = backend.requests("ListRuns")
     active = [run_pb2.RUN_STATUS_CREATED, run_pb2.RUN_STATUS_RUNNING]
     assert (list(first.statuses), first.stop_reason) == (active, agent_pb2.STOP_REASON_END_TURN)
-    assert (first.background, first.after, first.ascending) == (True, RUN_ID, False)
-    assert (second.order_by, second.ascending) == (run_service_pb2.RUN_ORDER_DURATION, True)
+    assert (first.background, first.page.after, first.page.order == ORDER_ASCENDING) == (True, RUN_ID, False)
+    assert (second.order_by, second.page.order == ORDER_ASCENDING) == (run_service_pb2.RUN_ORDER_DURATION, True)
     assert (list(second.statuses), second.conversation_id) == ([run_pb2.RUN_STATUS_FAILED], "conv-1")
     assert (list(third.statuses), list(third.agent_ids)) == (active, [AGENT_ID])
 
@@ -84,8 +85,8 @@ async def test_what_came_of_a_run(edge: Edge, backend: Backend) -> None:
     await edge.sdk.runs.steps.list(RUN_ID)
     assert (await edge.sdk.runs.usage.retrieve(RUN_ID)).total_tokens == 10
     [asked] = backend.requests("ListRunMessages")
-    assert (asked.page_size, asked.after, asked.descending) == (2, MESSAGE_ID, False)
-    assert [request.descending for request in backend.requests("ListRunSteps")] == [False, True]
+    assert (asked.page.page_size, asked.page.after, asked.page.order == ORDER_DESCENDING) == (2, MESSAGE_ID, False)
+    assert [request.page.order == ORDER_DESCENDING for request in backend.requests("ListRunSteps")] == [False, True]
 
 
 async def test_a_page_of_which_nothing_is_shown_is_followed_by_the_next(edge: Edge, backend: Backend) -> None:
@@ -93,7 +94,7 @@ async def test_a_page_of_which_nothing_is_shown_is_followed_by_the_next(edge: Ed
     silent.tool_return_message.tool_returns[0].name = "send_message"
 
     def answer(request: run_service_pb2.ListRunMessagesRequest) -> run_service_pb2.ListRunMessagesResponse:
-        if request.page_token:
+        if request.page.page_token:
             return run_service_pb2.ListRunMessagesResponse(messages=[samples.said("two", number=2)])
         return run_service_pb2.ListRunMessagesResponse(messages=[silent], next_page_token="next")
 
@@ -187,14 +188,19 @@ async def test_steps_and_their_filters(edge: Edge, backend: Backend) -> None:
     )  # fmt: skip
     assert [step.id for step in page.items] == [STEP_ID]
     [asked] = backend.requests("ListSteps")
-    assert (asked.page_size, asked.ascending, asked.agent_id, asked.model) == (3, True, AGENT_ID, "gpt")
+    assert (asked.page.page_size, asked.page.order == ORDER_ASCENDING, asked.agent_id, asked.model) == (
+        3,
+        True,
+        AGENT_ID,
+        "gpt",
+    )
     assert (asked.feedback, asked.has_feedback) == (run_pb2.STEP_FEEDBACK_POSITIVE, True)
     assert (list(asked.tags), list(asked.trace_ids)) == (["kind", "short"], ["ab" * 16])
     assert (asked.start_time.seconds, asked.end_time.seconds) == (NOON.seconds, NOON.seconds + 1)
     assert asked.project_id == "shop"
     await edge.sdk.steps.list()
     plain = backend.requests("ListSteps")[1]
-    assert plain == step_service_pb2.ListStepsRequest(page_size=50)
+    assert plain == step_service_pb2.ListStepsRequest(page=PageRequest(page_size=50, order=ORDER_DESCENDING))
     with pytest.raises(UnprocessableEntityError, match="start_date"):
         await edge.sdk.steps.list(start_date="yesterday")
 
@@ -220,7 +226,10 @@ async def test_metrics_and_messages_of_a_step(edge: Edge, backend: Backend) -> N
     assert (found.tool_execution_ns, found.step_ns, found.project_id) == (None, None, None)
     page = await edge.sdk.steps.messages.list(STEP_ID, order="desc", limit=5)
     assert [message.message_type for message in page.items] == ["tool_call_message", "tool_return_message"]
-    assert [(request.page_size, request.descending) for request in backend.requests("ListStepMessages")] == [(5, True)]
+    assert [
+        (request.page.page_size, request.page.order == ORDER_DESCENDING)
+        for request in backend.requests("ListStepMessages")
+    ] == [(5, True)]
 
 
 async def test_the_trace_of_a_step(edge: Edge, backend: Backend) -> None:

@@ -14,6 +14,7 @@ import pytest
 from letta_client import AsyncLetta
 
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2, run_pb2, run_service_pb2
+from loci.common.v1.page_pb2 import ORDER_ASCENDING
 from services.common.errors import FailedPrecondition, LociError, NotFound
 from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import Edge, StartGateway
@@ -462,7 +463,7 @@ async def test_what_an_older_agent_says_grows_in_a_stream(edge: Edge, backend: B
 
 async def test_a_page_that_shows_nothing_is_not_the_end(edge: Edge, backend: Backend) -> None:
     def page(request: message_service_pb2.ListMessagesRequest) -> message_service_pb2.ListMessagesResponse:
-        if not request.page_token:
+        if not request.page.page_token:
             return message_service_pb2.ListMessagesResponse(messages=[ACCEPTED], next_page_token="2")
         return message_service_pb2.ListMessagesResponse(messages=[SPOKEN], next_page_token="3")
 
@@ -502,12 +503,12 @@ async def test_listing_messages(edge: Edge, backend: Backend) -> None:
         ("assistant_message", "Hello"),
     ]
     [request] = backend.requests("ListMessages")
-    assert (request.page_size, request.ascending) == (5, True)
+    assert (request.page.page_size, request.page.order == ORDER_ASCENDING) == (5, True)
 
 
 async def test_a_filtered_page_of_messages_is_filled_from_the_next_ones(edge: Edge, backend: Backend) -> None:
     def page(request: message_service_pb2.ListMessagesRequest) -> message_service_pb2.ListMessagesResponse:
-        number = int(request.page_token or 0)
+        number = int(request.page.page_token or 0)
         messages = [samples.returned("x", number=2 * number), said(f"text {number}", number=2 * number + 1)]
         return message_service_pb2.ListMessagesResponse(messages=messages, next_page_token=str(number + 1))
 

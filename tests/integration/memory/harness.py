@@ -17,6 +17,7 @@ import orjson
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from loci.common.v1.page_pb2 import PageRequest
 from loci.llm.v1 import model_service_pb2 as llm_pb
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceServicer, add_ModelServiceServicer_to_server
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
@@ -187,7 +188,7 @@ class Memory:
 
     async def history(self, block_id: str) -> list[block_pb2.BlockVersion]:
         """A block's versions, newest first."""
-        request = block_pb.ListBlockVersionsRequest(block_id=block_id, page_size=1_000)
+        request = block_pb.ListBlockVersionsRequest(block_id=block_id, page=PageRequest(page_size=1_000))
         return list((await self.blocks.ListBlockVersions(request)).versions)
 
     async def value(self, agent_id: str, label: str) -> str:

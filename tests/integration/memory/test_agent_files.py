@@ -18,6 +18,7 @@ from loci.memory.v1 import folder_service_pb2 as pb
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound
 from services.memory.core.file_text.pages import pages_of
 from tests.integration.memory.harness import EMBEDDING, Memory, fails
+from tests.page_requests import paged
 
 FILE = """
 INSERT INTO memory.files (
@@ -88,7 +89,7 @@ class Files:
         await self.memory.folders.CloseFile(request)
 
     async def listed(self, **options: Any) -> pb.ListAgentFilesResponse:
-        request = pb.ListAgentFilesRequest(agent_id=self.agent, **options)
+        request = pb.ListAgentFilesRequest(**paged(agent_id=self.agent, **options))
         return await self.memory.folders.ListAgentFiles(request)
 
     async def opened(self, agent_id: str = "") -> list[str]:

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import agent_memory_service_pb2 as pb
 from loci.memory.v1 import block_service_pb2 as block_pb
 from loci.memory.v1 import passage_service_pb2 as passage_pb
@@ -28,7 +29,7 @@ def draft(label: str, value: str = "", **fields: Any) -> block_pb.BlockDraft:
 
 
 async def exists(memory: Memory, block_id: str) -> bool:
-    request = block_pb.ListBlocksRequest(page_size=1_000, show_hidden=True)
+    request = block_pb.ListBlocksRequest(show_hidden=True, page=PageRequest(page_size=1_000))
     return block_id in {block.id for block in (await memory.blocks.ListBlocks(request)).blocks}
 
 

@@ -25,6 +25,7 @@ from services.common.errors import (
 )
 from services.common.ids import uuid7
 from tests.integration.memory.harness import EMBEDDING, Memory, fails, unavailable
+from tests.page_requests import paged
 
 HYBRID, VECTOR, TEXT = (
     passage_pb2.SEARCH_MODE_HYBRID,
@@ -58,7 +59,7 @@ async def put(memory: Memory, archive: Any, *drafts: str | passages_pb.PassageDr
 
 async def texts(memory: Memory, **fields: Any) -> list[str]:
     """Of a list."""
-    response = await memory.passages.ListPassages(passages_pb.ListPassagesRequest(**fields))
+    response = await memory.passages.ListPassages(passages_pb.ListPassagesRequest(**paged(**fields)))
     return [passage.text for passage in response.passages]
 
 
@@ -67,7 +68,7 @@ async def find(memory: Memory, query: str, **fields: Any) -> Any:
 
 
 async def names(memory: Memory, **fields: Any) -> list[str]:
-    response = await memory.archives.ListArchives(pb.ListArchivesRequest(**fields))
+    response = await memory.archives.ListArchives(pb.ListArchivesRequest(**paged(**fields)))
     return [archive.name for archive in response.archives]
 
 

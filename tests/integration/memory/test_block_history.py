@@ -12,11 +12,13 @@ from uuid import UUID, uuid4
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as pb
 from services.common.errors import Aborted, FailedPrecondition, InvalidArgument, NotFound
 from tests.integration.memory.harness import Memory, fails
 from tests.integration.memory.test_blocks import create, listed, update
+from tests.page_requests import paged
 
 
 async def version(memory: Memory, block_id: str, **which: Any) -> block_pb2.BlockVersion:
@@ -205,7 +207,9 @@ async def test_a_long_history_is_read_in_few_rows(memory: Memory) -> None:
     started = time.perf_counter()
     assert (await undo(memory, block.id)).value == "v99999"
     assert (await version(memory, block.id, as_of=(await version(memory, block.id, version=70_000)).created_at)).version
-    request = pb.ListBlockVersionsRequest(block_id=block.id, page_size=2, after=70_000, before=70_009, ascending=True)
+    request = pb.ListBlockVersionsRequest(
+        block_id=block.id, page=PageRequest(page_size=2, after="70000", before="70009", order=ORDER_ASCENDING)
+    )
     page = await memory.blocks.ListBlockVersions(request)
     assert [one.version for one in page.versions] == [70_001, 70_002]
     assert time.perf_counter() - started < 3
@@ -219,24 +223,26 @@ async def test_versions_page_both_ways(memory: Memory) -> None:
         await update(memory, block.id, value=str(number))
 
     async def pages(**fields: Any) -> list[list[int]]:
-        request, found = pb.ListBlockVersionsRequest(block_id=block.id, page_size=2, **fields), []
+        request, found = pb.ListBlockVersionsRequest(**paged(block_id=block.id, page_size=2, **fields)), []
         while True:
             page = await memory.blocks.ListBlockVersions(request)
             found.append([one.version for one in page.versions])
-            request.page_token = page.next_page_token
-            if not request.page_token:
+            request.page.page_token = page.next_page_token
+            if not request.page.page_token:
                 return found
 
     assert await pages() == [[7, 6], [5, 4], [3, 2], [1]]
-    assert await pages(ascending=True, after=3) == [[4, 5], [6, 7]]
-    assert await pages(after=6, before=2) == [[5, 4], [3]]
-    assert await pages(before=4) == [[6, 5], [7]]
-    assert await pages(ascending=True, before=4) == [[2, 3], [1]]
-    assert await pages(after=1) == [[]]
+    assert await pages(ascending=True, after="3") == [[4, 5], [6, 7]]
+    assert await pages(after="6", before="2") == [[5, 4], [3]]
+    assert await pages(before="4") == [[6, 5], [7]]
+    assert await pages(ascending=True, before="4") == [[2, 3], [1]]
+    assert await pages(after="1") == [[]]
     with fails(InvalidArgument, "PAGE_TOKEN_INVALID"):
         await pages(page_token="x")
     with fails(NotFound, "BLOCK_NOT_FOUND"):
-        await memory.blocks.ListBlockVersions(pb.ListBlockVersionsRequest(block_id=f"block-{uuid4()}", after=1))
+        await memory.blocks.ListBlockVersions(
+            pb.ListBlockVersionsRequest(block_id=f"block-{uuid4()}", page=PageRequest(after="1"))
+        )
 
 
 async def test_undo_among_edits_loses_none(memory: Memory) -> None:

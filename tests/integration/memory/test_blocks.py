@@ -9,10 +9,12 @@ from uuid import uuid4
 import orjson
 import pytest
 
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as pb
 from services.common.errors import Aborted, AlreadyExists, InvalidArgument, NotFound, ResourceExhausted
 from tests.integration.memory.harness import Memory, fails
+from tests.page_requests import paged
 
 
 async def create(memory: Memory, **fields: Any) -> block_pb2.Block:
@@ -37,13 +39,13 @@ async def get(memory: Memory, block_id: str) -> block_pb2.Block:
 async def listed(memory: Memory, **fields: Any) -> list[str]:
     """Values of all pages."""
     values: list[str] = []
-    request = pb.ListBlocksRequest(**fields)
+    request = pb.ListBlocksRequest(**paged(**fields))
     while True:
         response = await memory.blocks.ListBlocks(request)
         values += [block.value for block in response.blocks]
         if not response.next_page_token:
             return values
-        request.page_token = response.next_page_token
+        request.page.page_token = response.next_page_token
 
 
 async def versions(memory: Memory, block_id: str) -> list[int]:
@@ -217,7 +219,7 @@ async def test_lists_page_both_ways(memory: Memory) -> None:
     assert await listed(memory, after=blocks[1].id, before=blocks[5].id, page_size=2) == ["2", "3", "4"]
 
     async def page(**fields: Any) -> list[str]:
-        response = await memory.blocks.ListBlocks(pb.ListBlocksRequest(**fields))
+        response = await memory.blocks.ListBlocks(pb.ListBlocksRequest(**paged(**fields)))
         return [block.value for block in response.blocks]
 
     assert await page(before=blocks[5].id, page_size=2) == ["3", "4"]
@@ -237,9 +239,9 @@ async def test_versions_page_from_the_newest(memory: Memory) -> None:
     block = await create(memory)
     for number in range(4):
         await update(memory, block.id, value=str(number))
-    request = pb.ListBlockVersionsRequest(block_id=block.id, page_size=3)
+    request = pb.ListBlockVersionsRequest(block_id=block.id, page=PageRequest(page_size=3))
     first = await memory.blocks.ListBlockVersions(request)
-    request.page_token = first.next_page_token
+    request.page.page_token = first.next_page_token
     second = await memory.blocks.ListBlockVersions(request)
     assert [version.value for version in (*first.versions, *second.versions)] == ["3", "2", "1", "0", ""]
     assert second.next_page_token == ""
@@ -282,7 +284,7 @@ async def test_more_values_than_an_answer_holds_stay_in_the_database(memory: Mem
     assert "ask for fewer" in refused[0].message
     with fails(ResourceExhausted, "RESOURCE_EXHAUSTED"):
         await memory.blocks.ListBlocks(pb.ListBlocksRequest())
-    versions.page_size = 2
+    versions.page.page_size = 2
     found = (await memory.blocks.ListBlockVersions(versions)).versions
     assert [(version.version, version.value[:1]) for version in found] == [(5, "3"), (4, "2")]
 
@@ -292,7 +294,7 @@ async def test_tags_page_by_name(memory: Memory) -> None:
     await create(memory, tags=["a", "b", "éclair"], hidden=True)
 
     async def tags(**fields: Any) -> list[str]:
-        return list((await memory.blocks.ListBlockTags(pb.ListBlockTagsRequest(**fields))).tags)
+        return list((await memory.blocks.ListBlockTags(pb.ListBlockTagsRequest(**paged(**fields)))).tags)
 
     assert await tags() == ["Zebra", "a", "b", "éclair"]
     assert await tags(descending=True) == ["éclair", "b", "a", "Zebra"]

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import block_service_pb2 as pb
 from tests.integration.memory.harness import ConceptModels, Memory, embeddings, memory_service
@@ -66,7 +67,7 @@ async def test_no_edit_is_lost(memory: Memory, memory_url: str, tmp_path: Path, 
     for label in labels:
         lines = (await memory.value(first, label)).split("\n")
         assert len(lines) == len(set(lines)) == written[label] + 1
-        request = pb.ListBlockVersionsRequest(block_id=block_ids[label], page_size=1_000)
+        request = pb.ListBlockVersionsRequest(block_id=block_ids[label], page=PageRequest(page_size=1_000))
         history = (await memory.blocks.ListBlockVersions(request)).versions
         assert [version.version for version in history] == list(range(written[label] + 1, 0, -1))
         assert len({version.call_key for version in history}) == len(history)

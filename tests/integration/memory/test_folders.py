@@ -20,6 +20,7 @@ from services.memory.files.service import PART_BYTES, UploadService
 from services.memory.files.servicer import upload_request
 from tests.integration.memory.files import new_folder, upload
 from tests.integration.memory.harness import EMBEDDING, Memory, fails
+from tests.page_requests import paged
 
 
 async def test_a_folder_is_made_once_changed_listed_and_deleted(memory: Memory) -> None:
@@ -57,7 +58,7 @@ async def test_a_folder_is_made_once_changed_listed_and_deleted(memory: Memory) 
     assert changed.folder.metadata_json == '{"a":1}'
 
     async def names(**options: Any) -> list[str]:
-        found = await stub.ListFolders(folder_pb.ListFoldersRequest(**options))
+        found = await stub.ListFolders(folder_pb.ListFoldersRequest(**paged(**options)))
         return [folder.name for folder in found.folders]
 
     assert await names() == ["laws", "math"]
@@ -124,7 +125,7 @@ async def test_a_list_of_files_has_cursors_and_an_end(memory: Memory) -> None:
     ids = [(await upload(memory, folder_id, f"{number}.txt", b"x")).id for number in range(5)]
 
     async def listed(**options: Any) -> folder_pb.ListFilesResponse:
-        return await memory.folders.ListFiles(folder_pb.ListFilesRequest(folder_id=folder_id, **options))
+        return await memory.folders.ListFiles(folder_pb.ListFilesRequest(**paged(folder_id=folder_id, **options)))
 
     page = await listed(page_size=2)
     assert [one.id for one in page.files] == ids[:2]

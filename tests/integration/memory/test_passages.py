@@ -10,22 +10,24 @@ from uuid import uuid4
 
 import pytest
 
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import passage_service_pb2 as pb
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from tests.integration.memory.harness import EMBEDDING, Memory, fails, unavailable
+from tests.page_requests import paged
 
 
 async def listed(memory: Memory, agent_id: str, **fields: Any) -> list[str]:
     """Texts of all pages."""
     texts: list[str] = []
-    request = pb.ListPassagesRequest(agent_id=agent_id, **fields)
+    request = pb.ListPassagesRequest(**paged(agent_id=agent_id, **fields))
     while True:
         response = await memory.passages.ListPassages(request)
         texts += [passage.text for passage in response.passages]
         if not response.next_page_token:
             return texts
-        request.page_token = response.next_page_token
+        request.page.page_token = response.next_page_token
 
 
 def create(agent_id: str, *drafts: pb.PassageDraft, embedding: str = EMBEDDING) -> pb.CreatePassagesRequest:
@@ -119,7 +121,7 @@ async def test_lists_search_and_page_both_ways(memory: Memory) -> None:
     assert await listed(memory, agent, page_size=2) == every
     assert await listed(memory, agent, page_size=2, descending=True) == every[::-1]
     assert await listed(memory, agent, after=stored[1].id) == every[2:]
-    request = pb.ListPassagesRequest(agent_id=agent, before=stored[3].id, page_size=2)
+    request = pb.ListPassagesRequest(agent_id=agent, page=PageRequest(before=stored[3].id, page_size=2))
     response = await memory.passages.ListPassages(request)
     assert [passage.text for passage in response.passages] == every[1:3]
     assert await listed(memory, agent, search="TEXT 3") == [every[3]]
@@ -278,7 +280,7 @@ async def test_more_text_than_an_answer_holds_stays_in_the_database(memory: Memo
         "UPDATE memory.passages SET text = repeat('tea ', 1_000_000) WHERE organization_id = $1",
         memory.caller.organization_id,
     )
-    request = pb.ListPassagesRequest(agent_id=agent, page_size=10)
+    request = pb.ListPassagesRequest(agent_id=agent, page=PageRequest(page_size=10))
     with fails(ResourceExhausted, "RESOURCE_EXHAUSTED") as refused:
         await memory.passages.ListPassages(request)
     assert "ask for fewer" in refused[0].message
@@ -286,7 +288,7 @@ async def test_more_text_than_an_answer_holds_stays_in_the_database(memory: Memo
         await memory.search(agent, "tea", top_k=10)
     told = await memory.apply(agent, "archival_memory_search", query="tea", top_k=10)
     assert (told.is_error, "ask for fewer" in told.tool_return) == (True, True)
-    request.page_size = 2
+    request.page.page_size = 2
     assert len((await memory.passages.ListPassages(request)).passages) == 2
     assert len(await memory.search(agent, "tea", top_k=2)) == 2
 

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pytest
 
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
@@ -36,7 +37,7 @@ async def test_edits_are_stored_reported_and_in_the_history(memory: Memory) -> N
     await memory.apply(agent, "memory_replace", label="human", old_string="Haskell", new_string="OCaml", call_key="k")
     assert await memory.value(agent, "human") == "# About\nName: Ada\nLikes OCaml."
     versions = await memory.blocks.ListBlockVersions(
-        block_pb.ListBlockVersionsRequest(block_id=changed.id, page_size=100)
+        block_pb.ListBlockVersionsRequest(block_id=changed.id, page=PageRequest(page_size=100))
     )
     operations = [block_pb2.BlockOperation.Name(version.operation)[16:] for version in versions.versions]
     assert operations == ["REPLACE", "INSERT", "APPEND", "REPLACE", "CREATE"]

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import agent_memory_service_pb2 as pb
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
@@ -302,7 +303,7 @@ async def test_copies_go_with_an_agent_that_never_came_to_be(memory: Memory, era
     source, target = await memory.agent_with(human="h"), f"agent-{uuid4()}"
     [made] = await copy(memory, source, target, {})
     await memory.agents.PurgeAgent(pb.PurgeAgentRequest(agent_id=target, erase_blocks=erase))
-    listed = await memory.blocks.ListBlocks(block_pb.ListBlocksRequest(page_size=100))
+    listed = await memory.blocks.ListBlocks(block_pb.ListBlocksRequest(page=PageRequest(page_size=100)))
     assert (made.id in {block.id for block in listed.blocks}) is not erase
 
 

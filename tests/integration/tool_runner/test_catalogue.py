@@ -11,17 +11,19 @@ import asyncpg
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from loci.common.v1.page_pb2 import PageRequest
 from loci.tool.v1 import tool_pb2
 from loci.tool.v1 import tool_service_pb2 as tool_pb
 from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from tests.integration.tool_runner.harness import ROLL, Service, fails
+from tests.page_requests import paged
 
 SAY = 'def say(text: str) -> str:\n    """Say it.\n\n    Args:\n        text: what to say\n    """\n    return text\n'
 
 
 async def listed(runner: Service, **options: Any) -> list[str]:
-    response = await runner.tools.ListTools(tool_pb.ListToolsRequest(**options))
+    response = await runner.tools.ListTools(tool_pb.ListToolsRequest(**paged(**options)))
     return [tool.name for tool in response.tools]
 
 
@@ -275,13 +277,13 @@ async def test_pages_go_both_ways(runner: Service) -> None:
     nearest = {"ascending": True, "before": made[4].id, "page_size": 2}
     assert await listed(runner, tool_types=custom, **nearest) == ["tool_2", "tool_3"]
     seen: list[str] = []
-    request = tool_pb.ListToolsRequest(tool_types=custom, page_size=2)
+    request = tool_pb.ListToolsRequest(tool_types=custom, page=PageRequest(page_size=2))
     while True:
         response = await runner.tools.ListTools(request)
         seen += [tool.name for tool in response.tools]
         if not response.next_page_token:
             break
-        request.page_token = response.next_page_token
+        request.page.page_token = response.next_page_token
     assert seen == names[::-1]
     assert await listed(runner, search="TOOL_3") == ["tool_3"]
     assert await listed(runner, search="%") == []

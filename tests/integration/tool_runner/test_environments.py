@@ -13,6 +13,7 @@ import asyncpg
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from loci.common.v1.page_pb2 import PageRequest
 from loci.tool.v1 import environment_service_pb2 as wire
 from loci.tool.v1.tool_service_pb2 import DeleteToolRequest
 from services.common.counter import StatementCounter
@@ -26,6 +27,7 @@ from services.tool_runner.environments.model import MASK
 from services.tool_runner.environments.store import PostgresEnvironments
 from services.tool_runner.environments.vault import Vault
 from tests.integration.tool_runner.harness import SEALER, Service, fails
+from tests.page_requests import paged
 
 
 def agent() -> str:
@@ -190,7 +192,9 @@ async def test_settings_of_sandboxes(runner: Service, tool_url: str) -> None:
         await runner.environments.CreateSandboxConfig(wire.CreateSandboxConfigRequest(type="local"))
     second = await runner.environments.CreateSandboxConfig(wire.CreateSandboxConfigRequest(type="e2b"))
     pages = [
-        (await runner.environments.ListSandboxConfigs(wire.ListSandboxConfigsRequest(**fields))).sandbox_configs
+        (
+            await runner.environments.ListSandboxConfigs(wire.ListSandboxConfigsRequest(**paged(**fields)))
+        ).sandbox_configs
         for fields in ({}, {"page_size": 1}, {"after": made.id}, {"type": "e2b"}, {"after": f"sandbox-{uuid4()}"})
     ]
     ids = [[config.id for config in page] for page in pages]
@@ -222,7 +226,7 @@ async def test_variables_of_a_sandbox(runner: Service, tool_url: str) -> None:
         await add(runner, f"sandbox-{uuid4()}", "A", "three")
     with fails(InvalidArgument, "ENVIRONMENT_INVALID"):
         await add(runner, config.id, "C", MASK)
-    listing = wire.ListVariablesRequest(sandbox_config_id=config.id, after=first.id)
+    listing = wire.ListVariablesRequest(sandbox_config_id=config.id, page=PageRequest(after=first.id))
     assert list((await runner.environments.ListVariables(listing)).variables) == [second]
 
     async def update(variable_id: str, **fields: str) -> wire.Variable:

@@ -10,10 +10,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from loci.common.v1.page_pb2 import PageRequest
 from loci.tool.v1 import execution_service_pb2 as pb
 from services.common.errors import InvalidArgument, NotFound
 from services.tool_runner.core.job import ExitReason, File, Result
 from tests.integration.tool_runner.harness import Client, Service, fails
+from tests.page_requests import paged
 
 AGENT = f"agent-{uuid4()}"
 READ = '''
@@ -52,7 +54,7 @@ async def fetched(client: Client, file_id: str) -> tuple[pb.ExecutionFile, bytes
 
 
 async def names(client: Client, **wanted: Any) -> list[str]:
-    return [file.name for file in (await client.execution.ListFiles(pb.ListFilesRequest(**wanted))).files]
+    return [file.name for file in (await client.execution.ListFiles(pb.ListFilesRequest(**paged(**wanted)))).files]
 
 
 async def test_a_file_is_kept_listed_fetched_and_erased(runner: Service) -> None:
@@ -63,7 +65,7 @@ async def test_a_file_is_kept_listed_fetched_and_erased(runner: Service) -> None
     assert await fetched(runner, file.id) == (file, content)
     for number in range(3):
         await upload(runner, f"{number}.txt", b"")
-    page = await runner.execution.ListFiles(pb.ListFilesRequest(page_size=3))
+    page = await runner.execution.ListFiles(pb.ListFilesRequest(page=PageRequest(page_size=3)))
     assert [one.name for one in page.files] == ["2.txt", "1.txt", "0.txt"]
     assert await names(runner, page_size=3, page_token=page.next_page_token) == ["sub/data.bin"]
     with runner.of(uuid4()), fails(NotFound, "EXECUTION_FILE_NOT_FOUND"):

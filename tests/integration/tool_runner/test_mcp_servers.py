@@ -14,6 +14,7 @@ import mcp_types as types
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from loci.common.v1.page_pb2 import PageRequest
 from loci.tool.v1 import execution_service_pb2 as execution_pb
 from loci.tool.v1 import mcp_pb2 as mcp_pb
 from loci.tool.v1 import mcp_service_pb2 as service_pb
@@ -70,7 +71,7 @@ async def test_a_servers_tools_are_in_the_catalogue_and_run(tool_url: str, tmp_p
         assert (add.source_type, add.source_code, add.mcp_server_id) == ("python", "", server.id)
         assert json.loads(add.json_schema_json)["parameters"]["required"] == ["a", "b"]
         listed = await service.tools.ListTools(
-            tool_pb.ListToolsRequest(tool_types=[tool_pb2.TOOL_TYPE_EXTERNAL_MCP], page_size=100)
+            tool_pb.ListToolsRequest(tool_types=[tool_pb2.TOOL_TYPE_EXTERNAL_MCP], page=PageRequest(page_size=100))
         )
         assert {tool.id for tool in listed.tools} == {tool.id for tool in tools.values()}
 

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from loci.common.v1.page_pb2 import PageRequest
 from loci.tool.v1 import execution_service_pb2 as pb
 from loci.tool.v1 import tool_service_pb2 as tool_pb
 from services.common.errors import InvalidArgument, NotFound
@@ -18,6 +19,7 @@ from services.tool_runner.core.job import ExitReason, File, Mode, Result
 from tests.integration.tool_runner.harness import ROLL, Service, fails, tool_runner
 from tests.integration.tool_runner.test_files import names, upload
 from tests.integration.tool_runner.test_watching import query, rows
+from tests.page_requests import paged
 
 AGENT, RUN, STEP = f"agent-{uuid4()}", f"run-{uuid4()}", f"step-{uuid4()}"
 TWO = '''
@@ -36,7 +38,10 @@ def tool(a: int) -> int:
 
 
 async def keys(runner: Service, **wanted: Any) -> list[str]:
-    return [one.call_key for one in (await runner.execution.ListReceipts(pb.ListReceiptsRequest(**wanted))).receipts]
+    return [
+        one.call_key
+        for one in (await runner.execution.ListReceipts(pb.ListReceiptsRequest(**paged(**wanted)))).receipts
+    ]
 
 
 async def test_a_receipt_says_who_called_what_under_which_limits(runner: Service) -> None:
@@ -72,7 +77,9 @@ async def test_lists_filter_and_page(runner: Service) -> None:
     assert (await keys(runner, until=moment), len(await keys(runner, since=moment))) == ([], 3)
     seen, token = [], ""
     while True:
-        page = await runner.execution.ListReceipts(pb.ListReceiptsRequest(page_size=1, page_token=token))
+        page = await runner.execution.ListReceipts(
+            pb.ListReceiptsRequest(page=PageRequest(page_size=1, page_token=token))
+        )
         seen += [one.call_key for one in page.receipts]
         assert all(not one.tool_return for one in page.receipts)
         if not (token := page.next_page_token):

@@ -23,6 +23,7 @@ from services.tool_runner.core.model import Tool, ToolType
 from services.tool_runner.tools.store import PostgresTools
 from tests.integration.tool_runner.harness import ROLL, Service, fails, tool_runner
 from tests.integration.tool_runner.many_tools import QUESTIONS, TOOLS
+from tests.page_requests import paged
 
 VECTOR, TEXT, HYBRID = tool_pb.SEARCH_MODE_VECTOR, tool_pb.SEARCH_MODE_TEXT, tool_pb.SEARCH_MODE_HYBRID
 CUSTOM = [tool_pb2.TOOL_TYPE_CUSTOM]
@@ -172,7 +173,7 @@ async def test_an_embedder_in_trouble_costs_two_seconds_once_and_words_answer(
 
 async def test_tools_are_counted_with_the_filters_of_lists(runner: Service) -> None:
     async def count(**options: Any) -> int:
-        request = tool_pb.CountToolsRequest(filter=tool_pb.ListToolsRequest(**options))
+        request = tool_pb.CountToolsRequest(filter=tool_pb.ListToolsRequest(**paged(**options)))
         return (await runner.tools.CountTools(request)).count
 
     base = len((await runner.tools.EnsureBaseTools(tool_pb.EnsureBaseToolsRequest())).tools)

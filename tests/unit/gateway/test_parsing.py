@@ -16,7 +16,8 @@ from gateway.resources.agents import requests as agents
 from gateway.resources.blocks import requests as blocks
 from gateway.resources.tools import requests as tools
 from gateway.rest.json_body import MAX_DEPTH, parse
-from gateway.rest.params import one_page, page_size, split, unsupported
+from gateway.rest.paging import one_page, page_request, page_size
+from gateway.rest.params import split, unsupported
 from gateway.server.middleware import canonical_path
 from gateway.settings import Settings, settings_from
 from gateway.turns.idempotency import request_hash, retry_keys
@@ -92,8 +93,8 @@ def test_paths(path: str, canonical: str) -> None:
         ({"after": "a", "before": "c"}, "b"),
     ],
 )
-def test_pages_of_a_list(cursors: dict[str, str], expected: str) -> None:
-    page = one_page("abcde", key=str, limit=2, **({"after": None, "before": None} | cursors))
+def test_pages_of_a_list(cursors: dict[str, Any], expected: str) -> None:
+    page = one_page("abcde", page_request(2, **cursors), key=str)
     assert "".join(page) == expected
 
 

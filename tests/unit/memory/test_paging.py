@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.paging import Moment, Page, moment_token
+from services.common.paging import Moment, Page, checked_size, moment_of, moment_token
 from services.memory.core.errors import Refused
-from services.memory.core.paging import moment_of, validate_size, version_of
+from services.memory.core.paging import version_of
 
 
 @given(st.datetimes(timezones=st.just(UTC)), st.uuids())
@@ -32,10 +32,10 @@ def test_other_versions_are_refused(token: str) -> None:
 
 
 def test_sizes() -> None:
-    assert (validate_size(0, 50), validate_size(1, 50), validate_size(1_000, 50)) == (50, 1, 1_000)
+    assert (checked_size(0, 50), checked_size(1, 50), checked_size(1_000, 50)) == (50, 1, 1_000)
     for size in (-1, 1_001):
         with pytest.raises(Refused):
-            validate_size(size, 50)
+            checked_size(size, 50)
 
 
 def test_a_page_is_taken_from_its_end_when_only_an_end_is_given() -> None:

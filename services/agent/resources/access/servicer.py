@@ -6,7 +6,6 @@ from typing import Any
 from loci.agent.v1 import access_service_pb2 as wire
 from loci.agent.v1 import access_service_pb2_grpc
 from services.agent.convert.refusals import refusals
-from services.agent.core.page_tokens import checked_size
 from services.agent.resources.access.convert import (
     checked_mask,
     key_draft,
@@ -23,7 +22,7 @@ from services.agent.resources.access.service import Tenancy, is_operator, needs
 from services.common.context import current
 from services.common.errors import InvalidArgument, Unauthenticated
 from services.common.ids import from_public
-from services.common.paging import Page
+from services.common.page_requests import allow, page_by_id
 
 _PER_PAGE = 50
 _TOKENS_PER_PAGE = 10
@@ -64,7 +63,8 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         """One page."""
         needs(current(), "admin")
         with refusals():
-            page = Page(checked_size(request.page_size, _PER_PAGE), request.page_token, ascending=True)
+            allow(request.page, "page_size", "page_token")
+            page = page_by_id(request.page, "key", _PER_PAGE, ascending=True)
             found = await self._credentials.list_keys(current().organization_id, page)
         return wire.ListApiKeysResponse(keys=map(key_to_proto, found.items), next_page_token=found.next_token)
 
@@ -95,7 +95,8 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         needs(current(), *_MAKERS)
         agent_id = from_public("agent", request.agent_id) if request.HasField("agent_id") else None
         with refusals():
-            size = checked_size(request.page_size, _TOKENS_PER_PAGE)
+            allow(request.page, "page_size")
+            size = page_by_id(request.page, "ct", _TOKENS_PER_PAGE).size
         if request.offset < 0:
             raise InvalidArgument("offset is at least 0", reason="PAGE_SIZE_INVALID")
         tokens, more = await self._credentials.list_tokens(current().organization_id, size, request.offset, agent_id)
@@ -121,10 +122,10 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         self, request: wire.ListOrganizationsRequest, context: Any
     ) -> wire.ListOrganizationsResponse:
         """One page."""
-        after = from_public("org", request.after) if request.HasField("after") else None
         with refusals():
-            size = checked_size(request.page_size, _PER_PAGE)
-        found = await self._tenancy.organizations(current(), size, after)
+            allow(request.page, "page_size", "after")
+            page = page_by_id(request.page, "org", _PER_PAGE, ascending=True)
+        found = await self._tenancy.organizations(current(), page.size, page.after)
         return wire.ListOrganizationsResponse(organizations=map(organization_to_proto, found))
 
     async def UpdateOrganization(
@@ -155,10 +156,10 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     async def ListUsers(self, request: wire.ListUsersRequest, context: Any) -> wire.ListUsersResponse:
         """One page."""
         organization_id = from_public("org", request.organization_id) if request.organization_id else None
-        after = from_public("user", request.after) if request.HasField("after") else None
         with refusals():
-            size = checked_size(request.page_size, _PER_PAGE)
-        found = await self._tenancy.users(current(), size, after, organization_id)
+            allow(request.page, "page_size", "after")
+            page = page_by_id(request.page, "user", _PER_PAGE, ascending=True)
+        found = await self._tenancy.users(current(), page.size, page.after, organization_id)
         return wire.ListUsersResponse(users=map(user_to_proto, found))
 
     async def UpdateUser(self, request: wire.UpdateUserRequest, context: Any) -> wire.UpdateUserResponse:

@@ -6,7 +6,6 @@ from uuid import UUID
 
 import asyncpg
 
-from services.agent.core.page_tokens import moment_of
 from services.agent.resources.access.model import (
     CLIENT_ROLE,
     AgentAccess,
@@ -21,7 +20,7 @@ from services.agent.resources.access.ports import ApiKey, ClientToken, Known
 from services.agent.resources.agents.store import no_such_agent
 from services.common.errors import NotFound
 from services.common.ids import from_public, to_public, uuid7
-from services.common.paging import Moment, Page, PageOf, cut, moment_token
+from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 
 _KEY = "k.id, k.user_id, k.name, k.hint, k.role, k.agent_ids, k.requests_per_minute, k.created_at, k.expires_at, \
 k.last_used_at"

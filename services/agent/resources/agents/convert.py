@@ -9,7 +9,6 @@ from loci.agent.v1 import agent_pb2, agent_service_pb2
 from loci.memory.v1 import block_service_pb2
 from services.agent.convert.fields import ids, json_text, optional_id, optional_text
 from services.agent.convert.first_messages import first_messages
-from services.agent.convert.lists import page
 from services.agent.core.messages import Call, gated_calls, piece_id, pieces, system_message_id
 from services.agent.core.rules.rule_json import rules_to_json
 from services.agent.core.summaries.compaction_settings import settings_from_json, settings_to_json
@@ -21,6 +20,7 @@ from services.agent.resources.agents.ports import AgentList, AgentOrder
 from services.agent.resources.groups.convert import groups
 from services.agent.resources.identities.convert import identities
 from services.common.ids import from_public, to_public, uuid7
+from services.common.page_requests import page_by_id
 from services.common.storable import storable
 from services.common.timestamps import timestamp
 
@@ -142,7 +142,7 @@ def identity_ids(request: agent_service_pb2.UpdateAgentRequest) -> tuple[UUID, .
 def agent_list(request: agent_service_pb2.ListAgentsRequest) -> AgentList:
     """Which agents to list. Raises Refused, InvalidArgument."""
     return AgentList(
-        page=page(request, "agent", _AGENTS_PER_PAGE),
+        page=page_by_id(request.page, "agent", _AGENTS_PER_PAGE),
         order_by=_ORDERS.get(request.order_by, "created_at"),
         name=request.name if request.HasField("name") else None,
         query_text=request.query_text if request.HasField("query_text") else None,

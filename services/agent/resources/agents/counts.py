@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import FromClause, Select, collate, func, select
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.postgres.paging import reading
 from services.agent.postgres.tables import agents
 from services.agent.resources.agents.ports import AgentList
 from services.agent.resources.agents.statements import filters, present
-from services.common.paging import TagPage
+from services.common import keyset
+from services.common.paging import PageBy
 
 
 class AgentCounts:
@@ -24,22 +25,9 @@ class AgentCounts:
         async with self._counting.connect() as connection:
             return int((await connection.execute(found)).scalar_one())
 
-    async def tags(self, organization_id: UUID, wanted: TagPage) -> Sequence[str]:
+    async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
         tags = select(func.unnest(agents.c.tags).label("tag")).where(
             agents.c.organization_id == organization_id, agents.c.deleted_at.is_(None)
         )
         async with self._counting.connect() as connection:
-            return wanted.in_order((await connection.scalars(_tags(tags.subquery(), wanted))).all())
-
-
-def _tags(every: FromClause, wanted: TagPage) -> Select[str]:
-    """The page in a column `tag`, each tag once, in the order of the scan."""
-    name = collate(every.c.tag, "C")
-    query = select(name.label("tag")).distinct()
-    if wanted.low is not None:
-        query = query.where(name > wanted.low)
-    if wanted.high is not None:
-        query = query.where(name < wanted.high)
-    if wanted.query_text:
-        query = query.where(every.c.tag.icontains(wanted.query_text, autoescape=True))
-    return query.order_by(name if wanted.scan_ascending else name.desc()).limit(wanted.size)
+            return await keyset.values(connection, tags.subquery().c.tag, page, query_text)

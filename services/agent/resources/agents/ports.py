@@ -11,7 +11,7 @@ from uuid import UUID
 
 from services.agent.core.messages import Message
 from services.agent.resources.agents.model.settings import Agent, AgentSettings
-from services.common.paging import Page, PageOf, TagPage
+from services.common.paging import Page, PageBy, PageOf
 
 AgentOrder = Literal["created_at", "updated_at", "last_run_completion"]
 
@@ -75,8 +75,8 @@ class AgentStore(Protocol):
         """How many the list would have on all its pages."""
         ...
 
-    async def tags(self, organization_id: UUID, wanted: TagPage) -> Sequence[str]:
-        """Tags of the tenant's agents, each once, in the order of the page."""
+    async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
+        """Returns the tags of the tenant's agents that hold a text, each once, in the order of the page."""
         ...
 
     async def update(

@@ -41,7 +41,7 @@ from services.common.errors import (
     InvalidArgument,
     NotFound,
 )
-from services.common.paging import PageOf, TagPage
+from services.common.paging import PageBy, PageOf
 
 # Changes of one agent that meet are made one after the other, at most this many times over.
 _ATTEMPTS = 10
@@ -202,9 +202,9 @@ class Administration:
         """How many the list would have on all its pages."""
         return await self._store.count(organization_id, wanted)
 
-    async def tags(self, organization_id: UUID, wanted: TagPage) -> Sequence[str]:
-        """Tags of the tenant's agents."""
-        return await self._store.tags(organization_id, wanted)
+    async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
+        """Returns a page of the tags of the tenant's agents that hold a text."""
+        return await self._store.tags(organization_id, page, query_text)
 
     async def _describe(self, found: Sequence[Agent]) -> Sequence[Described]:
         tool_ids = agents.unique(tool_id for agent in found for tool_id in agent.settings.tool_ids)

@@ -5,7 +5,6 @@ from typing import Any
 
 from loci.agent.v1 import agent_service_pb2 as wire
 from loci.agent.v1 import agent_service_pb2_grpc
-from services.agent.convert.lists import tag_page
 from services.agent.convert.refusals import refusals
 from services.agent.resources.agents.convert import (
     agent_list,
@@ -22,6 +21,10 @@ from services.agent.resources.tool_runs.convert import direct_key, executed_to_p
 from services.agent.resources.tool_runs.service import ToolRuns
 from services.common.context import current
 from services.common.ids import from_public
+from services.common.page_requests import allow, page_by
+from services.common.storable import storable
+
+_TAGS_PER_PAGE = 50
 
 
 class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
@@ -68,8 +71,10 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     async def ListAgentTags(self, request: wire.ListAgentTagsRequest, context: Any) -> wire.ListAgentTagsResponse:
         """One page of names."""
         with refusals():
-            wanted = tag_page(request)
-        return wire.ListAgentTagsResponse(tags=await self._administration.tags(current().organization_id, wanted))
+            allow(request.page, "page_size", "after", "before", "order")
+            page = page_by(request.page, storable, _TAGS_PER_PAGE, ascending=True)
+        tags = await self._administration.tags(current().organization_id, page, storable(request.query_text))
+        return wire.ListAgentTagsResponse(tags=tags)
 
     async def UpdateAgent(self, request: wire.UpdateAgentRequest, context: Any) -> wire.UpdateAgentResponse:
         """Changes the fields of the mask."""

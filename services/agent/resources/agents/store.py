@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.core.messages import Message
 from services.agent.core.rules.rule_json import rules_from_json, rules_to_json
-from services.agent.postgres.paging import bounded, page_of, reading
+from services.agent.postgres.paging import reading
 from services.agent.postgres.rows import message_from_row, message_to_row
 from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, outbox
 from services.agent.resources.agents import statements as reads
@@ -25,6 +25,7 @@ from services.agent.resources.groups.model import Group
 from services.agent.resources.identities.model import Identity
 from services.common.errors import Aborted, NotFound
 from services.common.ids import uuid7
+from services.common.keyset import Keyset
 from services.common.paging import PageOf
 from services.common.records import record_from_json
 
@@ -93,11 +94,10 @@ class PostgresAgents(AgentCounts):
         return agent_from_row(row._asdict())
 
     async def list(self, organization_id: UUID, wanted: AgentList) -> PageOf[Agent]:
-        time, page = reads.ordered_by(wanted), wanted.page
+        keyset = Keyset(agents, "agent", time=reads.ordered_by(wanted))
+        query = present(organization_id, agents.c.id, keyset.times).where(*reads.filters(wanted))
         async with self._reading.connect() as connection:
-            found = present(organization_id, agents.c.id, time).where(*reads.filters(wanted))
-            found = await bounded(connection, found, agents, time, page, organization_id)
-            chosen = page_of((await connection.execute(found)).all(), time.name, page)
+            chosen = await keyset.page(connection, query, wanted.page, organization_id)
             # In a statement of its own, which never varies: to build it for each page costs more than to run both.
             values = given(organization_id=organization_id, ids=[row.id for row in chosen.items])
             rows = {row.id: row for row in await connection.execute(reads.MANY, values)}

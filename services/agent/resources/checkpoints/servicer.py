@@ -5,7 +5,6 @@ from typing import Any
 from loci.agent.v1 import checkpoint_service_pb2 as wire
 from loci.agent.v1 import checkpoint_service_pb2_grpc
 from services.agent.convert.refusals import refusals
-from services.agent.core.page_tokens import checked_size
 from services.agent.resources.checkpoints.convert import (
     CHECKPOINTS_PER_PAGE,
     checkpoint_ref,
@@ -18,6 +17,7 @@ from services.agent.resources.checkpoints.service import TimeTravel
 from services.agent.resources.conversations.convert import conversation_to_proto, new_id
 from services.common.context import current
 from services.common.ids import from_public, uuid7
+from services.common.page_requests import allow, page_by, page_by_id
 
 
 class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
@@ -30,15 +30,13 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
         """One page."""
         place = where(request)
         with refusals():
-            page = await self._time_travel.list(
-                current().organization_id,
-                place,
-                size=checked_size(request.page_size, CHECKPOINTS_PER_PAGE),
-                token=request.page_token,
-                after=checkpoint_ref(request.after) if request.HasField("after") else None,
+            allow(request.page, "page_size", "page_token", "after")
+            page = page_by(request.page, checkpoint_ref, CHECKPOINTS_PER_PAGE)
+            found = await self._time_travel.list(
+                current().organization_id, place, size=page.size, token=page.token, after=page.after
             )
-        shown = [checkpoint_to_proto(each, place.conversation_id) for each in page.items]
-        return wire.ListCheckpointsResponse(checkpoints=shown, next_page_token=page.next_token)
+        checkpoints = [checkpoint_to_proto(each, place.conversation_id) for each in found.items]
+        return wire.ListCheckpointsResponse(checkpoints=checkpoints, next_page_token=found.next_token)
 
     async def RewindConversation(
         self, request: wire.RewindConversationRequest, context: Any
@@ -56,13 +54,12 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
     async def ListRewinds(self, request: wire.ListRewindsRequest, context: Any) -> wire.ListRewindsResponse:
         """One page."""
         with refusals():
-            page = await self._time_travel.rewinds(
-                current().organization_id,
-                where(request),
-                size=checked_size(request.page_size, CHECKPOINTS_PER_PAGE),
-                token=request.page_token,
+            allow(request.page, "page_size", "page_token")
+            page = page_by_id(request.page, "rewind", CHECKPOINTS_PER_PAGE)
+            found = await self._time_travel.rewinds(
+                current().organization_id, where(request), size=page.size, token=page.token
             )
-        return wire.ListRewindsResponse(rewinds=map(rewind_to_proto, page.items), next_page_token=page.next_token)
+        return wire.ListRewindsResponse(rewinds=map(rewind_to_proto, found.items), next_page_token=found.next_token)
 
     async def ForkConversationAtCheckpoint(
         self, request: wire.ForkConversationAtCheckpointRequest, context: Any

@@ -7,7 +7,7 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
-from services.agent.core.page_tokens import Place, moment_of, place_of, place_token
+from services.agent.core.page_tokens import Place, place_of, place_token
 from services.agent.postgres.waiting_calls import wait_or_settle
 from services.agent.resources.checkpoints import sql
 from services.agent.resources.checkpoints.model import (
@@ -33,7 +33,7 @@ from services.agent.resources.conversations.service import no_such_conversation
 from services.agent.resources.conversations.store import conversation_from_row
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.common.ids import to_public, uuid7
-from services.common.paging import Moment, Page, PageOf, cut, moment_token
+from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 
 _PREFIXES = {CheckpointKind.INPUT: "message", CheckpointKind.STEP: "step", CheckpointKind.RUN: "run"}
 _END = Place(2**31 - 1, 0)

@@ -7,7 +7,6 @@ from uuid import UUID
 import orjson
 
 from loci.agent.v1 import conversation_pb2, conversation_service_pb2
-from services.agent.convert.lists import page
 from services.agent.core.messages import system_message_id
 from services.agent.core.refusals import Refused
 from services.agent.resources.agents.model.drafts import json_object
@@ -16,6 +15,7 @@ from services.agent.resources.conversations.ports import ConversationList, Conve
 from services.agent.resources.conversations.service import DescribedConversation, Fork
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
+from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
 
 _CONVERSATIONS_PER_PAGE = 50
@@ -82,7 +82,7 @@ def mask(request: conversation_service_pb2.UpdateConversationRequest) -> tuple[s
 def conversation_list(request: conversation_service_pb2.ListConversationsRequest) -> ConversationList:
     """Which conversations to list. Raises Refused, InvalidArgument."""
     return ConversationList(
-        page=page(request, "conv", _CONVERSATIONS_PER_PAGE),
+        page=page_by_id(request.page, "conv", _CONVERSATIONS_PER_PAGE),
         order=_ORDERS.get(request.order_by, "created_at"),
         agent_id=from_public("agent", request.agent_id) if request.agent_id else None,
         archived=_ARCHIVED.get(request.archive_status, False),

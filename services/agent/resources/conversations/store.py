@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.core.messages import system_message_id
 from services.agent.core.page_tokens import Place
-from services.agent.postgres.paging import bounded, page_of, reading
+from services.agent.postgres.paging import reading
 from services.agent.postgres.tables import agents, conversation_heads, conversations, runs
 from services.agent.resources.agents.statements import window_of
 from services.agent.resources.conversations import sql
@@ -21,6 +21,7 @@ from services.agent.resources.conversations.ports import ConversationList, Conve
 from services.agent.resources.conversations.service import no_such_conversation
 from services.common.errors import NotFound
 from services.common.ids import uuid7
+from services.common.keyset import Keyset
 from services.common.paging import PageOf
 
 # What a deleted conversation leaves to do, and when: who still reads one of its runs sees it end.
@@ -99,9 +100,8 @@ class PostgresConversations:
         listed = _listed(organization_id, wanted.order)
         query = _present(listed).where(*_filters(wanted, listed))
         async with self._reading.connect() as connection:
-            query = await bounded(connection, query, listed, listed.c.time, wanted.page, organization_id)
-            rows = (await connection.execute(query)).all()
-        page = page_of(rows, "time", wanted.page)
+            keyset = Keyset(listed, "conversation", prefix="conv", time=listed.c.time)
+            page = await keyset.page(connection, query, wanted.page, organization_id)
         return PageOf(tuple(conversation_from_row(row._asdict()) for row in page.items), page.next_token)
 
     async def update(

@@ -11,7 +11,7 @@ from services.agent.resources.devices.ports import Device, DeviceList, Pushed, R
 from services.common.context import CallContext
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
-from services.common.paging import Page
+from services.common.page_requests import page_by_id
 from services.common.storable import parsed, storable
 from services.common.timestamps import timestamp
 
@@ -20,6 +20,7 @@ LONGEST_METADATA = 16_384
 LONGEST_MODE = 64
 LONGEST_BODY = 1_048_576
 # Of one request.
+_PER_PAGE = 50
 MOST_MESSAGES, MOST_ACKNOWLEDGED = 100, 1_000
 
 _SOURCES: Mapping[int, Source] = {wire.DEVICE_SOURCE_LOCAL: "local", wire.DEVICE_SOURCE_REMOTE: "remote"}
@@ -52,11 +53,10 @@ def changes(request: wire.UpdateDeviceRequest) -> tuple[str | None, Mapping[str,
     return mode, _object("metadata", request.metadata_json, LONGEST_METADATA)
 
 
-def device_list(request: wire.ListDevicesRequest, size: int) -> DeviceList:
-    """Which devices to list. Raises InvalidArgument (INVALID_ID)."""
-    after = from_public("device", request.after) if request.HasField("after") else None
+def device_list(request: wire.ListDevicesRequest) -> DeviceList:
+    """Returns the page and the filters of a list. Raises InvalidArgument (INVALID_ID), Refused."""
     return DeviceList(
-        page=Page(size, token=request.page_token, after=after),
+        page=page_by_id(request.page, "device", _PER_PAGE),
         online_only=request.online_only,
         source=_SOURCES.get(request.source),
         user_id=from_public("user", request.user_id) if request.user_id else None,

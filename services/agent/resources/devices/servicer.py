@@ -8,7 +8,6 @@ from uuid import UUID
 from loci.agent.v1 import device_service_pb2 as wire
 from loci.agent.v1 import device_service_pb2_grpc
 from services.agent.convert.refusals import refusals
-from services.agent.core.page_tokens import checked_size
 from services.agent.core.ports_streams import Notifier
 from services.agent.resources.devices.convert import (
     acknowledged,
@@ -23,8 +22,6 @@ from services.agent.resources.devices.ports import DeviceStore
 from services.agent.resources.devices.switchboard import Switchboard
 from services.common.context import current
 from services.common.ids import from_public
-
-_PER_PAGE = 50
 
 
 class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
@@ -50,8 +47,7 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
     async def ListDevices(self, request: wire.ListDevicesRequest, context: Any) -> wire.ListDevicesResponse:
         """A page."""
         with refusals():
-            wanted = device_list(request, checked_size(request.page_size, _PER_PAGE))
-            found = await self._devices.list(current().organization_id, wanted)
+            found = await self._devices.list(current().organization_id, device_list(request))
         return wire.ListDevicesResponse(devices=map(device_to_proto, found.items), next_page_token=found.next_token)
 
     async def UpdateDevice(self, request: wire.UpdateDeviceRequest, context: Any) -> wire.UpdateDeviceResponse:

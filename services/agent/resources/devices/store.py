@@ -9,15 +9,18 @@ import asyncpg
 from sqlalchemy import ColumnElement, literal_column, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.agent.postgres.paging import bounded, page_of, reading
+from services.agent.postgres.paging import reading
 from services.agent.postgres.tables import devices
 from services.agent.resources.devices import sql
 from services.agent.resources.devices.ports import MOST_WAITING, Connection, Device, DeviceList, Pushed, Registration
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted
 from services.common.ids import to_public, uuid7
+from services.common.keyset import Keyset
 from services.common.paging import PageOf
 
 _FIELDS = tuple(field.name for field in fields(Device))
+
+_KEYSET = Keyset(devices, "device", time=devices.c.first_seen_at)
 
 
 class PostgresDevices:
@@ -57,9 +60,7 @@ class PostgresDevices:
         if wanted.user_id is not None:
             query = query.where(devices.c.user_id == wanted.user_id)
         async with self._reading.connect() as connection:
-            seen, page = devices.c.first_seen_at, wanted.page
-            query = await bounded(connection, query, devices, seen, page, organization_id)
-            found = page_of((await connection.execute(query)).all(), "first_seen_at", page)
+            found = await _KEYSET.page(connection, query, wanted.page, organization_id)
         return PageOf(tuple(_device(row._mapping) for row in found.items), found.next_token)
 
     async def update(

@@ -8,16 +8,19 @@ from sqlalchemy import ColumnElement, Select, delete, exists, func, insert, sele
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.postgres.paging import bounded, page_of, reading
+from services.agent.postgres.paging import reading
 from services.agent.postgres.tables import group_agents, groups
 from services.agent.resources.agents.members import lock_agents
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
 from services.agent.resources.identities.rows import members_of
 from services.common.errors import NotFound
+from services.common.keyset import Keyset
 from services.common.paging import PageOf
 from services.common.records import columns, names_in, record
 
 _COLUMNS = names_in(GroupSettings, groups.c.keys())
+
+_KEYSET = Keyset(groups, "group")
 
 
 class PostgresGroups:
@@ -32,13 +35,10 @@ class PostgresGroups:
             return await _get(connection, organization_id, group_id)
 
     async def list(self, organization_id: UUID, wanted: GroupList) -> PageOf[Group]:
-        time, page = groups.c.created_at, wanted.page
+        query = _whole().where(groups.c.organization_id == organization_id, *_filters(wanted))
         async with self._reading.connect() as connection:
-            query = _whole().where(groups.c.organization_id == organization_id, *_filters(wanted))
-            query = await bounded(connection, query, groups, time, page, organization_id)
-            rows = (await connection.execute(query)).all()
-        one = page_of(rows, time.name, page)
-        return PageOf(tuple(record(Group, row._mapping) for row in one.items), one.next_token)
+            page = await _KEYSET.page(connection, query, wanted.page, organization_id)
+        return PageOf(tuple(record(Group, row._mapping) for row in page.items), page.next_token)
 
     async def count(self, organization_id: UUID) -> int:
         query = select(func.count()).where(groups.c.organization_id == organization_id)

@@ -9,13 +9,14 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.postgres.paging import bounded, page_of, reading
+from services.agent.postgres.paging import reading
 from services.agent.postgres.tables import agent_identities, identities, outbox
 from services.agent.resources.agents.members import lock_agents
 from services.agent.resources.identities.model import Identity, IdentityList, IdentitySettings, Property, merged
 from services.agent.resources.identities.rows import agents_of
 from services.common.errors import AlreadyExists, NotFound
 from services.common.ids import uuid7
+from services.common.keyset import Keyset
 from services.common.paging import PageOf
 from services.common.records import columns, names_in, record
 
@@ -33,6 +34,8 @@ ON CONFLICT (organization_id, agent_id, identity_id) DO NOTHING
     bindparam("identity_ids", type_=postgresql.ARRAY(Uuid)),
 )
 _COLUMNS = frozenset(names_in(IdentitySettings, identities.c.keys()))
+
+_KEYSET = Keyset(identities, "identity")
 
 
 class PostgresIdentities:
@@ -56,13 +59,10 @@ class PostgresIdentities:
             return (await connection.execute(query)).scalar_one_or_none()
 
     async def list(self, organization_id: UUID, wanted: IdentityList) -> PageOf[Identity]:
-        time, page = identities.c.created_at, wanted.page
+        query = _whole().where(identities.c.organization_id == organization_id, *_filters(wanted))
         async with self._reading.connect() as connection:
-            query = _whole().where(identities.c.organization_id == organization_id, *_filters(wanted))
-            query = await bounded(connection, query, identities, time, page, organization_id)
-            rows = (await connection.execute(query)).all()
-        one = page_of(rows, time.name, page)
-        return PageOf(tuple(record(Identity, row._mapping) for row in one.items), one.next_token)
+            page = await _KEYSET.page(connection, query, wanted.page, organization_id)
+        return PageOf(tuple(record(Identity, row._mapping) for row in page.items), page.next_token)
 
     async def count(self, organization_id: UUID) -> int:
         query = select(func.count()).where(identities.c.organization_id == organization_id)

@@ -12,13 +12,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.core.messages import Message, system_message_id
 from services.agent.core.page_tokens import Place, place_of, place_token
-from services.agent.postgres.paging import order, reading, shown_as
+from services.agent.postgres.paging import reading, shown_as
 from services.agent.postgres.rows import message_from_row
 from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, conversation_segments, conversations, messages
 from services.agent.resources.agents.statements import LAST_SEQ
 from services.agent.resources.agents.store import agent_from_row, no_such_agent
 from services.agent.resources.messages.ports import Conversation
 from services.common.errors import NotFound
+from services.common.keyset import directed
 from services.common.paging import Page, PageOf, cut
 
 # The system message is before all that is stored; what is after the last place comes after everything.
@@ -124,7 +125,7 @@ def between(organization_id: UUID, conversation_id: UUID, low: Place, high: Plac
             messages.c.seq >= func.greatest(segment.c.from_seq, first),
             messages.c.seq <= func.least(func.coalesce(segment.c.to_seq, LAST_SEQ), last),
         )
-        .order_by(*order(messages.c.seq, ascending=ascending))
+        .order_by(*directed(messages.c.seq, ascending=ascending))
         .limit(page.size + 1)
         .lateral("of_segment")
     )
@@ -136,7 +137,7 @@ def between(organization_id: UUID, conversation_id: UUID, low: Place, high: Plac
             segment.c.conversation_id == conversation_id,
             segment.c.ordinal.between(low.ordinal, high.ordinal),
         )
-        .order_by(*order(segment.c.ordinal, of_segment.c.seq, ascending=ascending))
+        .order_by(*directed(segment.c.ordinal, of_segment.c.seq, ascending=ascending))
         .limit(page.size + 1)
     )
 

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as wire
-from services.agent.convert.lists import page
 from services.agent.convert.messages import messages_to_proto, system_message_to_proto
 from services.agent.convert.refusals import refusals
 from services.agent.core.messages import Message, system_message_id
@@ -17,6 +16,7 @@ from services.agent.resources.messages.ports import CompiledPrompts, Conversatio
 from services.agent.resources.messages.service import no_such_message
 from services.common.context import current
 from services.common.ids import from_public
+from services.common.page_requests import page_by_id
 
 _MESSAGES_PER_PAGE = 100
 
@@ -32,7 +32,7 @@ class MessagesStored:
     async def ListAllMessages(self, request: wire.ListAllMessagesRequest, context: Any) -> wire.ListAllMessagesResponse:
         """One page of the tenant's."""
         with refusals():
-            wanted = page(request, "message", _MESSAGES_PER_PAGE)
+            wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
             found = await self._stored.all(current().organization_id, wanted)
         shown = [piece for message in found.items for piece in messages_to_proto(message)]
         return wire.ListAllMessagesResponse(messages=shown, next_page_token=found.next_token)
@@ -103,7 +103,7 @@ class MessageLists:
         named = request.conversation_id
         conversation_id = from_public("conv", named) if named else agent_id
         with refusals():
-            wanted = page(request, "message", _MESSAGES_PER_PAGE)
+            wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
             conversation = await self._history.conversation(organization_id, agent_id, conversation_id)
             found = await self._history.messages(organization_id, conversation_id, wanted)
         response = wire.ListMessagesResponse(next_page_token=found.next_token)

@@ -12,7 +12,6 @@ from uuid import UUID
 import asyncpg
 
 from services.agent.core.messages import Message, system_message_id
-from services.agent.core.page_tokens import moment_of
 from services.agent.postgres import sql
 from services.agent.postgres.rows import message_from_row, message_to_row
 from services.agent.resources.agents.store import no_such_agent
@@ -20,7 +19,7 @@ from services.agent.resources.messages.embedding import KIND
 from services.agent.resources.messages.service import no_such_message
 from services.common.errors import NotFound
 from services.common.ids import uuid7
-from services.common.paging import Moment, Page, PageOf, cut, moment_token
+from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 
 _COLUMNS = ", ".join(f"m.{name}" for name in sql.MESSAGE_COLUMNS.split(", "))
 _IS_PRESENT = "EXISTS (SELECT FROM agent.agents a WHERE a.organization_id = $1 AND a.id = %s AND a.deleted_at IS NULL)"
@@ -62,7 +61,7 @@ FROM (
     SELECT m.id, m.content, to_tsvector('english', m.search) || to_tsvector('simple', m.search) AS search,
            (SELECT array_agg(to_tsvector('english', t) || to_tsvector('simple', t))
             FROM jsonb_array_elements_text(m.search_more) t) AS search_more
-    FROM {sql.MESSAGES_GIVEN % 2}
+    FROM {sql.messages_in("$2")}
 ) said
 WHERE s.organization_id = $1 AND s.id = said.id
 """
@@ -94,7 +93,7 @@ WITH head AS (
 )
 {sql.INSERT_MESSAGES}
 SELECT $1, head.log_id, head.first_seq + m.place, m.id, $3, $2, NULL, NULL, NULL, {sql.MESSAGE_VALUES}
-FROM head, {sql.MESSAGES_GIVEN % 4}
+FROM head, {sql.messages_in("$4")}
 """
 # $1 organization, $2 after this one, $3 most
 _CONVERSATIONS = """

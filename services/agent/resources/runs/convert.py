@@ -7,13 +7,13 @@ import orjson
 from google.protobuf.descriptor import EnumDescriptor
 
 from loci.agent.v1 import agent_pb2, message_service_pb2, run_pb2, run_service_pb2
-from services.agent.convert.lists import page
 from services.agent.convert.turns import run_to_proto, usage_to_proto
 from services.agent.core.fact_log import failure_to_json
 from services.agent.resources.callbacks.service import error_of
 from services.agent.resources.runs.model import Span, between, nanoseconds
 from services.agent.resources.runs.ports import Callback, RunList, RunSteps, RunUsage, StoredRun
 from services.common.ids import from_public, to_public
+from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
 
 _RUNS_PER_PAGE = 100
@@ -23,7 +23,7 @@ def run_list(request: run_service_pb2.ListRunsRequest) -> RunList:
     """Which runs to list. Raises Refused, InvalidArgument."""
     conversation_id = request.conversation_id if request.HasField("conversation_id") else ""
     return RunList(
-        page=page(request, "run", _RUNS_PER_PAGE),
+        page=page_by_id(request.page, "run", _RUNS_PER_PAGE),
         agent_ids=tuple(from_public("agent", agent_id) for agent_id in request.agent_ids),
         statuses=_words(run_pb2.RunStatus.DESCRIPTOR, request.statuses),
         stop_reason=next(iter(_words(agent_pb2.StopReason.DESCRIPTOR, [request.stop_reason])), None),

@@ -6,7 +6,6 @@ from typing import Any
 
 from loci.agent.v1 import run_service_pb2 as wire
 from loci.agent.v1 import run_service_pb2_grpc
-from services.agent.convert.lists import page
 from services.agent.convert.messages import messages_to_proto
 from services.agent.convert.refusals import refusals
 from services.agent.resources.agents.ports import ToolCatalogue
@@ -24,6 +23,7 @@ from services.agent.resources.steps.convert import step_to_proto
 from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public
+from services.common.page_requests import page_by_id
 
 _PER_PAGE = 100
 _SPANS, _MOST_SPANS = 1_000, 5_000
@@ -51,7 +51,7 @@ class RunReads(run_service_pb2_grpc.RunServiceServicer):
         """A page of its messages."""
         run_id = from_public("run", request.run_id)
         with refusals():
-            wanted = page(request, "message", _PER_PAGE)
+            wanted = page_by_id(request.page, "message", _PER_PAGE, ascending=True)
             found = await self._runs.messages(current().organization_id, run_id, wanted)
         shown = [piece for message in found.items for piece in messages_to_proto(message)]
         return wire.ListRunMessagesResponse(messages=shown, next_page_token=found.next_token)
@@ -60,7 +60,8 @@ class RunReads(run_service_pb2_grpc.RunServiceServicer):
         """A page of its steps."""
         run_id = from_public("run", request.run_id)
         with refusals():
-            found = await self._runs.steps(current().organization_id, run_id, page(request, "step", _PER_PAGE))
+            page = page_by_id(request.page, "step", _PER_PAGE, ascending=True)
+            found = await self._runs.steps(current().organization_id, run_id, page)
         return wire.ListRunStepsResponse(steps=map(step_to_proto, found.items), next_page_token=found.next_token)
 
     async def GetRunUsage(self, request: wire.GetRunUsageRequest, context: Any) -> wire.GetRunUsageResponse:

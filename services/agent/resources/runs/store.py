@@ -12,13 +12,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.agent.core.events import RunView
 from services.agent.core.fact_log import failure_from_json
 from services.agent.core.messages import Message, calls_of
-from services.agent.postgres.paging import bounded, page_of, reading
+from services.agent.postgres.paging import reading
 from services.agent.postgres.rows import message_from_row, run_view, usage_from_column
 from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, messages, runs, steps
 from services.agent.resources.runs.ports import Callback, RunList, RunSteps, RunUsage, StoredRun
 from services.agent.resources.steps.ports import StepList, StepView
 from services.agent.resources.steps.store import message_page, present_steps, step_page, step_view
 from services.common.errors import FailedPrecondition, NotFound
+from services.common.keyset import Keyset
 from services.common.paging import Page, PageOf
 
 # A duration as a moment, so that lists by either page alike.
@@ -36,12 +37,10 @@ class PostgresRuns:
             return _stored(await _row(connection, organization_id, run_id))
 
     async def list(self, organization_id: UUID, wanted: RunList) -> PageOf[StoredRun]:
-        place = _TOOK if wanted.by_duration else runs.c.created_at
-        query = _present(organization_id).add_columns(place.label("place")).where(*_filters(wanted))
+        place = (_TOOK if wanted.by_duration else runs.c.created_at).label("place")
+        query = _present(organization_id).add_columns(place).where(*_filters(wanted))
         async with self._reading.connect() as connection:
-            query = await bounded(connection, query, runs, place, wanted.page, organization_id)
-            rows = (await connection.execute(query)).all()
-        page = page_of(rows, "place", wanted.page)
+            page = await Keyset(runs, "run", time=place).page(connection, query, wanted.page, organization_id)
         return PageOf(tuple(map(_stored, page.items)), page.next_token)
 
     async def messages(self, organization_id: UUID, run_id: UUID, page: Page) -> PageOf[Message]:

@@ -7,14 +7,13 @@ from typing import Any
 from loci.agent.v1 import schedule_service_pb2 as wire
 from loci.agent.v1 import schedule_service_pb2_grpc
 from services.agent.convert.refusals import refusals
-from services.agent.core.page_tokens import checked_size
 from services.agent.resources.callbacks.address import check_callback
 from services.agent.resources.schedules.convert import draft, schedule_to_proto
 from services.agent.resources.schedules.model import checked_cron, checked_time
 from services.agent.resources.schedules.ports import ScheduleStore, When
 from services.common.context import current
 from services.common.ids import from_public
-from services.common.paging import Page
+from services.common.page_requests import page_by_id
 
 _PER_PAGE = 100
 
@@ -47,10 +46,8 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def ListSchedules(self, request: wire.ListSchedulesRequest, context: Any) -> wire.ListSchedulesResponse:
         """A page."""
         agent_id = from_public("agent", request.agent_id)
-        after = from_public("schedule", request.after) if request.HasField("after") else None
         with refusals():
-            size = checked_size(request.page_size, _PER_PAGE)
-            page = Page(size, token=request.page_token, after=after, ascending=True)
+            page = page_by_id(request.page, "schedule", _PER_PAGE, ascending=True)
             found = await self._schedules.list(current().organization_id, agent_id, page)
         return wire.ListSchedulesResponse(
             schedules=map(schedule_to_proto, found.items), next_page_token=found.next_token

@@ -8,12 +8,13 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.postgres.line import LINE_SCHEMA_VERSION, input_to_line
-from services.agent.postgres.paging import bounded, page_of, reading
+from services.agent.postgres.paging import reading
 from services.agent.postgres.tables import agents, schedules
 from services.agent.resources.schedules.ports import MOST_SCHEDULES, Draft, FirstTime, Schedule
 from services.agent.resources.schedules.rows import schedule_from_row
 from services.common.errors import AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import to_public
+from services.common.keyset import Keyset
 from services.common.paging import Page, PageOf
 
 # Locked, so that two do not count at the same time.
@@ -36,6 +37,8 @@ INSERT INTO agent.schedules
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) RETURNING *
 """
 _DELETE = "DELETE FROM agent.schedules WHERE organization_id = $1 AND agent_id = $2 AND id = $3 RETURNING id"
+
+_KEYSET = Keyset(schedules, "schedule")
 
 
 class PostgresSchedules:
@@ -95,8 +98,7 @@ class PostgresSchedules:
             if (await connection.execute(alive)).first() is None:
                 raise _no_agent(agent_id)
             query = select(schedules).where(*ours)
-            query = await bounded(connection, query, schedules, schedules.c.created_at, page, organization_id)
-            found = page_of((await connection.execute(query)).all(), "created_at", page)
+            found = await _KEYSET.page(connection, query, page, organization_id)
         return PageOf(tuple(schedule_from_row(row._mapping) for row in found.items), found.next_token)
 
     async def delete(self, organization_id: UUID, agent_id: UUID, schedule_id: UUID) -> None:

@@ -7,12 +7,12 @@ import orjson
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.agent.v1 import run_pb2, step_service_pb2
-from services.agent.convert.lists import page
 from services.agent.resources.agents.convert import stop_reason
 from services.agent.resources.runs.model import asked_at, nanoseconds, step_ns
 from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.page_requests import page_by_id
 from services.common.storable import storable
 from services.common.timestamps import timestamp
 
@@ -25,7 +25,7 @@ _FEEDBACK_NUMBERS = {word: number for number, word in _FEEDBACK.items()}
 def step_list(request: step_service_pb2.ListStepsRequest) -> StepList:
     """Which steps to list. Raises Refused, InvalidArgument."""
     return StepList(
-        page=page(request, "step", _STEPS_PER_PAGE),
+        page=page_by_id(request.page, "step", _STEPS_PER_PAGE),
         agent_id=from_public("agent", request.agent_id) if request.agent_id else None,
         model=request.model or None,
         feedback=_FEEDBACK.get(request.feedback),

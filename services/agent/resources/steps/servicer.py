@@ -4,7 +4,6 @@ from typing import Any
 
 from loci.agent.v1 import step_service_pb2 as wire
 from loci.agent.v1 import step_service_pb2_grpc
-from services.agent.convert.lists import page
 from services.agent.convert.messages import messages_to_proto
 from services.agent.convert.refusals import refusals
 from services.agent.resources.steps.convert import (
@@ -18,6 +17,7 @@ from services.agent.resources.steps.convert import (
 from services.agent.resources.steps.ports import Steps
 from services.common.context import current
 from services.common.ids import from_public
+from services.common.page_requests import page_by_id
 
 _MESSAGES_PER_PAGE = 100
 
@@ -45,7 +45,7 @@ class StepServicer(step_service_pb2_grpc.StepServiceServicer):
         """A page of its messages."""
         step_id = from_public("step", request.step_id)
         with refusals():
-            wanted = page(request, "message", _MESSAGES_PER_PAGE)
+            wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE, ascending=True)
             found = await self._steps.messages(current().organization_id, step_id, wanted)
         shown = [piece for message in found.items for piece in messages_to_proto(message)]
         return wire.ListStepMessagesResponse(messages=shown, next_page_token=found.next_token)

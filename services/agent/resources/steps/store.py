@@ -11,17 +11,20 @@ from services.agent.core.fact_log import failure_from_json
 from services.agent.core.facts import Usage
 from services.agent.core.messages import Message
 from services.agent.core.page_tokens import Place, place_of, place_token
-from services.agent.postgres.paging import bounded, order, page_of, reading, shown_as
+from services.agent.postgres.paging import reading, shown_as
 from services.agent.postgres.rows import message_from_row
 from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
 from services.agent.resources.steps.model import tagged
 from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
 from services.common.errors import NotFound
+from services.common.keyset import Keyset, directed
 from services.common.paging import Page, PageOf, cut
 
 # A message's time is its worker's, a step's is the database's.
 _CLOCKS_DIFFER = timedelta(minutes=1)
 _HOW_TO_TRACE = "nothing is kept of what the provider was sent: send the message with `include_trace` set to true"
+
+_KEYSET = Keyset(steps, "step")
 
 
 class PostgresSteps:
@@ -76,8 +79,7 @@ class PostgresSteps:
 async def step_page(connection: AsyncConnection, organization_id: UUID, wanted: StepList) -> PageOf[StepView]:
     """A page of steps by creation. Raises NotFound (STEP_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
     query = present_steps(organization_id).where(*_filters(wanted))
-    query = await bounded(connection, query, steps, steps.c.created_at, wanted.page, organization_id)
-    page = page_of((await connection.execute(query)).all(), "created_at", wanted.page)
+    page = await _KEYSET.page(connection, query, wanted.page, organization_id)
     return PageOf(tuple(map(step_view, page.items)), page.next_token)
 
 
@@ -98,7 +100,7 @@ async def message_page(
         if cursor is not None:
             at = await _seq(connection, chosen, cursor)
             query = query.where(seq > at if page.ascending == is_after else seq < at)
-    query = query.order_by(*order(seq, ascending=page.scan_ascending)).limit(page.size + 1)
+    query = query.order_by(*directed(seq, ascending=page.scan_ascending)).limit(page.size + 1)
     found = cut((await connection.execute(query)).all(), page, lambda row: place_token(Place(0, row.seq)))
     return PageOf(tuple(message_from_row(row._asdict()) for row in found.items), found.next_token)
 

@@ -8,6 +8,7 @@ import asyncpg
 from sqlalchemy import Row, Select, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.keyset import Keyset
 from services.common.paging import Page, PageOf
 from services.memory.agent_files.model import AgentFile, Piece
 from services.memory.agent_files.store.views import CHAR_LIMIT, PAGES, PAGES_AS_JSON, view_of_row
@@ -17,7 +18,6 @@ from services.memory.core.file_text.views import View
 from services.memory.files.model import TextPage
 from services.memory.files.tables import files
 from services.memory.folders.tables import agent_folders, folders
-from services.memory.sql.pages import page_of
 
 # Characters that are held at once of texts that are looked through; pages of one long file.
 _HELD_CHARS = 1_000_000
@@ -59,6 +59,8 @@ WITH RECURSIVE opened AS MATERIALIZED (
 SELECT o.*, {PAGES_AS_JSON.format(file="o.id")} AS pages FROM opened o
 """
 
+_KEYSET = Keyset(files, "file")
+
 
 class AgentFileReads:
     """The half of `AgentFileStore` that changes nothing."""
@@ -74,7 +76,7 @@ class AgentFileReads:
         if is_open is not None:
             query = query.where(func.coalesce(agent_files.c.is_open, False).is_(is_open))
         async with self._engine.connect() as connection:
-            result = await page_of(connection, query, files, organization_id, page, "FILE")
+            result = await _KEYSET.page(connection, query, page, organization_id)
         opened = [row.id for row in result.items if row.is_open]
         visible = await views(self._pool, organization_id, agent_id, opened) if opened else {}
         return PageOf(tuple(_agent_file(row, visible.get(row.id)) for row in result.items), result.next_token)

@@ -3,16 +3,21 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, collate, exists, func, select
+from sqlalchemy import ColumnElement, and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.common.paging import Page, PageOf, TagPage
-from services.memory.blocks.model import Block, BlockList, BlockVersion, VersionPage
+from services.common import keyset
+from services.common.keyset import Keyset
+from services.common.paging import Page, PageBy, PageOf
+from services.memory.blocks.model import Block, BlockList, BlockVersion
 from services.memory.blocks.store.blocks import no_such_block
 from services.memory.blocks.store.history import version_of_row
 from services.memory.blocks.store.rows import block_of_row
 from services.memory.blocks.tables import agent_blocks, block_history, block_identities, blocks
-from services.memory.sql.pages import page_of, with_values
+from services.memory.core.paging import version_bounds
+from services.memory.sql.pages import with_values
+
+_KEYSET = Keyset(blocks, "block")
 
 
 class PostgresBlockLists:
@@ -33,7 +38,10 @@ class PostgresBlockLists:
                 ),
             )
         async with self._engine.connect() as connection:
-            result = await page_of(connection, query, blocks, organization_id, page, "BLOCK")
+            query = query.where(*await _KEYSET.bounds(connection, page, organization_id))
+            values = with_values(_KEYSET.ordered(query, page))
+            query = keyset.ordered(select(values), page, values.c.created_at, values.c.id)
+            result = _KEYSET.cut((await connection.execute(query)).all(), page)
         return PageOf(tuple(block_of_row(row._asdict()) for row in result.items), result.next_token)
 
     async def count_blocks(self, organization_id: UUID, identity_ids: Sequence[UUID] = ()) -> int:
@@ -43,14 +51,14 @@ class PostgresBlockLists:
         async with self._engine.connect() as connection:
             return (await connection.execute(query)).scalar_one()
 
-    async def block_tags(self, organization_id: UUID, page: TagPage) -> Sequence[str]:
+    async def block_tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
         tags = select(func.unnest(blocks.c.tags).label("tag")).where(blocks.c.organization_id == organization_id)
         async with self._engine.connect() as connection:
-            return page.in_order((await connection.scalars(_tags(tags.subquery(), page))).all())
+            return await keyset.values(connection, tags.subquery().c.tag, page, query_text)
 
-    async def versions(self, organization_id: UUID, block_id: UUID, page: VersionPage) -> PageOf[BlockVersion]:
+    async def versions(self, organization_id: UUID, block_id: UUID, page: PageBy[int]) -> PageOf[BlockVersion]:
         number = block_history.c.version
-        start, end = page.bounds()
+        start, end = version_bounds(page)
         query = select(block_history).where(
             block_history.c.organization_id == organization_id, block_history.c.block_id == block_id
         )
@@ -58,10 +66,8 @@ class PostgresBlockLists:
             query = query.where(number > start if page.scan_ascending else number < start)
         if end is not None:
             query = query.where(number < end if page.scan_ascending else number > end)
-        query = query.order_by(number if page.scan_ascending else number.desc()).limit(page.size + 1)
-        values = with_values(query)
-        place = values.c.version
-        query = select(values).order_by(place if page.scan_ascending else place.desc())
+        values = with_values(keyset.ordered(query, page, number))
+        query = keyset.ordered(select(values), page, values.c.version)
         async with self._engine.connect() as connection:
             rows = (await connection.execute(query)).all()
             if not rows and not await _exists(connection, organization_id, block_id):
@@ -69,19 +75,6 @@ class PostgresBlockLists:
         items = tuple(version_of_row(row._asdict()) for row in rows[: page.size])
         token = str(items[-1].version) if len(rows) > page.size else ""
         return PageOf(items[::-1] if page.backwards else items, token)
-
-
-def _tags(every: FromClause, page: TagPage) -> Select[str]:
-    """The page in a column `tag`, each tag once, in the order of the scan."""
-    name = collate(every.c.tag, "C")
-    query = select(name.label("tag")).distinct()
-    if page.low is not None:
-        query = query.where(name > page.low)
-    if page.high is not None:
-        query = query.where(name < page.high)
-    if page.query_text:
-        query = query.where(every.c.tag.icontains(page.query_text, autoescape=True))
-    return query.order_by(name if page.scan_ascending else name.desc()).limit(page.size)
 
 
 def _block_filters(filters: BlockList) -> list[ColumnElement[bool]]:

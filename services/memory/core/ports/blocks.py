@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from services.common.paging import Page, PageOf, TagPage
+from services.common.paging import Page, PageBy, PageOf
 from services.memory.agent_tools.model import ValueChange
 from services.memory.blocks.model import (
     Block,
@@ -19,7 +19,6 @@ from services.memory.blocks.model import (
     Operation,
     Origin,
     Restoration,
-    VersionPage,
 )
 
 
@@ -74,10 +73,10 @@ class BlockLists(Protocol):
     async def count_blocks(self, organization_id: UUID, identity_ids: Sequence[UUID] = ()) -> int:
         """Hidden ones too; those about one of `identity_ids`, all without any."""
 
-    async def block_tags(self, organization_id: UUID, page: TagPage) -> Sequence[str]:
+    async def block_tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
         """Each once, in the order of the page."""
 
-    async def versions(self, organization_id: UUID, block_id: UUID, page: VersionPage) -> PageOf[BlockVersion]:
+    async def versions(self, organization_id: UUID, block_id: UUID, page: PageBy[int]) -> PageOf[BlockVersion]:
         """Raises NotFound (BLOCK_NOT_FOUND)."""
 
 

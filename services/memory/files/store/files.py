@@ -7,6 +7,7 @@ import asyncpg
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.keyset import Keyset
 from services.common.paging import Page, PageOf
 from services.memory.core.file_text.pages import joined
 from services.memory.files.model import FILE_JOB, File, FileStatus, subject_of
@@ -22,7 +23,6 @@ from services.memory.files.tables import files
 from services.memory.folders.store import no_such_folder
 from services.memory.folders.tables import folders
 from services.memory.jobs.store import add_job
-from services.memory.sql.pages import bounds, cut_rows, ordered
 
 _UNFINISHED = [status.value for status in (FileStatus.PENDING, FileStatus.PARSING, FileStatus.EMBEDDING)]
 # Whoever deletes removes the passages himself; this is for those that he did not come to.
@@ -60,6 +60,8 @@ SET status = CASE WHEN upload_id IS NULL THEN 3 ELSE 1 END, error = NULL, tries 
 WHERE organization_id = $1 AND folder_id = $2 AND id = $3 AND status = 5 RETURNING id
 """
 
+_KEYSET = Keyset(files, "file")
+
 
 class PostgresFiles:
     """`FileStore`."""
@@ -89,12 +91,11 @@ class PostgresFiles:
             folder_name = await connection.scalar(named)
             if folder_name is None:
                 raise no_such_folder(folder_id)
-            within = await bounds(connection, files, organization_id, page, "FILE", *of_folder)
+            within = await _KEYSET.bounds(connection, page, organization_id, *of_folder)
             query = select(*files.c).where(*of_folder, *within)
             if unfinished:
                 query = query.where(files.c.status.in_(_UNFINISHED))
-            query = ordered(query, files, page)
-            result = cut_rows((await connection.execute(query)).all(), page)
+            result = _KEYSET.cut((await connection.execute(_KEYSET.ordered(query, page))).all(), page)
         items = tuple(file_of_row({**row._asdict(), "folder_name": folder_name}) for row in result.items)
         return PageOf(items, result.next_token)
 

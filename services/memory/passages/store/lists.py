@@ -7,6 +7,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, FromClause, Select, and_, func, literal_column, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common.keyset import Keyset, ordered
 from services.common.paging import Page, PageOf
 from services.memory.archives.model import Archive, ArchiveList
 from services.memory.archives.store import archive_of_row
@@ -26,12 +27,14 @@ from services.memory.passages.model import (
 from services.memory.passages.store.places import refuse_missing
 from services.memory.passages.store.rows import PASSAGE_TEXT, passage_of_row
 from services.memory.passages.tables import passage_tags, passage_vectors, passages
-from services.memory.sql.pages import bounds, cut_rows, ordered, page_of
 
 # Tagged passages that are sooner looked up than the others passed over.
 _FEW = 5_000
 # Bytes of a vector in Postgres, and of each of its values.
 _HALFVEC_HEAD, _HALFVEC_VALUE = 8, 2
+
+_ARCHIVES = Keyset(archives, "archive")
+_PASSAGES = Keyset(passages, "passage")
 
 
 class PostgresPassageLists:
@@ -43,10 +46,10 @@ class PostgresPassageLists:
     async def passages(self, organization_id: UUID, request: PassageList, page: Page) -> PageOf[Passage]:
         within = passages.c.archive_id.in_(_archive_ids(organization_id, request.place))
         async with self._engine.connect() as connection:
-            limits = await bounds(connection, passages, organization_id, page, "PASSAGE", within)
+            limits = await _PASSAGES.bounds(connection, page, organization_id, within)
             few = await _tags_are_few(connection, organization_id, request)
             query = _passages(organization_id, request, page, limits, few=few)
-            result = cut_rows((await connection.execute(query)).all(), page)
+            result = _PASSAGES.cut((await connection.execute(query)).all(), page)
             if not result.items and not await _exists(connection, organization_id, request.place):
                 refuse_missing(request.place)
         return PageOf(tuple(passage_of_row(row._asdict()) for row in result.items), result.next_token)
@@ -77,7 +80,7 @@ class PostgresPassageLists:
         if filters.agent_id is not None:
             query = query.where(archives.c.id.in_(_archive_ids(organization_id, OfAgent(filters.agent_id))))
         async with self._engine.connect() as connection:
-            result = await page_of(connection, query, archives, organization_id, page, "ARCHIVE")
+            result = await _ARCHIVES.page(connection, query, page, organization_id)
         return PageOf(tuple(archive_of_row(row._asdict()) for row in result.items), result.next_token)
 
 
@@ -120,14 +123,15 @@ def _passages(
         .where(*_filters(organization_id, of, request, few=few))
         .correlate(of)
     )
-    firsts = ordered(first, passages, page).lateral("firsts")
-    p = ordered(select(firsts).select_from(of.join(firsts, true())), firsts, page).subquery("p")
+    firsts = ordered(first, page, passages.c.created_at, passages.c.id).lateral("firsts")
+    joined = select(firsts).select_from(of.join(firsts, true()))
+    p = ordered(joined, page, firsts.c.created_at, firsts.c.id).subquery("p")
     columns = (column for column in p.c if column.name != "text")
     text: ColumnElement[str] = literal_column(PASSAGE_TEXT).label("text")
     query = select(
         *columns, text, embedding_models.c.handle, files.c.name.label("file"), folders.c.name.label("folder")
     )
-    return ordered(_with_joins(query.select_from(p), p), p, page)
+    return ordered(_with_joins(query.select_from(p), p), page, p.c.created_at, p.c.id)
 
 
 def _with_joins(query: Select[Any], p: FromClause) -> Select[Any]:

@@ -11,5 +11,5 @@ async def imported(name: str) -> Any:
     try:
         return await late.imported(name)
     except ImportError as error:
-        wanted = f"LOCI_SANDBOX is {name}, whose SDK cannot be imported ({error}): pip install 'loci[{name}]'"
-        raise SandboxUnavailable(wanted) from error
+        problem = f"LOCI_SANDBOX is {name}, whose SDK cannot be imported ({error}): run `make setup EXTRAS={name}`"
+        raise SandboxUnavailable(problem) from error

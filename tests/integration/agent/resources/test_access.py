@@ -34,6 +34,7 @@ from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import AUDIENCE, ORGANIZATION, AdminWorld, admin_world
 from tests.integration.every_table import rows_of
+from tests.page_requests import paged
 from tests.postgres import Postgres
 
 DEFAULT_USER = ORGANIZATION
@@ -62,7 +63,7 @@ class Access:
         self.stub: Any = AccessServiceStub(channel)
 
     async def __call__(self, method: str, *, tenant: UUID = ORGANIZATION, role: str = "admin", **fields: Any) -> Any:
-        request = getattr(wire, f"{method}Request")(**fields)
+        request = getattr(wire, f"{method}Request")(**paged(**fields))
         with use_context(CallContext(tenant, DEFAULT_USER, role, AUDIENCE), signer=self._world.signer):
             try:
                 return await getattr(self.stub, method)(request, timeout=10)

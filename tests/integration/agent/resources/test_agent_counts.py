@@ -12,6 +12,7 @@ from services.common.errors import InvalidArgument
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import OTHER_ORGANIZATION, AdminWorld, admin_world
+from tests.page_requests import paged
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ async def test_agents_are_counted_as_they_are_listed(world: AdminWorld) -> None:
     await world.create(OTHER_ORGANIZATION, name="ant there")
 
     async def count(**fields: Any) -> int:
-        request = wire.CountAgentsRequest(filter=wire.ListAgentsRequest(**fields))
+        request = wire.CountAgentsRequest(filter=wire.ListAgentsRequest(**paged(**fields)))
         return int((await world.call(world.agents.CountAgents, request)).count)
 
     assert await count() == 3
@@ -57,7 +58,7 @@ async def test_tags_page_by_name(world: AdminWorld) -> None:
     await world.create(OTHER_ORGANIZATION, tags=["theirs"])
 
     async def tags(**fields: Any) -> list[str]:
-        found = await world.call(world.agents.ListAgentTags, wire.ListAgentTagsRequest(**fields))
+        found = await world.call(world.agents.ListAgentTags, wire.ListAgentTagsRequest(**paged(**fields)))
         return list(found.tags)
 
     assert await tags() == ["Zebra", "a", "b", "é"]

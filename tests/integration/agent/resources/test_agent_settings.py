@@ -13,6 +13,7 @@ from loci.agent.v1 import agent_pb2, message_pb2
 from loci.agent.v1 import agent_service_pb2 as wire
 from loci.agent.v1 import conversation_service_pb2 as fork_wire
 from loci.agent.v1 import message_service_pb2 as message_wire
+from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from services.agent.core.messages import Call, Text, parts_to_json
 from services.agent.resources.agents.model.base_tools import BASE_TOOLS
 from services.agent.resources.agents.model.instructions import INSTRUCTIONS
@@ -338,7 +339,7 @@ def _said(role: message_pb2.MessageRole.ValueType, text: str, **fields: Any) -> 
 
 
 async def _messages(world: AdminWorld, agent_id: str) -> list[message_pb2.Message]:
-    request = message_wire.ListMessagesRequest(agent_id=agent_id, ascending=True)
+    request = message_wire.ListMessagesRequest(agent_id=agent_id, page=PageRequest(order=ORDER_ASCENDING))
     return list((await world.call(world.messages.ListMessages, request)).messages)
 
 

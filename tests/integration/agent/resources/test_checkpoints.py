@@ -12,6 +12,7 @@ from loci.agent.v1 import agent_service_pb2, conversation_service_pb2, message_s
 from loci.agent.v1 import checkpoint_pb2 as pb
 from loci.agent.v1 import checkpoint_service_pb2 as wire
 from loci.agent.v1.conversation_pb2 import Conversation
+from loci.common.v1.page_pb2 import PageRequest
 from services.agent.resources.checkpoints.model import CheckpointKind, CheckpointRef
 from services.agent.resources.checkpoints.ports import NewRewind
 from services.agent.resources.checkpoints.store import PostgresCheckpoints
@@ -131,12 +132,12 @@ async def test_pages(world: TravelWorld) -> None:
     whole = await world.checkpoints(agent_id)
     assert [each.label for each in whole] == ["three", "three", "two", "two", "one", "one"]
     assert await world.checkpoints(agent_id, after=whole[1].id) == whole[2:]
-    request, paged = wire.ListCheckpointsRequest(agent_id=agent_id, page_size=4), []
+    request, paged = wire.ListCheckpointsRequest(agent_id=agent_id, page=PageRequest(page_size=4)), []
     for _ in range(2):
         page = await world.world.call(world.world.checkpoints.ListCheckpoints, request)
         paged += page.checkpoints
-        request.page_token = page.next_page_token
-    assert (paged, request.page_token) == (whole, "")
+        request.page.page_token = page.next_page_token
+    assert (paged, request.page.page_token) == (whole, "")
 
 
 async def test_a_run_that_goes_on_is_none(world: TravelWorld) -> None:

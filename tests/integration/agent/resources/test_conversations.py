@@ -14,6 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from loci.agent.v1 import conversation_service_pb2 as wire
 from loci.agent.v1 import message_pb2, message_service_pb2, run_pb2, run_service_pb2
 from loci.agent.v1.conversation_pb2 import Conversation
+from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from services.agent.core.messages import system_message_id
 from services.agent.resources.conversations.sql import FORK
 from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, InvalidArgument, LociError, NotFound
@@ -21,6 +22,7 @@ from services.common.ids import from_public, to_public, uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import ORGANIZATION, OTHER_ORGANIZATION, AdminWorld, admin_world, block, empty
+from tests.page_requests import paged
 
 SHARED_TABLES = (
     "conversations",
@@ -86,7 +88,7 @@ async def delete(world: AdminWorld, conversation_id: str) -> None:
 
 async def listed(world: AdminWorld, organization_id: UUID = ORGANIZATION, **fields: Any) -> list[str]:
     """The ids of a list."""
-    request = wire.ListConversationsRequest(**fields)
+    request = wire.ListConversationsRequest(**paged(**fields))
     page = await world.call(world.conversations.ListConversations, request, organization_id)
     return [conversation.id for conversation in page.conversations]
 
@@ -105,7 +107,7 @@ async def update(world: AdminWorld, conversation_id: str, *paths: str, **fields:
 async def said(world: AdminWorld, agent_id: str, conversation_id: str = "") -> list[str]:
     """What users said in it, oldest first."""
     request = message_service_pb2.ListMessagesRequest(
-        agent_id=agent_id, conversation_id=conversation_id, ascending=True
+        agent_id=agent_id, conversation_id=conversation_id, page=PageRequest(order=ORDER_ASCENDING)
     )
     page = await world.call(world.messages.ListMessages, request)
     return [one.user_message.content[0].text for one in page.messages if one.WhichOneof("message") == "user_message"]
@@ -276,13 +278,13 @@ async def test_pages(world: AdminWorld) -> None:
     agent = await world.create()
     ids = [(await create(world, agent.id)).id for _ in range(5)]
     found: list[str] = []
-    request = wire.ListConversationsRequest(page_size=2)
+    request = wire.ListConversationsRequest(page=PageRequest(page_size=2))
     for size in (2, 2, 1):
         page = await world.call(world.conversations.ListConversations, request)
         assert len(page.conversations) == size
         found += [each.id for each in page.conversations]
-        request.page_token = page.next_page_token
-    assert (found, request.page_token) == (ids[::-1], "")
+        request.page.page_token = page.next_page_token
+    assert (found, request.page.page_token) == (ids[::-1], "")
 
 
 async def test_hidden_and_archived_ones(world: AdminWorld) -> None:

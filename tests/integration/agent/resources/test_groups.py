@@ -12,6 +12,7 @@ from services.common.errors import AlreadyExists, InvalidArgument, LociError, No
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import OTHER_ORGANIZATION
 from tests.integration.agent.company_world import Company, company_world, migrated
+from tests.page_requests import paged
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +179,7 @@ async def test_lists_of_groups(company: Company) -> None:
     await company.group(description="third", agent_ids=[two], hidden=True)
 
     async def listed(**fields: Any) -> list[str]:
-        response = await company.world.call(company.groups.ListGroups, wire.ListGroupsRequest(**fields))
+        response = await company.world.call(company.groups.ListGroups, wire.ListGroupsRequest(**paged(**fields)))
         return [each.description for each in response.groups]
 
     assert await listed() == ["second", "first"]

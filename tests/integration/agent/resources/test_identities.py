@@ -15,6 +15,7 @@ from services.common.errors import AlreadyExists, InvalidArgument, NotFound
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import OTHER_ORGANIZATION
 from tests.integration.agent.company_world import Company, company_world, migrated
+from tests.page_requests import paged
 
 # As Postgres writes it.
 PROPERTIES = '[{"key":"age","type":"number","value":36},{"key":"town","type":"string","value":"London"}]'
@@ -201,7 +202,9 @@ async def test_lists_of_identities(company: Company) -> None:
     made = {key: (await company.identity(key, identity_type="org" if key == "c" else "user")).id for key in keys}
 
     async def listed(**fields: Any) -> list[str]:
-        response = await company.world.call(company.identities.ListIdentities, wire.ListIdentitiesRequest(**fields))
+        response = await company.world.call(
+            company.identities.ListIdentities, wire.ListIdentitiesRequest(**paged(**fields))
+        )
         return [each.identifier_key for each in response.identities]
 
     assert await listed() == keys[::-1]

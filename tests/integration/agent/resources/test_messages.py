@@ -12,6 +12,7 @@ from sqlalchemy.dialects import postgresql
 from loci.agent.v1 import agent_pb2, run_pb2
 from loci.agent.v1 import message_service_pb2 as message_wire
 from loci.agent.v1 import run_service_pb2 as wire
+from loci.common.v1.page_pb2 import PageRequest
 from services.agent.core.messages import Call, Text, parts_to_json
 from services.agent.core.page_tokens import Place
 from services.agent.resources.messages.history import BEGINNING, END, between
@@ -21,6 +22,7 @@ from services.common.migrate import migrate
 from services.common.paging import Page
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld, admin_world, block
+from tests.page_requests import paged
 
 
 @pytest.fixture(scope="module")
@@ -199,8 +201,8 @@ async def test_pages_and_filters_of_runs(world: AdminWorld) -> None:
     runs = [(await world.say(agent.id)).end.run.id for agent in (ada, ada, bea, ada)]
     assert await _runs(world) == runs[::-1]
     assert await _runs(world, ascending=True, page_size=2) == runs[:2]
-    first = await world.call(world.runs.ListRuns, wire.ListRunsRequest(page_size=3))
-    rest = wire.ListRunsRequest(page_size=3, page_token=first.next_page_token)
+    first = await world.call(world.runs.ListRuns, wire.ListRunsRequest(page=PageRequest(page_size=3)))
+    rest = wire.ListRunsRequest(page=PageRequest(page_size=3, page_token=first.next_page_token))
     assert [run.id for run in (await world.call(world.runs.ListRuns, rest)).runs] == runs[:1]
     assert await _runs(world, agent_ids=[ada.id]) == [runs[3], runs[1], runs[0]]
     assert await _runs(world, agent_ids=[ada.id, bea.id], after=runs[2]) == [runs[1], runs[0]]
@@ -242,13 +244,13 @@ async def test_an_unknown_run(world: AdminWorld) -> None:
 
 
 async def _messages(world: AdminWorld, agent_id: str, **fields: Any) -> message_wire.ListMessagesResponse:
-    request = message_wire.ListMessagesRequest(agent_id=agent_id, **fields)
+    request = message_wire.ListMessagesRequest(**paged(agent_id=agent_id, **fields))
     found: message_wire.ListMessagesResponse = await world.call(world.messages.ListMessages, request)
     return found
 
 
 async def _runs(world: AdminWorld, **fields: Any) -> list[str]:
-    response = await world.call(world.runs.ListRuns, wire.ListRunsRequest(**fields))
+    response = await world.call(world.runs.ListRuns, wire.ListRunsRequest(**paged(**fields)))
     return [run.id for run in response.runs]
 
 

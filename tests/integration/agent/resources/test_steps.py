@@ -14,12 +14,14 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from loci.agent.v1 import run_pb2
 from loci.agent.v1 import run_service_pb2 as wire
 from loci.agent.v1 import step_service_pb2 as step_wire
+from loci.common.v1.page_pb2 import PageRequest
 from services.agent.core.messages import Call, Part, Return, Text, parts_to_json
 from services.common.errors import FailedPrecondition, InvalidArgument, LociError, NotFound
 from services.common.ids import from_public, to_public, uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import ORGANIZATION, OTHER_ORGANIZATION, USER, AdminWorld, admin_world
+from tests.page_requests import paged
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = 1_000_000_000
@@ -120,7 +122,7 @@ async def test_pages_and_filters_of_steps(world: AdminWorld) -> None:
     assert await _steps(world, ascending=True, page_size=2) == steps[:2]
     assert await _steps(world, after=steps[2]) == [steps[1], steps[0]]
     assert await _steps(world, before=steps[0], page_size=2) == [steps[2], steps[1]]
-    page = await world.call(world.steps.ListSteps, step_wire.ListStepsRequest(page_size=3))
+    page = await world.call(world.steps.ListSteps, step_wire.ListStepsRequest(page=PageRequest(page_size=3)))
     assert await _steps(world, page_size=3, page_token=page.next_page_token) == steps[:1]
     for fields, expected in (
         ({"agent_id": to_public("agent", ada[0])}, [2, 1, 0]),
@@ -155,7 +157,7 @@ async def test_messages_of_a_run_and_of_its_steps(world: AdminWorld) -> None:
     assert await _said_in_run(world, run_id, after=said[0], page_size=2) == said[1:3]
     assert await _said_in_run(world, run_id, before=said[3], page_size=2) == said[1:3]
     assert await _said_in_run(world, run_id, descending=True, after=said[2]) == [said[1], said[0]]
-    first = wire.ListRunMessagesRequest(run_id=to_public("run", run_id), page_size=3)
+    first = wire.ListRunMessagesRequest(run_id=to_public("run", run_id), page=PageRequest(page_size=3))
     token = (await world.call(world.runs.ListRunMessages, first)).next_page_token
     assert await _said_in_run(world, run_id, page_size=3, page_token=token) == said[3:]
     assert await _said_in_step(world, one) == said[1:3]
@@ -371,12 +373,12 @@ def _stamp(seconds: float) -> Timestamp:
 
 
 async def _steps(world: AdminWorld, **fields: Any) -> list[str]:
-    response = await world.call(world.steps.ListSteps, step_wire.ListStepsRequest(**fields))
+    response = await world.call(world.steps.ListSteps, step_wire.ListStepsRequest(**paged(**fields)))
     return [step.id for step in response.steps]
 
 
 def _by_duration(**fields: Any) -> wire.ListRunsRequest:
-    return wire.ListRunsRequest(order_by=wire.RUN_ORDER_DURATION, **fields)
+    return wire.ListRunsRequest(**paged(order_by=wire.RUN_ORDER_DURATION, **fields))
 
 
 async def _runs(world: AdminWorld, **fields: Any) -> list[str]:
@@ -408,10 +410,10 @@ async def _feedback(world: AdminWorld, step_id: str, **fields: Any) -> run_pb2.S
 
 
 async def _said_in_run(world: AdminWorld, run_id: UUID, **fields: Any) -> list[str]:
-    request = wire.ListRunMessagesRequest(run_id=to_public("run", run_id), **fields)
+    request = wire.ListRunMessagesRequest(**paged(run_id=to_public("run", run_id), **fields))
     return [message.id for message in (await world.call(world.runs.ListRunMessages, request)).messages]
 
 
 async def _said_in_step(world: AdminWorld, step_id: str, **fields: Any) -> list[str]:
-    request = step_wire.ListStepMessagesRequest(step_id=step_id, **fields)
+    request = step_wire.ListStepMessagesRequest(**paged(step_id=step_id, **fields))
     return [message.id for message in (await world.call(world.steps.ListStepMessages, request)).messages]

@@ -15,6 +15,7 @@ from services.common.ids import from_public, uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import OTHER_ORGANIZATION, AdminWorld, admin_world
+from tests.page_requests import paged
 
 SAID = message_pb2.ContentPart
 _READ_FOR_VECTORS = """
@@ -47,7 +48,7 @@ async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
 
 
 async def _all(world: AdminWorld, **fields: Any) -> wire.ListAllMessagesResponse:
-    request = wire.ListAllMessagesRequest(**fields)
+    request = wire.ListAllMessagesRequest(**paged(**fields))
     found: wire.ListAllMessagesResponse = await world.call(world.messages.ListAllMessages, request)
     return found
 

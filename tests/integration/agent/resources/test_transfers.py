@@ -14,6 +14,7 @@ import pytest
 from loci.agent.v1 import agent_service_pb2, message_pb2, message_service_pb2
 from loci.agent.v1 import transfer_service_pb2 as wire
 from loci.agent.v1.transfer_service_pb2_grpc import TransferServiceStub
+from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import archive_service_pb2, block_service_pb2
 from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
@@ -199,7 +200,7 @@ async def test_times_and_otids_are_kept(moving: Moving) -> None:
     agent_id = new_id()
     said = Said(agent_id).add("user", text("Hi"), otid="o-1").add("assistant", text("Yes?"))
     await moving.take_in(agent(agent_id), said.part)
-    request = message_service_pb2.ListMessagesRequest(agent_id=agent_id, ascending=True)
+    request = message_service_pb2.ListMessagesRequest(agent_id=agent_id, page=PageRequest(order=ORDER_ASCENDING))
     page = await moving.call(moving.world.world.messages.ListMessages, request)
     shown = [(each.id, each.date.ToDatetime(UTC)) for each in page.messages[1:]]
     assert shown == [(each.id, each.created_at.ToDatetime(UTC)) for each in said.messages]

@@ -112,29 +112,29 @@ async def plan_of_start(world: World) -> dict[str, Any]:
         transaction = connection.transaction()
         await transaction.start()
         try:
-            found = await connection.fetchval(
-                f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql.START}",
-                ORGANIZATION,
-                world.agent_id,
-                request.run_id,
-                world.agent_id,
-                ORGANIZATION,
-                uuid7(),
-                60.0,
-                [],
-                None,
-                [],
-                {},
-                input_rows(request.messages),
-                1,
-                1,
-                datetime.now(UTC),
-                False,
-                WINDOW_MESSAGES,
+            statement, *values = sql.START.bind(
+                organization_id=ORGANIZATION,
+                conversation_id=world.agent_id,
+                run_id=request.run_id,
+                agent_id=world.agent_id,
+                user_id=ORGANIZATION,
+                worker_id=uuid7(),
+                seconds=60.0,
+                ancestors=[],
+                request_hash=None,
+                keys=[],
+                options={},
+                messages=input_rows(request.messages),
+                message_count=1,
+                schema_version=1,
+                created_at=datetime.now(UTC),
+                fits=False,
+                most_messages=WINDOW_MESSAGES,
             )
+            explained = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", *values)
         finally:
             await transaction.rollback()
-    plan: dict[str, Any] = found[0]["Plan"]
+    plan: dict[str, Any] = explained[0]["Plan"]
     return plan
 
 

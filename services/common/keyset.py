@@ -1,0 +1,118 @@
+"""Pages by keyset, for lists made with SQLAlchemy: places in the list's order instead of offsets.
+
+A list is ordered by a time, then by id. A cursor is an object's id; its place is looked up. A token holds the place
+itself, so that it works when the object is gone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, FromClause, Row, Select, collate, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.common.errors import NotFound
+from services.common.paging import Moment, Page, PageBy, PageOf, cut, moment_of, moment_token
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keyset:
+    """The order of a list: by `time` (default: the table's created_at), then by id.
+
+    `noun` is for cursors that name no row: the reason is <NOUN>_NOT_FOUND. `prefix`: of ids, where it is not the noun.
+    `sentence` has a {} for the id.
+    """
+
+    table: FromClause
+    noun: str
+    prefix: str = ""
+    time: ColumnElement[Any] | None = None
+    sentence: str = "The cursor {} was not found"
+
+    @property
+    def times(self) -> ColumnElement[Any]:
+        """The column that the list is ordered by."""
+        return self.table.c.created_at if self.time is None else self.time
+
+    async def page(
+        self, connection: AsyncConnection, query: Select[Any], page: Page, organization_id: UUID
+    ) -> PageOf[Row[Any]]:
+        """Returns the rows of `query` on one page; `query` selects the id and the time. Raises as `bounds`."""
+        query = self.ordered(query.where(*await self.bounds(connection, page, organization_id)), page)
+        return self.cut((await connection.execute(query)).all(), page)
+
+    async def bounds(
+        self, connection: AsyncConnection, page: Page, organization_id: UUID, *within: ColumnElement[bool]
+    ) -> list[ColumnElement[bool]]:
+        """Returns conditions for where the page begins and ends; cursors are looked for `within` some.
+
+        A token goes on from where its page was. Raises NotFound (<NOUN>_NOT_FOUND), Refused (PAGE_TOKEN_INVALID).
+        """
+        start = moment_of(page.token) if page.token else None
+        end = start if page.backwards else None
+        if page.after is not None:
+            start = start or await self._moment(connection, page.after, organization_id, within)
+        if page.before is not None:
+            end = end or await self._moment(connection, page.before, organization_id, within)
+        place, bounds = tuple_(self.times, self.table.c.id), []
+        if start is not None and not page.backwards:
+            bounds.append(place > tuple_(*start) if page.ascending else place < tuple_(*start))
+        if end is not None:
+            bounds.append(place < tuple_(*end) if page.ascending else place > tuple_(*end))
+        return bounds
+
+    def ordered(self, query: Select[Any], page: Page) -> Select[Any]:
+        """Returns the query in the order of the page's scan, with one row more than fits."""
+        return ordered(query, page, self.times, self.table.c.id)
+
+    def cut(self, rows: Sequence[Row[Any]], page: Page, time: str = "") -> PageOf[Row[Any]]:
+        """Returns the page of what an `ordered` query found; `time` is the time's name in the rows."""
+        name = time or self.times.name
+        return cut(rows, page, lambda row: moment_token(Moment(row._mapping[name], row.id)))
+
+    async def _moment(
+        self,
+        connection: AsyncConnection,
+        object_id: UUID,
+        organization_id: UUID,
+        within: Sequence[ColumnElement[bool]],
+    ) -> Moment:
+        columns = self.table.c
+        own = columns.organization_id == organization_id, columns.id == object_id
+        row = (await connection.execute(select(self.times, columns.id).where(*own, *within).limit(1))).first()
+        if row is None:
+            sentence = self.sentence.format(f"{self.prefix or self.noun}-{object_id}")
+            raise NotFound(sentence, reason=f"{self.noun.upper()}_NOT_FOUND")
+        return Moment(*row)
+
+
+def ordered(query: Select[Any], page: PageBy[Any], *columns: ColumnElement[Any]) -> Select[Any]:
+    """Returns the query in the order of the page's scan by these columns, with one row more than fits."""
+    return query.order_by(*directed(*columns, ascending=page.scan_ascending)).limit(page.size + 1)
+
+
+def directed(*columns: Any, ascending: bool) -> list[Any]:
+    """Returns columns to sort by, all in one direction."""
+    return [column.asc() if ascending else column.desc() for column in columns]
+
+
+async def values(
+    connection: AsyncConnection, column: ColumnElement[str], page: PageBy[str], query_text: str = ""
+) -> tuple[str, ...]:
+    """Returns one page of the different values of a column, by code points.
+
+    `query_text`: only values that hold it, without regard to case.
+    """
+    value = collate(column, "C")
+    query = select(value).distinct()
+    low, high = (page.after, page.before) if page.ascending else (page.before, page.after)
+    if low is not None:
+        query = query.where(value > low)
+    if high is not None:
+        query = query.where(value < high)
+    if query_text:
+        query = query.where(column.icontains(query_text, autoescape=True))
+    query = query.order_by(*directed(value, ascending=page.scan_ascending)).limit(page.size)
+    rows = (await connection.scalars(query)).all()
+    return tuple(reversed(rows)) if page.backwards else tuple(rows)
