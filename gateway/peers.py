@@ -54,10 +54,10 @@ _LOST = frozenset({"PEER_UNAVAILABLE", "CANCELLED"})
 async def _asked(service: "tuple[str, Any]") -> tuple[str, bool]:
     name, health = service
     try:
-        said = await health.Check(HealthCheckRequest(), timeout=READY_SECONDS)
+        response = await health.Check(HealthCheckRequest(), timeout=READY_SECONDS)
     except grpc.RpcError:
         return name, False
-    return name, said.status == HealthCheckResponse.SERVING
+    return name, response.status == HealthCheckResponse.SERVING
 
 
 class Patience:

@@ -79,9 +79,9 @@ def acting(context: CallContext, audience: tuple[str, ...]) -> CallContext:
 
 def check_route(method: str, path: str) -> None:
     """Raises PermissionDenied (RUN_NOT_PERMITTED) where a tool may not use the route; `path` in its canonical form."""
-    wanted = f"{method} {path}"
+    route = f"{method} {path}"
     closed = _SECRET.fullmatch(path) or _APPROVAL.fullmatch(path) or _MOVING.fullmatch(path)
-    if closed or _LATER.fullmatch(wanted) or not any(pattern.fullmatch(wanted) for pattern in _PERMITTED):
+    if closed or _LATER.fullmatch(route) or not any(pattern.fullmatch(route) for pattern in _PERMITTED):
         raise _refused(f"a tool may not {method} {path[:200]} with the token of its run")
 
 

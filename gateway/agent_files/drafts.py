@@ -78,13 +78,13 @@ def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> 
     )
 
 
-def _name(given: str | None, options: Options) -> str | None:
+def _name(name: str | None, options: Options) -> str | None:
     if options.name:
         return options.name
-    if not given:
+    if not name:
         return None
     suffix = "_copy" if options.append_copy_suffix else ""
-    return given[: _LONGEST_NAME - len(suffix)] + suffix
+    return name[: _LONGEST_NAME - len(suffix)] + suffix
 
 
 def _model(agent: FileAgent, options: Options) -> Json:

@@ -76,10 +76,10 @@ def _block(block: Json, place: int) -> Json:
 
 
 def _message(message: Json, place: int) -> Json:
-    made = message | {"id": f"message-{place}"}
+    current = message | {"id": f"message-{place}"}
     if message.get("role") == "user":
-        made["content"] = _spoken(message.get("content"))
-    return made
+        current["content"] = _spoken(message.get("content"))
+    return current
 
 
 def _spoken(content: Any) -> Any:
@@ -105,14 +105,14 @@ def _either(holder: Json, *names: str) -> Any:
 
 
 def _objects(document: Json, name: str) -> list[Json]:
-    found = _list(document, name)
-    if not all(isinstance(each, dict) for each in found):
+    items = _list(document, name)
+    if not all(isinstance(each, dict) for each in items):
         raise invalid_file(f"{name} must be a list of objects")
-    return found
+    return items
 
 
 def _list(document: Json, name: str) -> list[Any]:
-    found = document.get(name) or []
-    if not isinstance(found, list):
+    value = document.get(name) or []
+    if not isinstance(value, list):
         raise invalid_file(f"{name} must be a list")
-    return found
+    return value

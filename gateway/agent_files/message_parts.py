@@ -66,18 +66,18 @@ def returns_of(returns: Iterable[Json] | None, name: str, where: str) -> Iterato
     """Raises InvalidArgument (AGENT_FILE_INVALID)."""
     for each in returns or ():
         words = each.get("func_response")
-        made = unwrapped(
+        part = unwrapped(
             str(each.get("tool_call_id") or ""),
             name,
             words if isinstance(words, str) else "" if words is None else orjson.dumps(words).decode(),
             is_error=each.get("status") == "error",
         )
-        made.stdout.extend(map(str, each.get("stdout") or ()))
-        made.stderr.extend(map(str, each.get("stderr") or ()))
+        part.stdout.extend(map(str, each.get("stdout") or ()))
+        part.stderr.extend(map(str, each.get("stderr") or ()))
         for image in each.get("images") or ():
             if isinstance(image, dict) and isinstance(image.get("source"), dict):
-                made.content.append(message_pb2.ContentPart(image=image_of(image["source"], where)))
-        yield made
+                part.content.append(message_pb2.ContentPart(image=image_of(image["source"], where)))
+        yield part
 
 
 def unwrapped(call_id: str, name: str, text: str, *, is_error: bool = False) -> message_pb2.ToolReturn:
@@ -153,14 +153,14 @@ def call_to_json(call: StoredCall) -> Json:
 def return_to_json(returned: message_pb2.ToolReturn, packed: str) -> Json:
     """A return; `packed`: its text as the form has it. Pictures stand in a member that other servers ignore."""
     pictures = [image_to_json(part.image) for part in returned.content if part.WhichOneof("part") == "image"]
-    said: Json = {
+    fields: Json = {
         "tool_call_id": returned.tool_call_id,
         "status": returned.status or "success",
         "stdout": list(returned.stdout) or None,
         "stderr": list(returned.stderr) or None,
         "func_response": packed,
     }
-    return said | ({"images": pictures} if pictures else {})
+    return fields | ({"images": pictures} if pictures else {})
 
 
 def _text(holder: Json, name: str) -> str:

@@ -70,8 +70,8 @@ def _begin(agent: FileAgent, messages: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _inserted(text: str, variables: Mapping[str, str]) -> int:
-    return sum(len(variables.get(found[1], "")) for found in _VARIABLE.finditer(text))
+    return sum(len(variables.get(match[1], "")) for match in _VARIABLE.finditer(text))
 
 
 def _filled(text: str, variables: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
+    return _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), text)

@@ -165,8 +165,8 @@ def _pending(text: str, request_id: str | None) -> dict[str, Any]:
 
 def _message_id(error: message_service_pb2.TurnError) -> str | None:
     """The message that waits for an answer, which a turn's error names in its texts."""
-    found = _MESSAGE_ID.search(error.detail) or _MESSAGE_ID.search(error.message)
-    return found[0] if found else None
+    match = _MESSAGE_ID.search(error.detail) or _MESSAGE_ID.search(error.message)
+    return match[0] if match else None
 
 
 def _model_error(error_type: str, message: str, detail: str) -> dict[str, Any]:

@@ -49,9 +49,9 @@ def read(content: bytes) -> Memory:
     match = _HEAD.match(text)
     if match is None:
         return Memory(text.removesuffix("\n"))
-    said = dict(_field(line) for line in match[1].splitlines() if line.strip())
+    fields = dict(_field(line) for line in match[1].splitlines() if line.strip())
     value = text[match.end() :].removesuffix("\n")
-    return Memory(value, said.get("description") or None, _limit(said.get("limit")), _flag(said.get("read_only")))
+    return Memory(value, fields.get("description") or None, _limit(fields.get("limit")), _flag(fields.get("read_only")))
 
 
 def _field(line: str) -> tuple[str, str]:

@@ -38,7 +38,7 @@ def _part(text: str) -> str:
     if not text:
         return _NOTHING
     encoded = "".join(_quoted(sign) if sign in _UNSAFE or not sign.isprintable() else sign for sign in text)
-    return _EDGES.sub(lambda found: _quoted(found[0]), encoded)
+    return _EDGES.sub(lambda match: _quoted(match[0]), encoded)
 
 
 def _quoted(sign: str) -> str:

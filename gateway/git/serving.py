@@ -24,8 +24,8 @@ async def answered(loci: Services, agent: agent_pb2.Agent, service: str, body: b
         if service == RECEIVE:
             return await _push(loci, await load(loci, agent), plain)
         assert service == UPLOAD
-        wanted = await asyncio.to_thread(read_fetch, plain)
-        return await asyncio.to_thread(answer_fetch, (await load(loci, agent)).history, wanted)
+        fetch = await asyncio.to_thread(read_fetch, plain)
+        return await asyncio.to_thread(answer_fetch, (await load(loci, agent)).history, fetch)
     except (BadRequest, BadPack) as error:
         raise InvalidRequest(str(error), "body") from None
 

@@ -127,8 +127,8 @@ class _Agents:
                 return await self._say(context, agent.id, arguments)
             case "read_memory":
                 return await self._read_memory(await self._named(_text(arguments, "agent")), arguments)
-        for known, agent in await self._tagged():
-            if known == name:
+        for tool_name, agent in await self._tagged():
+            if tool_name == name:
                 return await self._say(context, agent.id, arguments)
         raise Unusable(f"there is no tool {name[:100]!r}")
 
@@ -199,29 +199,29 @@ class _Agents:
 
 
 async def _reply(events: TurnEvents, tell: Callable[[str], Awaitable[None]]) -> str:
-    said: list[str] = []
-    spoken = SpeechRenderer()
+    texts: list[str] = []
+    speech = SpeechRenderer()
     async for event in events.events():
         if isinstance(event, Interruption):
             continue
         match event.WhichOneof("event"):
             case "message":
-                for one in map(message, spoken.whole(event.message)):
+                for one in map(message, speech.whole(event.message)):
                     if one["message_type"] == "assistant_message":
-                        said.append(_content(one["content"]))
+                        texts.append(_content(one["content"]))
                     await tell(_doing(one))
             case "end":
-                return _end(event.end, said)
+                return _end(event.end, texts)
     raise Unusable("the agent's turn ended without an end")
 
 
-def _end(end: message_service_pb2.TurnEnd, said: Sequence[str]) -> str:
+def _end(end: message_service_pb2.TurnEnd, texts: Sequence[str]) -> str:
     if end.HasField("error"):
         raise Unusable(f"the agent could not answer: {end.error.message}")
     reason = agent_pb2.StopReason.Name(end.stop_reason).removeprefix("STOP_REASON_").lower()
     if reason == "requires_approval":
-        said = [*said, "[The agent waits for a person to approve a call of a tool.]"]
-    return "\n\n".join(filter(None, said)) or f"[The agent said nothing; its turn ended with {reason}.]"
+        texts = [*texts, "[The agent waits for a person to approve a call of a tool.]"]
+    return "\n\n".join(filter(None, texts)) or f"[The agent said nothing; its turn ended with {reason}.]"
 
 
 def _doing(one: dict[str, Any]) -> str:

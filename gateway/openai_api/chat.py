@@ -21,16 +21,16 @@ _APART = "\n\n"
 _CUT_SHORT = ("max_tokens_exceeded", "max_steps", "cancelled")
 
 
-def turn_body(asked: ChatCompletion) -> SendMessages:
+def turn_body(body: ChatCompletion) -> SendMessages:
     """What is asked of the agent. Raises InvalidRequest."""
-    asked.check()
+    body.check()
     fields: dict[str, Any] = {
-        "messages": list(_input(asked.messages)),
-        "client_tools": [_client_tool(tool) for tool in asked.offered] or None,
-        "return_logprobs": bool(asked.logprobs),
-        "top_logprobs": asked.top_logprobs,
-        "max_steps": asked.max_steps,
-        "on_busy": asked.on_busy,
+        "messages": list(_input(body.messages)),
+        "client_tools": [_client_tool(tool) for tool in body.offered] or None,
+        "return_logprobs": bool(body.logprobs),
+        "top_logprobs": body.top_logprobs,
+        "max_steps": body.max_steps,
+        "on_busy": body.on_busy,
     }
     return SendMessages(**fields)
 
@@ -47,8 +47,8 @@ def _input(messages: Sequence[ChatMessage]) -> Iterable[InputMessage]:
         if message.role == "function":
             raise InvalidRequest("role function: use `tools` and role tool", "body", "messages")
         if message.role != "tool":
-            said = _content(message)
-            yield MessageCreate(role="user" if message.role == "user" else "system", content=said, name=message.name)
+            parts = _content(message)
+            yield MessageCreate(role="user" if message.role == "user" else "system", content=parts, name=message.name)
 
 
 def _return(message: ChatMessage) -> ToolReturn:
@@ -109,23 +109,23 @@ class ChunkDeltas:
         """What was told since is void."""
         self._parts = dict(self._kept)
 
-    def deltas(self, told: Rest) -> list[Rest]:
+    def deltas(self, content: Rest) -> list[Rest]:
         """The deltas of a message, or a piece of one, in the form of the REST API."""
-        match told["message_type"]:
+        match content["message_type"]:
             case "assistant_message":
-                return self._text("content", told, told["content"])
+                return self._text("content", content, content["content"])
             case "reasoning_message":
-                return self._text("reasoning_content", told, told["reasoning"])
+                return self._text("reasoning_content", content, content["reasoning"])
             case "approval_request_message":
-                calls = told["tool_calls"]
+                calls = content["tool_calls"]
                 return [self._call(call) for call in (calls if isinstance(calls, list) else [calls])]
             case _:
                 return []
 
-    def _text(self, name: str, told: Rest, text: str) -> list[Rest]:
+    def _text(self, name: str, content: Rest, text: str) -> list[Rest]:
         if not text:
             return []
-        part = (told["id"], told["otid"])
+        part = (content["id"], content["otid"])
         apart = self._parts.setdefault(name, part) != part
         self._parts[name] = part
         return [{name: f"{_APART}{text}" if apart else text}]
@@ -141,10 +141,10 @@ class ChunkDeltas:
         return {"tool_calls": [begun]}
 
 
-def assistant_message(told: Iterable[Rest]) -> Rest:
+def assistant_message(contents: Iterable[Rest]) -> Rest:
     """The one message of role assistant that holds what an agent said in a turn."""
     teller, texts, calls = ChunkDeltas(), {"content": "", "reasoning_content": ""}, []
-    for delta in (delta for one in told for delta in teller.deltas(one)):
+    for delta in (delta for one in contents for delta in teller.deltas(one)):
         for name, value in delta.items():
             if name == "tool_calls":
                 calls += [{key: call[key] for key in ("id", "type", "function")} for call in value]
@@ -156,9 +156,9 @@ def assistant_message(told: Iterable[Rest]) -> Rest:
     return message | {"tool_calls": calls} if calls else message
 
 
-def completion(agent_id: str, told: Iterable[Rest], end: message_service_pb2.TurnEnd) -> Rest:
+def completion(agent_id: str, contents: Iterable[Rest], end: message_service_pb2.TurnEnd) -> Rest:
     """A turn that has ended."""
-    choice = {"index": 0, "message": assistant_message(told)} | finish(end)
+    choice = {"index": 0, "message": assistant_message(contents)} | finish(end)
     head = {"id": end.run.id, "object": "chat.completion", "created": created(end), "model": agent_id}
     return head | {"choices": [choice], "usage": usage(end.usage)}
 

@@ -51,10 +51,10 @@ class ChunkRenderer(SseRenderer):
             case "delta":
                 return self._tell(self.pieces(event.delta))
             case "message":
-                told = self._tell(self.whole(event.message))
+                frames = self._tell(self.whole(event.message))
                 self._teller.keep()
                 self._text, self._called = "", False
-                return told
+                return frames
             case "attempt_abandoned":
                 return self._given_up(event.attempt_abandoned)
             case "end":
@@ -120,8 +120,8 @@ class ChunkRenderer(SseRenderer):
 
     def _chunk(self, delta: Rest, **finished: object) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": None, "logprobs": None} | finished
-        told = self._head() | {"choices": [choice]}
-        return frame(told | {"usage": None} if self._with_usage else told)
+        chunk = self._head() | {"choices": [choice]}
+        return frame(chunk | {"usage": None} if self._with_usage else chunk)
 
     def _head(self) -> Rest:
         return {

@@ -96,12 +96,12 @@ class Deltas:
                 return []
         return [message(source)]
 
-    def _remaining_text(self, source: message_pb2.Message, said: str, signed: bool) -> list[Rest]:
+    def _remaining_text(self, source: message_pb2.Message, text_sent: str, signed: bool) -> list[Rest]:
         text = _text(source)
         signature = source.reasoning_message.HasField("signature") and not signed
-        if text.startswith(said):
-            rest = text[len(said) :]
-        elif said.startswith(text) or (self._tail_only and text.endswith(said)):
+        if text.startswith(text_sent):
+            rest = text[len(text_sent) :]
+        elif text_sent.startswith(text) or (self._tail_only and text.endswith(text_sent)):
             rest = ""
         else:
             # The pieces belong to another text: better twice than not at all.
@@ -119,9 +119,9 @@ def _text(source: message_pb2.Message) -> str:
 
 
 def _call_chunk(source: message_pb2.Message, call: message_pb2.ToolCall, sent: _Sent) -> Rest:
-    known = sent.calls.setdefault(call.tool_call_id, _Call())
-    known.arguments.append(call.arguments)
-    named, known.named = known.named, known.named or bool(call.name)
+    call_sent = sent.calls.setdefault(call.tool_call_id, _Call())
+    call_sent.arguments.append(call.arguments)
+    named, call_sent.named = call_sent.named, call_sent.named or bool(call.name)
     return _chunk(source, call.tool_call_id, "" if named else call.name, call.arguments)
 
 
@@ -141,9 +141,9 @@ def _remaining_calls(source: message_pb2.Message, sent: _Sent) -> list[Rest]:
         return [message(source)]
     chunks = []
     for call in calls:
-        known = sent.calls.pop(call.tool_call_id, _Call())
-        said = "".join(known.arguments)
-        rest = call.arguments[len(said) :] if call.arguments.startswith(said) else ""
-        if rest or not known.named:
-            chunks.append(_chunk(source, call.tool_call_id, "" if known.named else call.name, rest))
+        call_sent = sent.calls.pop(call.tool_call_id, _Call())
+        arguments = "".join(call_sent.arguments)
+        rest = call.arguments[len(arguments) :] if call.arguments.startswith(arguments) else ""
+        if rest or not call_sent.named:
+            chunks.append(_chunk(source, call.tool_call_id, "" if call_sent.named else call.name, rest))
     return chunks

@@ -51,12 +51,12 @@ def resumed_from(request: Request, body: AttachRun) -> AttachRun:
     return body.model_copy(update={"starting_after": last_event_id(request)})
 
 
-async def reattach(loci: Services, meant: run_service_pb2.StreamRunRequest, body: AttachRun) -> ReattachedRun:
+async def reattach(loci: Services, target: run_service_pb2.StreamRunRequest, body: AttachRun) -> ReattachedRun:
     """The run that `meant` names, from where `body` says. Raises LociError."""
     after = body.starting_after
-    meant.after_sequence, meant.stream_tokens = after, body.stream_tokens is not False
-    meant.with_context = after > 0
-    turn = TurnEvents(loci.peers, joined=meant, tokens=meant.stream_tokens, window=loci.settings.reattach_window)
+    target.after_sequence, target.stream_tokens = after, body.stream_tokens is not False
+    target.with_context = after > 0
+    turn = TurnEvents(loci.peers, joined=target, tokens=target.stream_tokens, window=loci.settings.reattach_window)
     events = turn.events()
     first = await anext(events)
     view = View.joined("" if isinstance(first, Interruption) else first.attached.view_json, body)

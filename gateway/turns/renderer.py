@@ -45,8 +45,8 @@ class EventRenderer:
 
     def render(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
         """What is told of one event; may be nothing."""
-        told = self._render(event)
-        return [] if 0 < event.sequence <= self._after and event.WhichOneof("event") != "end" else told
+        contents = self._render(event)
+        return [] if 0 < event.sequence <= self._after and event.WhichOneof("event") != "end" else contents
 
     def _render(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
         match event.WhichOneof("event"):
@@ -89,37 +89,37 @@ class EventRenderer:
 
     def whole(self, source: message_pb2.Message) -> list[Rest]:
         """What is told of a message that is stored."""
-        shown = self._speech.whole(source) if self._speech else [source]
+        messages = self._speech.whole(source) if self._speech else [source]
         if self._deltas is None:
-            return [message(one) for one in shown]
-        return [chunk for one in shown for chunk in self._deltas.whole(one)]
+            return [message(one) for one in messages]
+        return [chunk for one in messages for chunk in self._deltas.whole(one)]
 
     def pieces(self, source: message_pb2.Message) -> list[Rest]:
         """What is told of a piece of one."""
         if self._deltas is None:
             return []
-        shown = self._speech.piece(source) if self._speech else [source]
-        return [chunk for one in shown for chunk in self._deltas.piece(one)]
+        messages = self._speech.piece(source) if self._speech else [source]
+        return [chunk for one in messages for chunk in self._deltas.piece(one)]
 
     def _selected(self, contents: list[Rest], sequence: int) -> list[Rest]:
-        kept = [content for content in contents if content["message_type"] in self._types]
+        selected = [content for content in contents if content["message_type"] in self._types]
         if self.numbered:
-            for content in kept:
+            for content in selected:
                 content["seq_id"] = sequence
-        return kept
+        return selected
 
     def _abandoned(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
         """A ping with an extra field: clients that do not know of it lose nothing."""
         abandoned = event.attempt_abandoned
         if self._deltas:
             self._deltas.abandon(abandoned.message_id, abandoned.step_id)
-        told = {
+        attempt = {
             "step_id": abandoned.step_id,
             "message_id": abandoned.message_id or None,
             "attempt": abandoned.attempt,
         }
         seq_id = event.sequence if self.numbered else None
-        return [self.ping_content() | {"attempt_abandoned": told, "seq_id": seq_id}]
+        return [self.ping_content() | {"attempt_abandoned": attempt, "seq_id": seq_id}]
 
     def _end(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
         end = event.end

@@ -61,8 +61,8 @@ async def run_turn(
 
 def render_messages(answer: message_service_pb2.SendMessagesResponse, view: View) -> list[Rest]:
     """What the agent did in a turn, as the client wants to see it."""
-    types, spoken = view.shown_types, view.speech()
-    parts = [part for one in answer.messages for part in (spoken.whole(one) if spoken else [one])]
+    types, speech = view.shown_types, view.speech()
+    parts = [part for one in answer.messages for part in (speech.whole(one) if speech else [one])]
     return [message(one) for one in parts if message_type(one) in types]
 
 
@@ -165,12 +165,16 @@ def event_stream(
     return EventStream(first, events, frames, ping_interval=interval, on_disconnect=on_disconnect or _nothing)
 
 
-async def compact(request: Request, loci: Services, wanted: message_service_pb2.CompactConversationRequest) -> Response:
+async def compact(
+    request: Request, loci: Services, compaction: message_service_pb2.CompactConversationRequest
+) -> Response:
     """Compacts a window. 400 when nothing became shorter although there was something to compact, as the reference."""
-    work = call_until_answered(loci.peers.messages.CompactConversation, wanted, window=loci.settings.reattach_window)
+    work = call_until_answered(
+        loci.peers.messages.CompactConversation, compaction, window=loci.settings.reattach_window
+    )
     answer = await _while_connected(request, work)
     if answer is None:
-        await _leave(loci, wanted.agent_id, wanted.run_id)
+        await _leave(loci, compaction.agent_id, compaction.run_id)
         return Response(status_code=499)
     before, after = answer.messages_count_before, answer.messages_count_after
     if answer.summary and after >= before:

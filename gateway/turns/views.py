@@ -36,15 +36,15 @@ class View:
         )
 
     @classmethod
-    def joined(cls, kept: str, body: AttachRun) -> "View":
+    def joined(cls, stored: str, body: AttachRun) -> "View":
         """That of the request which began the run, as `json` told it, but for what the body says otherwise."""
         # Names that another release knows are left out.
-        given = {name: value for name, value in view_of(kept).items() if name in cls.__annotations__}
-        said = {"tokens": body.stream_tokens, "compaction": body.include_compaction_messages}
-        given |= {name: value for name, value in said.items() if value is not None}
+        fields = {name: value for name, value in view_of(stored).items() if name in cls.__annotations__}
+        overrides = {"tokens": body.stream_tokens, "compaction": body.include_compaction_messages}
+        fields |= {name: value for name, value in overrides.items() if value is not None}
         if body.use_assistant_message is not None:
-            given["spoken"] = (given.get("spoken") or cls.spoken) if body.use_assistant_message else None
-        return cls(**given)
+            fields["spoken"] = (fields.get("spoken") or cls.spoken) if body.use_assistant_message else None
+        return cls(**fields)
 
     @property
     def json(self) -> str:

@@ -27,9 +27,9 @@ def for_loci(path: str, headers: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]
     vendor = vendor_of(path)
     if not vendor:
         return headers
-    shown = next((one for one in _shown(headers) if not _KEYS[vendor].fullmatch(one)), b"")
+    bearer = next((one for one in _shown(headers) if not _KEYS[vendor].fullmatch(one)), b"")
     rest = {name: value for name, value in headers.items() if name != b"authorization"}
-    return {**rest, b"authorization": b"Bearer " + shown} if shown else rest
+    return {**rest, b"authorization": b"Bearer " + bearer} if bearer else rest
 
 
 def own_key(vendor: str, headers: Mapping[bytes, bytes], password: str) -> str:

@@ -50,8 +50,8 @@ def exchange(request: Asked, reply: str) -> list[message_pb2.InputMessage]:
     """
     messages = request.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else None
-    said = [last] if isinstance(last, dict) and last.get("role") == "user" else []
-    captured = CaptureMessages(request_messages=said, response_dict={"content": reply} if reply else None)
+    request_messages = [last] if isinstance(last, dict) and last.get("role") == "user" else []
+    captured = CaptureMessages(request_messages=request_messages, response_dict={"content": reply} if reply else None)
     try:
         return captured.messages()
     except InvalidRequest:

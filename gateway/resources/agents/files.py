@@ -38,8 +38,8 @@ async def list_folders(
     """The folders of an agent, newest first."""
     agent = await fetch(loci, agent_id)
     folders = sorted(agent.folders, key=_age, reverse=descending(page))
-    shown = one_page(folders, page, key=lambda folder: folder.id)
-    return json_response(folders_of(shown, await loci.catalogue.models()))
+    selected = one_page(folders, page, key=lambda folder: folder.id)
+    return json_response(folders_of(selected, await loci.catalogue.models()))
 
 
 @_folders.patch("/attach/{folder_id}")

@@ -59,13 +59,13 @@ class Models:
 
 def tools_once() -> Callable[[tool_pb2.Tool], Rest]:
     """`convert.tool_to_rest` for a page of agents, which have most of their tools in common: each is made once."""
-    made: dict[tuple[str, int], Rest] = {}
+    converted: dict[tuple[str, int], Rest] = {}
 
     def one(message: tool_pb2.Tool) -> Rest:
         key = (message.id, message.version)
-        if key not in made:
-            made[key] = tool_to_rest(message)
-        return made[key]
+        if key not in converted:
+            converted[key] = tool_to_rest(message)
+        return converted[key]
 
     return one
 

@@ -85,11 +85,11 @@ def change_rest(change: archive_service_pb2.EmbeddingChange) -> Rest:
     return rest | {name: rest[name] or None for name in _NULL_IF_EMPTY}
 
 
-def refuse_other_embedding(wanted: str | None, current: str, path: str, field: str = "embedding") -> None:
+def refuse_other_embedding(embedding: str | None, current: str, path: str, field: str = "embedding") -> None:
     """Raises InvalidRequest when an update asks for another model than the one that is there.
 
     wanted: the handle in the body, None or empty where it has none. path: of the archive or folder, below /v1.
     """
-    if wanted and wanted != current:
+    if embedding and embedding != current:
         sentence = f"is changed by POST /v1{path}/embedding-change, which makes the vectors anew in the background"
         raise InvalidRequest(f"`{field}`: the embedding model {sentence}", "body", field)

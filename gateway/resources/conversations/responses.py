@@ -48,16 +48,16 @@ class ConversationAgents:
 
     async def _agent_of(self, conversation_id: str) -> str:
         key = current().organization_id, conversation_id
-        known = self._known.get(key)
-        if known is None:
+        agent_id = self._known.get(key)
+        if agent_id is None:
             request = conversation_service_pb2.GetConversationRequest(
                 conversation_id=conversation_id, omit_relations=True
             )
             response = await self._peers.call(self._peers.conversations.GetConversation, request)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            known = self._known[key] = response.conversation.agent_id
-        return known
+            agent_id = self._known[key] = response.conversation.agent_id
+        return agent_id
 
 
 def conversation(message: conversation_pb2.Conversation, *, relations: bool = True) -> Rest:

@@ -90,8 +90,8 @@ async def create_identity(body: bodies.CreateIdentity, loci: Loci) -> Response:
 @returns(IDENTITY)
 async def upsert_identity(body: bodies.CreateIdentity, loci: Loci) -> Response:
     """Changes the identity that has the key in the project, or creates it. Deprecated in the reference."""
-    there = await loci.peers.call(loci.peers.identities.UpsertIdentity, bodies.upsert_request(body))
-    return json_response(to_rest(there.identity))
+    stored = await loci.peers.call(loci.peers.identities.UpsertIdentity, bodies.upsert_request(body))
+    return json_response(to_rest(stored.identity))
 
 
 @_OLD.patch("/{identity_id}")

@@ -26,8 +26,8 @@ _OF_RUNS = (
 
 def of_run(source: run_pb2.Run) -> Rest:
     """A run as a job."""
-    told = run_to_rest(source)
-    return _job(source.id, RUN) | {name: told[name] for name in _OF_RUNS} | {"metadata": told["metadata"] or {}}
+    rest = run_to_rest(source)
+    return _job(source.id, RUN) | {name: rest[name] for name in _OF_RUNS} | {"metadata": rest["metadata"] or {}}
 
 
 def of_file(source: folder_pb2.File) -> Rest:

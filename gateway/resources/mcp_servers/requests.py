@@ -116,8 +116,8 @@ def update_request(
 
 
 def _sent(config: McpConfig) -> tuple[str, ...]:
-    known = _STDIO if config.kind == "stdio" else _HTTP
-    return tuple(name for name in known if getattr(config, name) is not None)
+    names = _STDIO if config.kind == "stdio" else _HTTP
+    return tuple(name for name in names if getattr(config, name) is not None)
 
 
 def _transport(config: McpConfig, fields: tuple[str, ...]) -> mcp_pb2.McpTransport:

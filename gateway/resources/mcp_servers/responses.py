@@ -123,17 +123,17 @@ def origin_of(request: Request, loci: Services) -> str:
     return loci.settings.public_url or f"{request.url.scheme}://{request.url.netloc}"
 
 
-async def connection(loci: Services, wanted: mcp_service_pb2.StreamConnectRequest) -> AsyncGenerator[bytes, None]:
+async def connection(loci: Services, request: mcp_service_pb2.StreamConnectRequest) -> AsyncGenerator[bytes, None]:
     """The events of a connection, framed. Raises LociError, before the first one."""
-    call: Any = loci.peers.mcp_servers.StreamConnect(wanted, wait_for_ready=True)
-    told = False
+    call: Any = loci.peers.mcp_servers.StreamConnect(request, wait_for_ready=True)
+    answered = False
     try:
         while (event := await call.read()) is not grpc.aio.EOF:
-            told = True
+            answered = True
             yield frame(_event(event))
     except grpc.RpcError as error:
         failure = from_rpc(error)
-        if not told:
+        if not answered:
             raise failure from None
         yield frame({"event": "error", "message": failure.message})
     finally:

@@ -167,9 +167,9 @@ async def run(loci: Services, request: Request, body: bodies.RunTool | None, **w
     return json_response(result_rest(answer.receipt))
 
 
-async def stream(loci: Services, wanted: mcp_service_pb2.StreamConnectRequest) -> Response:
+async def stream(loci: Services, request: mcp_service_pb2.StreamConnectRequest) -> Response:
     """The events of a connection. Raises LociError where it cannot begin."""
-    frames = connection(loci, wanted)
+    frames = connection(loci, request)
     try:
         first = await anext(frames)
     except BaseException:

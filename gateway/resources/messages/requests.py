@@ -171,8 +171,8 @@ class SendMessages(TurnBody):
         """Raises InvalidRequest for what does not fit together; `streams`: it is answered by SSE."""
         if streams:
             return
-        for name, asked in (("stream_tokens", self.stream_tokens), ("background", self.background)):
-            if asked:
+        for name, value in (("stream_tokens", self.stream_tokens), ("background", self.background)):
+            if value:
                 raise InvalidRequest(f"`{name}` needs streaming=true", "body", name)
         if not self.include_pings:
             raise InvalidRequest("`include_pings` has a meaning with streaming=true only", "body", "include_pings")

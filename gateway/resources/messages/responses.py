@@ -27,10 +27,10 @@ OF_COMPACTION = frozenset({"summary_message", "event_message"})
 COMMON = ("name", "otid", "sender_id", "step_id", "run_id")
 
 
-def answer_types(asked: Collection[str] | None = None, *, compaction: bool = False) -> frozenset[str]:
+def answer_types(names: Collection[str] | None = None, *, compaction: bool = False) -> frozenset[str]:
     """The message_types of a turn's answer; `asked`: the client's filter, None for all."""
     types = SAID | OF_COMPACTION if compaction else SAID
-    return types if asked is None else types.intersection(asked)
+    return types if names is None else types.intersection(names)
 
 
 def asked_as_one(parts: Sequence[message_pb2.Message]) -> None:
@@ -39,12 +39,12 @@ def asked_as_one(parts: Sequence[message_pb2.Message]) -> None:
     Clients of the reference look for the request among what has the id of the newest message. Where other calls of the
     step run, text and thoughts are theirs.
     """
-    asked = {part.id for part in parts if message_type(part) == "approval_request_message"}
+    request_ids = {part.id for part in parts if message_type(part) == "approval_request_message"}
     called = {part.id for part in parts if message_type(part) == "tool_call_message"}
     for part in parts:
-        if asked and part.id not in called and message_type(part) in _BEFORE_CALLS:
+        if request_ids and part.id not in called and message_type(part) in _BEFORE_CALLS:
             request = to_public("message", UUID(int=from_public("message", part.id).int - 1))
-            if request in asked:
+            if request in request_ids:
                 part.id = request
 
 

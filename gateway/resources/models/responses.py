@@ -74,9 +74,9 @@ def _price(price: Rest) -> Rest:
     }
 
 
-def _endpoint_type(provider_type: str, known: frozenset[str]) -> str:
+def _endpoint_type(provider_type: str, known_types: frozenset[str]) -> str:
     """The nearest of the types that the reference's clients know."""
-    if provider_type in known:
+    if provider_type in known_types:
         return provider_type
     return "lmstudio" if provider_type == "lmstudio_openai" else "openai"
 

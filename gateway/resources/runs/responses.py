@@ -30,13 +30,13 @@ def _request_config(view: Rest) -> Rest | None:
     """What the reference tells of it; null for a request that asked for nothing of its own."""
     match view:
         case {"types": types, "spoken": [tool, argument]}:
-            spoken = (True, tool, argument)
+            values = (True, tool, argument)
         case {"types": types, "spoken": None}:
-            spoken = (False, None, None)
+            values = (False, None, None)
         case _:
             return None
     names = ("use_assistant_message", "assistant_message_tool_name", "assistant_message_tool_kwarg")
-    return dict(zip(names, spoken, strict=True)) | {"include_return_message_types": types}
+    return dict(zip(names, values, strict=True)) | {"include_return_message_types": types}
 
 
 def step_to_rest(message: run_pb2.Step) -> Rest:
@@ -59,8 +59,8 @@ def step_to_rest(message: run_pb2.Step) -> Rest:
 
 
 def _error_data(message: run_pb2.Step) -> Rest | None:
-    said = {"message": message.error_message, "detail": message.error_detail}
-    return {name: text for name, text in said.items() if text} or None
+    texts = {"message": message.error_message, "detail": message.error_detail}
+    return {name: text for name, text in texts.items() if text} or None
 
 
 def run_usage_to_rest(message: message_service_pb2.TurnUsage) -> Rest:

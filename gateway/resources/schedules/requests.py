@@ -52,8 +52,8 @@ class CreateSchedule(Body):
 
     def input(self) -> schedule_service_pb2.ScheduledInput:
         """What is sent. Raises InvalidRequest."""
-        given = {"messages": self.messages, "include_return_message_types": self.include_return_message_types}
-        turn = TurnBody.model_validate(given)
+        fields = {"messages": self.messages, "include_return_message_types": self.include_return_message_types}
+        turn = TurnBody.model_validate(fields)
         return schedule_service_pb2.ScheduledInput(
             messages=turn.input_messages(),
             max_steps=self.max_steps,

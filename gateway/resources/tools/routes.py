@@ -51,10 +51,10 @@ async def _filter(
     return_only_letta_tools: bool | None = False,
     exclude_letta_tools: bool | None = False,
 ) -> _Filter:
-    wanted, unwanted = split(tool_types), split(exclude_tool_types)
+    kinds, unwanted = split(tool_types), split(exclude_tool_types)
     if return_only_letta_tools:
-        wanted = [kind for kind in wanted or _LETTA_TYPES if kind in _LETTA_TYPES]
-        if not wanted:
+        kinds = [kind for kind in kinds or _LETTA_TYPES if kind in _LETTA_TYPES]
+        if not kinds:
             return _Filter(None)
     if exclude_letta_tools:
         unwanted = [*unwanted, *_LETTA_TYPES]
@@ -62,7 +62,7 @@ async def _filter(
         name=name,
         names=split(names),
         tool_ids=split(tool_ids),
-        tool_types=_numbers("query", "tool_types", wanted),
+        tool_types=_numbers("query", "tool_types", kinds),
         exclude_tool_types=_numbers("query", "exclude_tool_types", unwanted),
         search=search,
     )
