@@ -8,7 +8,7 @@ import orjson
 
 from gateway.agent_files.checks import invalid_file
 from gateway.agent_files.schema import FileAgent, FileBlock, FileFolder, FileServer, FileTool
-from loci.agent.v1 import agent_pb2, agent_service_pb2
+from loci.agent.v1 import agent_pb2
 from loci.memory.v1 import block_service_pb2, folder_service_pb2
 from loci.tool.v1 import mcp_pb2, tool_service_pb2
 from services.common.fields import enum_numbers
@@ -43,7 +43,7 @@ class Options:
     deployment_id: str | None = None
 
 
-def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> agent_service_pb2.AgentDraft:
+def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> agent_pb2.Agent:
     """The settings of an agent."""
     fields: Json = {
         "name": _name(agent.name, options),
@@ -69,7 +69,7 @@ def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> 
             fields[f"{name}_json"] = dump(value)
     if agent.tool_rules:
         fields["tool_rules_json"] = dump(agent.tool_rules)
-    return agent_service_pb2.AgentDraft(
+    return agent_pb2.Agent(
         tool_ids=tool_ids,
         tags=[*(agent.tags or ()), *options.tags],
         identity_ids=options.identity_ids,

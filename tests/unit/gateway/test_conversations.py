@@ -29,7 +29,7 @@ def _paths(**fields: Any) -> list[str]:
     [
         ({}, []),
         ({"archived": None, "last_message_at": None}, []),
-        ({"archived": False}, ["archived"]),
+        ({"archived": False}, ["archived_at"]),
         ({"summary": ""}, ["summary"]),
         ({"summary": None, "context_window_limit": None}, ["context_window_limit", "summary"]),
         ({"model_settings": {}, "model": None}, ["model", "model_settings"]),
