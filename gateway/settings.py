@@ -1,4 +1,4 @@
-"""What an operator can set. Read once, in `__main__.py`."""
+"""The settings of an operator, read once, in `__main__.py`."""
 
 import ipaddress
 import re
@@ -168,7 +168,7 @@ def _public_url(env: Env) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether every address that `host` stands for is one of this machine only. False for unknown names."""
+    """Returns whether every address that `host` stands for is one of this machine only. False for unknown names."""
     try:
         addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:

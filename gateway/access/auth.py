@@ -1,4 +1,4 @@
-"""Who is calling: credentials of a request become a call context, or a 401."""
+"""Authentication: the credentials of a request become a call context, or a 401."""
 
 import hmac
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ AUDIENCE = ("agent", "memory", "llm_gateway", "tool_runner")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who a request is made for."""
+    """The tenant and the user that a request is made for."""
 
     # Unsigned; `use_context(..., signer=...)` signs it when the first call needs a token and renews it.
     context: CallContext
@@ -37,7 +37,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class KeyAuthentication:
-    """What keys are judged with."""
+    """The collaborators that authenticate keys."""
 
     credentials: Credentials
     judge: Authorizer
@@ -66,7 +66,7 @@ class Authenticator:
         self._door = door or OriginCheck()
 
     async def caller(self, method: str, path: str, headers: Mapping[bytes, bytes], query: bytes = b"") -> Caller:
-        """The caller behind a request's headers (names in lower case, as ASGI gives them).
+        """Returns the caller behind a request's headers (names in lower case, as ASGI gives them).
 
         Raises Unauthenticated (PASSWORD_REQUIRED, CREDENTIAL_INVALID, RUN_TOKEN_INVALID) for a missing or wrong
         password, key or token; PermissionDenied where its role, its policy or a tool may not go (ROLE_NOT_PERMITTED,

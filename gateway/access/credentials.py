@@ -25,7 +25,7 @@ _MOST_KNOWN = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whom a credential stands for."""
+    """The user, role and limits that a credential stands for."""
 
     # Unsigned.
     context: CallContext

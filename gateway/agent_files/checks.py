@@ -34,7 +34,7 @@ AGENT_TYPES = frozenset(enum_numbers(agent_pb2.AgentType.DESCRIPTOR))
 
 
 def invalid_file(sentence: str) -> InvalidArgument:
-    """A file that cannot be taken: 400, and nothing was made."""
+    """Returns a file that cannot be taken: 400, and nothing was made."""
     return InvalidArgument(sentence, reason="AGENT_FILE_INVALID")
 
 
@@ -52,7 +52,7 @@ def check(file: AgentFile) -> None:
 
 
 def _known(file: AgentFile) -> dict[str, set[str]]:
-    """The ids of each list; over the whole file there are no two of one."""
+    """Returns the ids of each list; over the whole file there are no two of one."""
     seen: set[str] = set()
     ids_by_kind: dict[str, set[str]] = {}
     for name, prefix in _PREFIXES.items():

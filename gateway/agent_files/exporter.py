@@ -30,7 +30,7 @@ _FILES_PER_PAGE = 20
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What an export shall hold. `conversation_id`: whose messages, instead of the default conversation's."""
+    """The options of an export. `conversation_id`: whose messages, instead of the default conversation's."""
 
     conversation_id: str | None = None
     scrub_messages: bool = False
@@ -48,7 +48,7 @@ class _Whole:
 
 
 async def export(loci: Services, agent_id: str, options: ExportOptions) -> Json:
-    """The document. Raises LociError."""
+    """Returns the document. Raises LociError."""
     first = await _agent(loci, agent_id)
     agents = [await _whole(loci, first, options)]
     group = first.managed_group if first.HasField("managed_group") else None
@@ -81,7 +81,7 @@ async def export(loci: Services, agent_id: str, options: ExportOptions) -> Json:
 
 
 def _each(agents: Iterable[_Whole], relation: str, to_json: Any) -> list[Json]:
-    """The entities of a relation, each once."""
+    """Returns the entities of a relation, each once."""
     entities = {entity.id: entity for each in agents for entity in getattr(each.agent, relation)}
     return [to_json(entity) for entity in entities.values()]
 
@@ -135,7 +135,7 @@ async def _messages(loci: Services, agent_id: str, options: ExportOptions) -> li
 
 
 async def _system_message(loci: Services, of: wire.StreamStoredMessagesRequest) -> wire.StoredMessage:
-    """The compiled prompt: it is stored nowhere, and stands first in the form."""
+    """Returns the compiled prompt: it is stored nowhere, and stands first in the form."""
     request = message_service_pb2.ListMessagesRequest(
         agent_id=of.agent_id, conversation_id=of.conversation_id, page=PageRequest(page_size=1, order=ORDER_ASCENDING)
     )
@@ -182,7 +182,7 @@ async def _files(loci: Services, folder_id: str) -> list[folder_pb2.File]:
 
 
 async def _servers(loci: Services, tools: Iterable[tool_pb2.Tool]) -> dict[str, mcp_pb2.McpServer]:
-    """The servers that the tools come from, by id."""
+    """Returns the servers that the tools come from, by id."""
     server_ids = {tool.mcp_server_id for tool in tools if tool.mcp_server_id}
     if not server_ids:
         return {}

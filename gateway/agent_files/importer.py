@@ -51,7 +51,7 @@ _REPLACED = (
 
 @dataclass
 class ImportResult:
-    """What came of a file. Groups in its order."""
+    """The agents and groups that came of a file, groups in its order."""
 
     agent_ids: list[str] = field(default_factory=list)
     group_ids: list[str] = field(default_factory=list)
@@ -59,7 +59,7 @@ class ImportResult:
 
 
 async def import_file(loci: Services, file: AgentFile, options: Options) -> ImportResult:
-    """All of it or nothing. Raises LociError."""
+    """Returns all of it or nothing. Raises LociError."""
     async with AsyncExitStack() as undo:
         importing = _Import(loci, file, options, undo)
         await importing.run()
@@ -108,7 +108,7 @@ class _Import:
         await self._agents()
 
     async def _check_models(self) -> None:
-        """Those that the request names; the file's own are taken as they are."""
+        """Checks the models that the request names; the file's own are taken as they are."""
         if self._options.model:
             request = model_service_pb2.GetModelRequest(handle=self._options.model)
             await self._peers.call(self._peers.models.GetModel, request)
@@ -160,7 +160,7 @@ class _Import:
                         self._ids[each.id] = tool_id
 
     async def _tool(self, name: str, tool: FileTool, stored: tool_pb2.Tool | None) -> str | None:
-        """The id of the tool; None where there is none and none could be made."""
+        """Returns the id of the tool; None where there is none and none could be made."""
         own = not (drafts.is_builtin(tool) or drafts.is_mcp(tool))
         if stored is not None:
             of_tenant = stored.tool_type == tool_pb2.TOOL_TYPE_CUSTOM
@@ -257,7 +257,7 @@ class _Import:
         self.done.agent_ids, self.done.group_ids = agent_ids, group_ids
 
     async def _are_there(self, agent_ids: Sequence[str]) -> bool:
-        """Whether an import whose answer was lost was made after all."""
+        """Returns whether an import whose answer was lost was made after all."""
         request = wire.BatchFindAgentsRequest(agent_ids=agent_ids)
         response = await self._peers.call(self._peers.transfers.BatchFindAgents, request)
         return len(response.agent_ids) == len(agent_ids)
@@ -310,7 +310,7 @@ class _Import:
         self.done.warnings.append(sentence)
 
     def _later(self, rpc: Any, request: Any) -> None:
-        """What takes the last step back, should a later one fail."""
+        """Remembers how the last step is taken back, should a later one fail."""
 
         async def take_back() -> None:
             try:

@@ -27,12 +27,12 @@ _SPOKEN = "user_message"
 
 
 def is_legacy(document: Json) -> bool:
-    """Whether it is of that form."""
+    """Returns whether it is of that form."""
     return "agents" not in document and "core_memory" in document
 
 
 def to_current(document: Json) -> Json:
-    """The same agent. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns the same agent. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     blocks = [_block(each, place) for place, each in enumerate(_objects(document, "core_memory"))]
     tools = [each | {"id": f"tool-{place}"} for place, each in enumerate(_objects(document, "tools"))]
     messages = [_message(each, place) for place, each in enumerate(_objects(document, "messages"))]
@@ -83,7 +83,7 @@ def _message(message: Json, place: int) -> Json:
 
 
 def _spoken(content: Any) -> Any:
-    """What the user said, out of the object that it was packed in; what is not packed so stays as it is."""
+    """Returns what the user said, out of the object that it was packed in; what is not packed so stays as it is."""
     match content:
         case [{"type": "text", "text": str(text)} as part]:
             try:

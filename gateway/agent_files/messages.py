@@ -32,7 +32,7 @@ _NAMES = {number: name for name, number in _ROLES.items()}
 
 
 def stored_messages(agent: FileAgent, tool_names: frozenset[str], begun: datetime) -> list[StoredMessage]:
-    """The messages of an agent: first those that are not in context, then those that are, in its order.
+    """Returns the messages of an agent: first those that are not in context, then those that are, in its order.
 
     tool_names: of the agent's tools; a call of another that waits is the client's. begun: the time of messages without.
     Raises InvalidArgument (AGENT_FILE_INVALID).
@@ -57,7 +57,7 @@ def stored_messages(agent: FileAgent, tool_names: frozenset[str], begun: datetim
 
 
 def _compiled(agent: FileAgent, context: Sequence[str], by_id: Mapping[str, FileMessage]) -> frozenset[str]:
-    """The system messages that somebody compiled: the first one in context, and older ones of its like."""
+    """Returns the system messages that somebody compiled: the first one in context, and older ones of its like."""
     ids = {context[0]} if context and by_id[context[0]].role == "system" else set()
     beginning = (agent.system or "")[:200]
     for message in by_id.values():
@@ -96,7 +96,7 @@ class _MessageReader:
         self._time = begun
 
     def stored(self, message: FileMessage, *, in_context: bool, role: str | None = None) -> Iterator[StoredMessage]:
-        """None where it says nothing."""
+        """Yields None where it says nothing."""
         self._time = message.created_at or self._time
         kind = role or message.role
         parts_of_it = list(self._parts(message, kind))
@@ -177,7 +177,7 @@ class MessageWriter:
         self._asked: str | None = None
 
     def message(self, stored: StoredMessage, message_id: str) -> Json:
-        """One message."""
+        """Returns one message."""
         role = _NAMES[stored.role]
         calls = [part.call for part in stored.parts if part.WhichOneof("part") == "call"]
         returns = [part.tool_return for part in stored.parts if part.WhichOneof("part") == "tool_return"]
@@ -249,5 +249,5 @@ def _first_id(calls: Iterable[Any], returns: Iterable[Any]) -> str | None:
 
 
 def _before(message_id: str) -> Any:
-    """The id under which calls that wait are shown."""
+    """Returns the id under which calls that wait are shown."""
     return type(value := from_public("message", message_id))(int=value.int - 1)

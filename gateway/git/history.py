@@ -55,7 +55,7 @@ class History:
         return self.commits[-1]
 
     def tree(self, commit: bytes) -> bytes:
-        """The id of a commit's tree."""
+        """Returns the id of a commit's tree."""
         objects = self.objects[commit]
         assert isinstance(objects, Commit)
         tree: bytes = objects.tree
@@ -68,7 +68,7 @@ class History:
 
 
 def build(agent_id: str, created_at: int, timelines: Sequence[Timeline]) -> History:
-    """The history of an agent's blocks. created_at: of the agent, in microseconds since the epoch."""
+    """Returns the history of an agent's blocks. created_at: of the agent, in microseconds since the epoch."""
     history, files, now = History(), dict[str, tuple[str, ObjectID]](), created_at
     timelines = sorted(timelines, key=lambda timeline: timeline.block_id)
     for timeline in timelines:
@@ -119,8 +119,8 @@ def _commit(history: History, tree: ObjectID, time: int, author: str, message: s
 
 
 def _tree(history: History, files: Iterable[tuple[str, ObjectID]]) -> ObjectID:
-    """The tree of these files. Of two with the same path, which two blocks may have had while one was elsewhere, the
-    last counts.
+    """Returns the tree of these files. Of two with the same path, which two blocks may have had while one was
+    elsewhere, the last counts.
     """
     folders: dict[str, dict[str, tuple[int, ObjectID]]] = {"": {}}
     for path, blob in files:

@@ -21,7 +21,7 @@ _DEEPEST = 1_000_000
 
 
 def offer(service: str, head: bytes) -> bytes:
-    """The answer to `info/refs`."""
+    """Returns the answer to `info/refs`."""
     refs = [(b"HEAD", head), (BRANCH, head)] if service == UPLOAD else [(BRANCH, head)]
     lines = [id + b" " + name for name, id in refs]
     lines[0] += b"\0" + _OFFERS[service].encode()
@@ -31,7 +31,7 @@ def offer(service: str, head: bytes) -> bytes:
 
 @dataclass
 class Fetch:
-    """What a client asks for: commits, with what it has of them."""
+    """A client's request for commits, with those that it has."""
 
     wants: list[bytes] = field(default_factory=list)
     haves: list[bytes] = field(default_factory=list)
@@ -70,7 +70,7 @@ def read_fetch(body: bytes) -> Fetch:
 
 
 def answer_fetch(history: History, fetch: Fetch) -> bytes:
-    """The answer to a fetch: what both have in common, and at its end a pack. Raises BadRequest."""
+    """Returns the answer to a fetch: what both have in common, and at its end a pack. Raises BadRequest."""
     if not fetch.wants:
         return b""
     places = {id: place for place, id in enumerate(history.commits)}
@@ -105,7 +105,7 @@ def _cuts(history: History, fetch: Fetch, oldest: int, places: Mapping[bytes, in
 
 
 def _objects(history: History, places: Iterable[int]) -> Iterator[bytes]:
-    """The commits at these places, and what is in them; each once."""
+    """Yields the commits at these places, and what is in them; each once."""
     seen: set[bytes] = set()
     for place in places:
         pending = [history.commits[place]]
@@ -124,7 +124,7 @@ def _objects(history: History, places: Iterable[int]) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """What a client asks to be changed: a ref from one commit to another, by what is in a pack."""
+    """A client's request to move a ref from one commit to another, by the objects in a pack."""
 
     ref: bytes
     old: bytes
@@ -133,7 +133,7 @@ class Push:
 
 
 def read_push(body: bytes) -> list[Push]:
-    """One for each ref. Raises BadRequest."""
+    """Returns one for each ref. Raises BadRequest."""
     lines, pack = _lines(body, until_flush=True)
     pushes: list[Push] = []
     for line in lines:
@@ -148,7 +148,7 @@ def read_push(body: bytes) -> list[Push]:
 
 
 def report(refusals: Sequence[tuple[bytes, str]]) -> bytes:
-    """The answer to a push: each ref with why it was refused, empty for those that were not."""
+    """Returns the answer to a push: each ref with why it was refused, empty for those that were not."""
     lines = [b"unpack ok\n"]
     for ref, why in refusals:
         reason = " ".join(why.split())[:500].encode()
@@ -157,7 +157,7 @@ def report(refusals: Sequence[tuple[bytes, str]]) -> bytes:
 
 
 def _lines(body: bytes, *, until_flush: bool = False) -> tuple[list[bytes | None], bytes]:
-    """The lines of a body, None for a flush; and what follows the first flush where they end with it."""
+    """Returns the lines of a body, None for a flush; and what follows the first flush where they end with it."""
     if until_flush:
         at = 0
         while (size := body[at : at + 4]) not in (b"0000", b""):

@@ -34,7 +34,7 @@ _OPERATIONS = enum_names(block_pb2.BlockOperation.DESCRIPTOR)
 
 @dataclass(frozen=True)
 class Repository:
-    """What there is of an agent at a moment."""
+    """The memory of an agent at a moment, as a repository."""
 
     agent_id: str
     # By label.
@@ -139,7 +139,7 @@ async def _blocks(loci: Services, agent_id: str) -> list[block_pb2.Block]:
 
 
 async def _versions(loci: Services, block: block_pb2.Block, count: int) -> Sequence[Version]:
-    """The newest versions of one of `count` blocks, up to the one that was read."""
+    """Returns the newest versions of one of `count` blocks, up to the one that was read."""
     most = max(_FEWEST_VERSIONS, min(_MOST_VERSIONS, _VERSIONS_IN_ALL // count))
     # In steps, so that what was told once is seldom told anew.
     step = most // 2

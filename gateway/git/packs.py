@@ -26,7 +26,7 @@ class BadPack(Exception):
 
 
 def read(pack: bytes, stored: Mapping[bytes, ShaFile]) -> dict[bytes, ShaFile]:
-    """The objects in a pack by their ids; `known`: those that it may build on. Raises BadPack."""
+    """Returns the objects in a pack by their ids; `known`: those that it may build on. Raises BadPack."""
     if len(pack) > MOST_BYTES:
         raise BadPack(f"the pack is larger than {MOST_BYTES // 2**20} MiB")
     if len(pack) < 12 + _TRAILER or not pack.startswith(b"PACK"):
@@ -166,7 +166,7 @@ class _Delta:
 
 
 def write(objects: Iterable[ShaFile]) -> bytes:
-    """A pack of whole objects."""
+    """Returns a pack of whole objects."""
     items = list(objects)
     parts = [struct.pack(">4sLL", b"PACK", 2, len(items))]
     for one in items:

@@ -12,13 +12,13 @@ _EDGES = re.compile(r"^\.|[. ]$")
 
 
 def path_of(label: str) -> str:
-    """The path of a block's file. Different labels have different ones, and no file is another's folder."""
+    """Returns the path of a block's file. Different labels have different ones, and no file is another's folder."""
     *folders, name = label.split("/")
     return _ROOT + "".join(f"{_folder(part)}/" for part in folders) + _part(name) + _SUFFIX
 
 
 def label_of(path: str) -> str | None:
-    """The label of the block whose file this is; None: no block's."""
+    """Returns the label of the block whose file this is; None: no block's."""
     if not path.startswith(_ROOT) or not path.endswith(_SUFFIX):
         return None
     parts = path.removeprefix(_ROOT).removesuffix(_SUFFIX).split("/")

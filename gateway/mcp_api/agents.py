@@ -53,7 +53,7 @@ class Unusable(Exception):
 
 
 def manager(loci: Services) -> StreamableHTTPSessionManager:
-    """The server; each request stands alone, so any replica takes it."""
+    """Returns the server; each request stands alone, so any replica takes it."""
     agents = _Agents(loci)
     server: Server[Any] = Server(
         "loci",
@@ -66,7 +66,7 @@ def manager(loci: Services) -> StreamableHTTPSessionManager:
 
 
 def _security(loci: Services) -> TransportSecuritySettings:
-    """Where nobody is asked, a page in a browser on this machine must not reach us under a name of its own."""
+    """Returns where nobody is asked, a page in a browser on this machine must not reach us under a name of its own."""
     asks = loci.settings.password or loci.settings.require_api_key
     guarded = not asks and is_loopback(loci.settings.host)
     return TransportSecuritySettings(
@@ -83,7 +83,7 @@ class _Agents:
         self._loci = loci
 
     async def list_tools(self, context: Any, params: Any) -> types.ListToolsResult:
-        """The three, and those of agents with the tag."""
+        """Returns the three, and those of agents with the tag."""
         tools = [
             _tool("list_agents", "The agents there are: id, name and description.", query=_query()),
             _tool(
@@ -109,7 +109,7 @@ class _Agents:
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """One call; what goes wrong is a result that says so."""
+        """Returns one call; what goes wrong is a result that says so."""
         try:
             text = await self._called(context, params.name, params.arguments or {})
         except Unusable as unusable:
@@ -152,7 +152,7 @@ class _Agents:
         return orjson.dumps(blocks).decode()
 
     async def _say(self, context: Any, agent_id: str, arguments: dict[str, Any]) -> str:
-        """The agent's reply to a message, with progress while it is made."""
+        """Returns the agent's reply to a message, with progress while it is made."""
         turn = message_service_pb2.TurnRequest(
             agent_id=agent_id,
             conversation_id=_conversation(arguments),
@@ -175,7 +175,7 @@ class _Agents:
                 await self._loci.peers.call(self._loci.peers.runs.CancelRuns, request)
 
     async def _named(self, name: str) -> agent_pb2.Agent:
-        """The agent of that id, or that name where only one has it."""
+        """Returns the agent of that id, or that name where only one has it."""
         try:
             from_public("agent", name)
         except InvalidArgument:
@@ -191,7 +191,7 @@ class _Agents:
         return (await self._loci.peers.call(self._loci.peers.agents.GetAgent, request)).agent
 
     async def _tagged(self) -> list[tuple[str, agent_pb2.Agent]]:
-        """Agents with the tag, oldest first, and the names of their tools."""
+        """Returns agents with the tag, oldest first, and the names of their tools."""
         page = PageRequest(page_size=_MOST_TOOLS, order=ORDER_ASCENDING)
         request = agent_service_pb2.ListAgentsRequest(page=page, tags=[TAG], omit_relations=True)
         agents = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, request)).agents
@@ -259,7 +259,7 @@ async def _alive(report: Callable[..., Awaitable[None]]) -> AsyncIterator[Callab
 
 
 def tool_names(names: Sequence[str]) -> list[str]:
-    """A name of a tool for each name of an agent, no two the same."""
+    """Returns a name of a tool for each name of an agent, no two the same."""
     used = {"list_agents", "send_message", "read_memory"}
     chosen = []
     for name in names:

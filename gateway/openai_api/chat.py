@@ -22,7 +22,7 @@ _CUT_SHORT = ("max_tokens_exceeded", "max_steps", "cancelled")
 
 
 def turn_body(body: ChatCompletion) -> SendMessages:
-    """What is asked of the agent. Raises InvalidRequest."""
+    """Returns what is asked of the agent. Raises InvalidRequest."""
     body.check()
     fields: dict[str, Any] = {
         "messages": list(_input(body.messages)),
@@ -36,7 +36,7 @@ def turn_body(body: ChatCompletion) -> SendMessages:
 
 
 def _input(messages: Sequence[ChatMessage]) -> Iterable[InputMessage]:
-    """The new messages, the returns of the client's tools before all others."""
+    """Returns the new messages, the returns of the client's tools before all others."""
     last = max((index for index, message in enumerate(messages) if message.role == "assistant"), default=-1)
     new = messages[last + 1 :]
     if not new:
@@ -102,15 +102,15 @@ class ChunkDeltas:
         self._kept: dict[str, tuple[Any, Any]] = {}
 
     def keep(self) -> None:
-        """What was told up to now is stored."""
+        """Keeps what was sent up to now: it is stored."""
         self._kept = dict(self._parts)
 
     def forget(self) -> None:
-        """What was told since is void."""
+        """Forgets what was sent since: it is void."""
         self._parts = dict(self._kept)
 
     def deltas(self, content: Rest) -> list[Rest]:
-        """The deltas of a message, or a piece of one, in the form of the REST API."""
+        """Returns the deltas of a message, or a piece of one, in the form of the REST API."""
         match content["message_type"]:
             case "assistant_message":
                 return self._text("content", content, content["content"])
@@ -142,7 +142,7 @@ class ChunkDeltas:
 
 
 def assistant_message(contents: Iterable[Rest]) -> Rest:
-    """The one message of role assistant that holds what an agent said in a turn."""
+    """Returns the one message of role assistant that holds what an agent said in a turn."""
     teller, texts, calls = ChunkDeltas(), {"content": "", "reasoning_content": ""}, []
     for delta in (delta for one in contents for delta in teller.deltas(one)):
         for name, value in delta.items():
@@ -157,21 +157,21 @@ def assistant_message(contents: Iterable[Rest]) -> Rest:
 
 
 def completion(agent_id: str, contents: Iterable[Rest], end: message_service_pb2.TurnEnd) -> Rest:
-    """A turn that has ended."""
+    """Returns a turn that has ended."""
     choice = {"index": 0, "message": assistant_message(contents)} | finish(end)
     head = {"id": end.run.id, "object": "chat.completion", "created": created(end), "model": agent_id}
     return head | {"choices": [choice], "usage": usage(end.usage)}
 
 
 def finish(end: message_service_pb2.TurnEnd) -> Rest:
-    """How a turn ended, in a choice; `stop_reason` is our own word for it."""
+    """Returns how a turn ended, in a choice; `stop_reason` is our own word for it."""
     reason = enum_names(agent_pb2.StopReason.DESCRIPTOR).get(end.stop_reason) or "error"
     finished = "tool_calls" if reason == "requires_approval" else "length" if reason in _CUT_SHORT else "stop"
     return {"finish_reason": finished, "stop_reason": reason, "logprobs": from_json(end.logprobs_json)}
 
 
 def created(end: message_service_pb2.TurnEnd) -> int:
-    """When the run of a turn was made, seconds since 1970."""
+    """Returns when the run of a turn was made, seconds since 1970."""
     return end.run.created_at.seconds
 
 

@@ -46,7 +46,7 @@ _SCHEMES = {
 
 
 def document(app: FastAPI) -> Schema:
-    """The document of the routes of `app` that are not hidden."""
+    """Returns the document of the routes of `app` that are not hidden."""
     schema: Schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     schemas = schema.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
@@ -65,7 +65,7 @@ def document(app: FastAPI) -> Schema:
 
 
 def _with_renamed(value: Any, taken: Collection[str]) -> Any:
-    """Where a part of a body has the name of an answer, the body's gets another."""
+    """Returns where a part of a body has the name of an answer, the body's gets another."""
     if isinstance(value, list):
         return [_with_renamed(item, taken) for item in value]
     if not isinstance(value, dict):
@@ -80,7 +80,7 @@ def _with_renamed(value: Any, taken: Collection[str]) -> Any:
 
 
 def routes(app: FastAPI) -> Iterator[tuple[str, str, APIRoute]]:
-    """Method, path and route of every operation of the document."""
+    """Yields method, path and route of every operation of the document."""
     for path, route, hidden in api_routes(app):
         if not hidden:
             for method in sorted(route.methods or ()):

@@ -65,7 +65,7 @@ class DeviceSocket:
             await asyncio.gather(push, read, online, return_exceptions=True)
 
     async def _push(self) -> tuple[int, str] | None:
-        """How to close the socket; None: it is closed."""
+        """Returns how to close the socket; None: it is closed."""
         try:
             async with aclosing(self._messages()) as messages:
                 async for message in messages:
@@ -89,7 +89,10 @@ class DeviceSocket:
         raise AssertionError("messages end with an error alone")
 
     async def _messages(self) -> AsyncGenerator[device_service_pb2.DeviceMessage]:
-        """What waits for the device, over as many replicas of the agent service as it takes. Raises LociError."""
+        """Yields what waits for the device, over as many replicas of the agent service as it takes.
+
+        Raises LociError.
+        """
         patience = Patience(self._loci.settings.reattach_window)
         while True:
             call: Any = self._loci.peers.devices.StreamDeviceMessages(
@@ -109,7 +112,7 @@ class DeviceSocket:
             await patience.wait(failure)
 
     async def _read(self) -> tuple[int, str] | None:
-        """How to close the socket; None: the device has left."""
+        """Returns how to close the socket; None: the device has left."""
         await self._accepted.wait()
         with suppress(WebSocketDisconnect, RuntimeError):
             while True:

@@ -69,7 +69,7 @@ class TurnEvents:
         self.run_id = ""
 
     async def events(self) -> AsyncGenerator[message_service_pb2.TurnEvent | Interruption, None]:
-        """Everything until the end, whoever owns the run. Raises LociError; before the first event, that of
+        """Yields everything until the end, whoever owns the run. Raises LociError; before the first event, that of
         the request.
         """
         begun = False

@@ -45,7 +45,7 @@ class SpeechRenderer:
         self._open: dict[str, dict[str, _Call]] = {}
 
     def whole(self, source: message_pb2.Message) -> list[message_pb2.Message]:
-        """A stored message as it is shown; nothing where it is only the return of what was said."""
+        """Returns a stored message as it is shown; nothing where it is only the return of what was said."""
         match source.WhichOneof("message"):
             case "tool_call_message":
                 return self._calls(source, self._open.pop(source.id, {}))
@@ -55,7 +55,7 @@ class SpeechRenderer:
                 return [source]
 
     def piece(self, source: message_pb2.Message) -> list[message_pb2.Message]:
-        """A delta as it is shown; nothing until something of the text is there."""
+        """Returns a delta as it is shown; nothing until something of the text is there."""
         if source.WhichOneof("message") != "tool_call_message":
             return [source]
         messages = []
@@ -112,7 +112,7 @@ class SpeechRenderer:
         return text if isinstance(text, str) else None
 
     def _read_before(self, call: message_pb2.ToolCall, open_call: _Call | None) -> str:
-        """The head of the text, when only the tail of its call was heard in this stream."""
+        """Returns the head of the text, when only the tail of its call was heard in this stream."""
         tail = "".join(open_call.heard) if open_call else ""
         if not tail or call.arguments.startswith(tail) or not call.arguments.endswith(tail):
             return ""
@@ -145,7 +145,7 @@ def _with_calls(source: message_pb2.Message, calls: Iterable[message_pb2.ToolCal
 
 
 def _copy(source: message_pb2.Message) -> message_pb2.Message:
-    """The fields that all kinds share."""
+    """Returns the fields that all kinds share."""
     copy = message_pb2.Message()
     copy.CopyFrom(source)
     copy.ClearField(source.WhichOneof("message") or "assistant_message")

@@ -26,7 +26,7 @@ class View:
 
     @classmethod
     def of(cls, body: TurnFields) -> "View":
-        """What a request for a turn asks for."""
+        """Returns what a request for a turn asks for."""
         tool, argument = body.assistant_message_tool_name, body.assistant_message_tool_kwarg
         return cls(
             tokens=body.stream_tokens if isinstance(body, SendMessages | Send | Approve) else True,
@@ -37,7 +37,7 @@ class View:
 
     @classmethod
     def joined(cls, stored: str, body: AttachRun) -> "View":
-        """That of the request which began the run, as `json` told it, but for what the body says otherwise."""
+        """Returns that of the request which began the run, as `json` told it, but for what the body says otherwise."""
         # Names that another release knows are left out.
         fields = {name: value for name, value in view_of(stored).items() if name in cls.__annotations__}
         overrides = {"tokens": body.stream_tokens, "compaction": body.include_compaction_messages}
@@ -57,9 +57,9 @@ class View:
         return answer_types(self.types, compaction=self.compaction)
 
     def deltas(self, *, resumed: bool = False) -> Deltas | None:
-        """What tells pieces of messages."""
+        """Returns what tells pieces of messages."""
         return Deltas(tail_only=resumed) if self.tokens else None
 
     def speech(self, *, resumed: bool = False) -> SpeechRenderer | None:
-        """What shows how older agents speak."""
+        """Returns what shows how older agents speak."""
         return SpeechRenderer(*self.spoken, resumed=resumed) if self.spoken else None

@@ -17,13 +17,15 @@ _KEYS = {
 
 
 def vendor_of(path: str) -> str:
-    """The vendor whose API a path is of, in canonical form; empty for none."""
+    """Returns the vendor whose API a path is of, in canonical form; empty for none."""
     match = _PLACE.fullmatch(path)
     return match[1] if match else ""
 
 
 def for_loci(path: str, headers: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:
-    """The headers with what is meant for Loci as `authorization`; without it where the vendor's key is all there is."""
+    """Returns the headers with what is meant for Loci as `authorization`; without it where the vendor's key is all
+    there is.
+    """
     vendor = vendor_of(path)
     if not vendor:
         return headers
@@ -33,7 +35,9 @@ def for_loci(path: str, headers: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]
 
 
 def own_key(vendor: str, headers: Mapping[bytes, bytes], password: str) -> str:
-    """The caller's key at the vendor; empty where none is shown. The server's password is none, whatever its form."""
+    """Returns the caller's key at the vendor; empty where none is shown. The server's password is none, whatever its
+    form.
+    """
     keys = (one for one in _shown(headers) if _KEYS[vendor].fullmatch(one) and one != password.encode())
     return next(keys, b"").decode("ascii")
 

@@ -129,7 +129,7 @@ async def _limits(loci: Services, agent_id: str) -> folder_service_pb2.FileLimit
 
 
 def _file(file: folder_pb2.AgentFile) -> convert.Rest:
-    """The reference's FileAgent, as its lists show it: 11 fields."""
+    """Returns the reference's FileAgent, as its lists show it: 11 fields."""
     rest = convert.to_rest(file)
     return rest | {"start_line": file.start_line or None, "end_line": file.end_line or None}
 

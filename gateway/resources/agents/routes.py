@@ -204,13 +204,13 @@ async def reset_messages(agent_id: AgentId, loci: Loci, body: bodies.ResetMessag
 
 
 async def fetch(loci: Services, agent_id: str) -> agent_pb2.Agent:
-    """The agent. Raises NotFound."""
+    """Returns the agent. Raises NotFound."""
     request = agent_service_pb2.GetAgentRequest(agent_id=agent_id)
     return (await loci.peers.call(loci.peers.agents.GetAgent, request)).agent
 
 
 async def fetch_all(loci: Services, agent_ids: Sequence[str]) -> list[agent_pb2.Agent]:
-    """The agents, without those that are gone: an attachment may outlive its agent for a while."""
+    """Returns the agents, without those that are gone: an attachment may outlive its agent for a while."""
 
     async def one(agent_id: str) -> agent_pb2.Agent | None:
         try:
@@ -227,7 +227,7 @@ async def attached_page(
     page: PageRequest,
     include: Sequence[str] | None,
 ) -> Response:
-    """A page of the agents that something is attached to, whose ids are in the order of attachment."""
+    """Returns a page of the agents that something is attached to, whose ids are in the order of attachment."""
     ids = list(agent_ids)
     if descending(page):
         ids.reverse()
@@ -237,7 +237,7 @@ async def attached_page(
 
 
 async def for_each(agent_ids: Sequence[str], act: Callable[[str], Awaitable[T]]) -> list[T]:
-    """What `act` answers for each agent, in order; a few at a time."""
+    """Returns what `act` answers for each agent, in order; a few at a time."""
     gate = asyncio.Semaphore(_AGENTS_AT_ONCE)
 
     async def one(agent_id: str) -> T:
@@ -248,7 +248,7 @@ async def for_each(agent_ids: Sequence[str], act: Callable[[str], Awaitable[T]])
 
 
 async def answer(loci: Services, agent: agent_pb2.Agent, relations: frozenset[str] | None = None) -> Response:
-    """The agent as REST."""
+    """Returns the agent as REST."""
     return json_response((await states(loci, [agent], relations))[0])
 
 
@@ -258,7 +258,7 @@ async def _secrets(loci: Services, agent_ids: Sequence[str], relations: frozense
 
 
 async def states(loci: Services, agents: Sequence[agent_pb2.Agent], relations: frozenset[str] | None) -> list[Rest]:
-    """The agents as REST. Their secrets are asked for at once, and only where they are shown."""
+    """Returns the agents as REST. Their secrets are asked for at once, and only where they are shown."""
     ids = [agent.id for agent in agents]
     models, secrets = await asyncio.gather(loci.catalogue.models(), _secrets(loci, ids, relations))
     as_tool = tools_once()
@@ -266,7 +266,7 @@ async def states(loci: Services, agents: Sequence[agent_pb2.Agent], relations: f
 
 
 def stop_reason_number(name: StopReasonName | None) -> agent_pb2.StopReason.ValueType:
-    """A stop reason in a request; unspecified for none."""
+    """Returns a stop reason in a request; unspecified for none."""
     return agent_pb2.StopReason.ValueType(_STOP_REASONS[name] if name else 0)
 
 

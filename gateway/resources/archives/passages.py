@@ -146,7 +146,7 @@ async def search_everywhere(body: bodies.SearchPassages, loci: Loci) -> Response
 
 
 async def _newest(loci: Services, body: bodies.SearchPassages) -> Response:
-    """What passes the filters; nothing is asked, so nothing scores."""
+    """Returns what passes the filters; nothing is asked, so nothing scores."""
     request = passage_service_pb2.ListPassagesRequest(
         **_place(body),
         page=page_request(5, limit=body.limit, order="desc"),
@@ -175,7 +175,7 @@ def _hit(passage: Rest, hit: passage_pb2.PassageHit) -> Rest:
 
 
 def _result(passage: passage_pb2.Passage, timezone: str) -> Rest:
-    """A hit of a search; its time is told in the agent's zone."""
+    """Returns a hit of a search; its time is told in the agent's zone."""
     try:
         zone = ZoneInfo(timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError):

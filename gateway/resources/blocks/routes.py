@@ -161,17 +161,17 @@ async def _identities(loci: Services, keys: Sequence[str]) -> list[str]:
 
 
 def block_key(block_id: str) -> block_service_pb2.BlockKey:
-    """Names a block by its id."""
+    """Returns names a block by its id."""
     return block_service_pb2.BlockKey(block_id=block_id)
 
 
 def tagged(block: block_pb2.Block, **more: object) -> Response:
-    """A block, and its version as the ETag."""
+    """Returns a block, and its version as the ETag."""
     return json_response(block_to_rest(block) | more, headers={"etag": f'"{block.version}"'})
 
 
 def _version_in(if_match: str | None) -> int | None:
-    """The version in an If-Match header. Raises InvalidRequest."""
+    """Returns the version in an If-Match header. Raises InvalidRequest."""
     if if_match is None or if_match.strip() == "*":
         return None
     match = _ETAG.match(if_match)

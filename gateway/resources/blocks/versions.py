@@ -120,7 +120,7 @@ async def _version(loci: Services, request: wire.GetBlockVersionRequest) -> Resp
 
 
 def _changed(block: block_pb2.Block) -> Response:
-    """The block as it is now, and its version."""
+    """Returns the block as it is now, and its version."""
     return tagged(block, version=block.version)
 
 

@@ -34,7 +34,7 @@ class ConversationAgents:
         self._known: dict[tuple[UUID, str], str] = {}
 
     async def place(self, conversation_id: str, agent_id: str | None = None) -> ConversationKey:
-        """What a path and a body name: `conv-...`; `default` with an agent; or (deprecated) `agent-...`.
+        """Returns what a path and a body name: `conv-...`; `default` with an agent; or (deprecated) `agent-...`.
 
         Raises NotFound (CONVERSATION_NOT_FOUND), InvalidRequest. One that was deleted since may still be told.
         """
@@ -61,7 +61,7 @@ class ConversationAgents:
 
 
 def conversation(message: conversation_pb2.Conversation, *, relations: bool = True) -> Rest:
-    """The reference's Conversation: 16 fields. Without `relations` those that lists leave out are null."""
+    """Returns the reference's Conversation: 16 fields. Without `relations` those that lists leave out are null."""
     rest = to_rest(message, leave=frozenset({"isolated_block_labels", "hidden"}))
     rest["archived"] = rest["archived_at"] is not None
     if not relations:

@@ -182,7 +182,7 @@ async def _rest(loci: Services, folder: folder_pb2.Folder) -> Rest:
 
 
 async def _described(loci: Services) -> list[dict[str, Any]]:
-    """The first folders with the first files of each."""
+    """Returns the first folders with the first files of each."""
     folders, first = loci.peers.folders, PageRequest(page_size=_MOST_DESCRIBED)
     page = await loci.peers.call(folders.ListFolders, folder_service_pb2.ListFoldersRequest(page=first))
     described = []

@@ -1,4 +1,4 @@
-"""Whom agents serve and blocks are about. The reference calls all of this deprecated; it works all the same."""
+"""Identities: whom agents serve and blocks are about. Deprecated in the reference; it works all the same."""
 
 import asyncio
 from typing import Literal
@@ -204,7 +204,7 @@ async def detach_from_block(block_id: BlockId, identity_id: IdentityId, loci: Lo
 
 
 async def fetch_identity(loci: Services, identity_id: str) -> identity_pb2.Identity:
-    """The identity. Raises NotFound."""
+    """Returns the identity. Raises NotFound."""
     request = wire.GetIdentityRequest(identity_id=identity_id)
     return (await loci.peers.call(loci.peers.identities.GetIdentity, request)).identity
 

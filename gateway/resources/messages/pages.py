@@ -25,7 +25,7 @@ async def filtered_page(
     types: Collection[str] | None = None,
     speech: SpeechRenderer | None = None,
 ) -> list[Rest]:
-    """A page of stored messages as clients are shown it, those of `types` alone, None: all. `spoken`: how calls
+    """Returns a page of stored messages as clients are shown it, those of `types` alone, None: all. `spoken`: how calls
     by which older agents speak are shown; None: as calls.
 
     A client takes an empty page for the end, so the next pages are read: with a filter until this one is full.
@@ -48,7 +48,7 @@ async def filtered_page(
 
 
 def _whole(contents: list[Rest], most: int, *, backwards: bool) -> list[Rest]:
-    """The first of them, or the last: so many, and those that are of the same stored message as the last taken."""
+    """Returns so many of the first or last, and those that are of the same stored message as the last taken."""
     ordered = contents[::-1] if backwards else contents
     end = most
     while 0 < end < len(ordered) and ordered[end]["id"] == ordered[end - 1]["id"]:
@@ -58,7 +58,7 @@ def _whole(contents: list[Rest], most: int, *, backwards: bool) -> list[Rest]:
 
 
 async def shown_page(peers: Peers, rpc: Any, request: Request) -> list[Rest]:
-    """The page that `rpc` gives for `request`, as clients are shown it.
+    """Returns the page that `rpc` gives for `request`, as clients are shown it.
 
     A client takes an empty page for the end, so one of which nothing is shown is followed by the next.
     """

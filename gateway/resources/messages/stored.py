@@ -93,7 +93,7 @@ async def capture_messages(agent_id: AgentId, body: CaptureMessages, loci: Loci)
 
 
 async def _kind(loci: Services, message_id: str, *, thinks: bool) -> str:
-    """What a message without a stated type is shown as."""
+    """Returns what a message without a stated type is shown as."""
     if thinks:
         return "reasoning_message"
     kinds = [message_type(one) for one in await _shown(loci, message_id)]
@@ -106,6 +106,6 @@ async def _shown(loci: Services, message_id: str) -> list[message_pb2.Message]:
 
 
 def _spoken(messages: Iterable[message_pb2.Message]) -> list[message_pb2.Message]:
-    """As lists show them; a message of which lists show nothing is shown as it is."""
+    """Returns as lists show them; a message of which lists show nothing is shown as it is."""
     speech = SpeechRenderer()
     return [part for whole in messages for part in speech.whole(whole)] or list(messages)

@@ -30,7 +30,7 @@ class UpdateMessage(Body):
     reasoning: str | None = None
 
     def request(self, agent_id: str, message_id: str, kind: str) -> message_service_pb2.UpdateMessageRequest:
-        """The change of a message that is shown as `kind`. Raises InvalidRequest."""
+        """Returns the change of a message that is shown as `kind`. Raises InvalidRequest."""
         wire = message_service_pb2.UpdateMessageRequest(agent_id=agent_id, message_id=message_id)
         match kind:
             case "reasoning_message" if self.reasoning is not None:
@@ -69,7 +69,7 @@ class CaptureMessages(Body):
     conversation_id: str | None = None
 
     def messages(self) -> list[message_pb2.InputMessage]:
-        """What was said by people and by the model, oldest first; instructions and tools are left out.
+        """Returns what was said by people and by the model, oldest first; instructions and tools are left out.
 
         Raises InvalidRequest where that is nothing.
         """
@@ -83,7 +83,7 @@ class CaptureMessages(Body):
 
 
 def _answered(answer: Json) -> Any:
-    """The content of an answer: a message, or OpenAI's or Anthropic's whole reply."""
+    """Returns the content of an answer: a message, or OpenAI's or Anthropic's whole reply."""
     match answer:
         case {"choices": [{"message": {"content": content}}, *_]}:
             return content

@@ -15,7 +15,7 @@ _ROLES = {
 
 
 def overview(source: model_call_service_pb2.GetContextWindowResponse, agent_id: str) -> Rest:
-    """What fills a window, its tools and messages in the forms that the reference has for them here."""
+    """Returns what fills a window, its tools and messages in the forms that the reference has for them here."""
     return to_rest(source, leave=frozenset({"messages", "functions_definitions"})) | {
         "functions_definitions": [_function(one) for one in source.functions_definitions],
         "messages": [_message(one, agent_id) for one in source.messages],
@@ -28,7 +28,7 @@ def _function(source: model_call_service_pb2.FunctionDefinition) -> Rest:
 
 
 def _message(source: message_pb2.Message, agent_id: str) -> Rest:
-    """A message by its role, as models know it."""
+    """Returns a message by its role, as models know it."""
     content = message(source)
     calls = [
         {"id": call.tool_call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}

@@ -117,7 +117,7 @@ def _changed(loci: Services, provider: provider_pb2.Provider) -> Response:
 
 
 def _rest(provider: provider_pb2.Provider) -> Rest:
-    """The reference's Provider, and what we know besides. A key is never shown."""
+    """Returns the reference's Provider, and what we know besides. A key is never shown."""
     rest = to_rest(provider)
     return rest | {
         "provider_category": rest.pop("category"),

@@ -14,7 +14,9 @@ _NO_MEMBERS = frozenset({"owner", "masked_value"})
 
 
 async def agent_secrets(loci: Services, agent_ids: Sequence[str]) -> dict[str, list[Rest]]:
-    """The reference's AgentEnvironmentVariable of each agent that has any, by key; nothing for who may not see them."""
+    """Returns the reference's AgentEnvironmentVariable of each agent that has any, by key; nothing for who may not see
+    them.
+    """
     secrets: dict[str, list[Rest]] = {}
     if not sees_secrets():
         return secrets
@@ -25,7 +27,7 @@ async def agent_secrets(loci: Services, agent_ids: Sequence[str]) -> dict[str, l
 
 
 def sandbox_variable(variable: wire.Variable) -> Rest:
-    """The reference's SandboxEnvironmentVariable."""
+    """Returns the reference's SandboxEnvironmentVariable."""
     return _rest(variable) | {
         "sandbox_config_id": variable.owner.sandbox_config_id,
         "organization_id": to_public("org", current().organization_id),

@@ -142,7 +142,7 @@ _KINDS: dict[str, Callable[[Services, str], Awaitable[Sequence[Any]]]] = {
 
 
 async def _all(loci: Services, rpc: Any, request: Any, name: str) -> Sequence[Any]:
-    """Every page of a list."""
+    """Returns every page of a list."""
     request.page.page_size = MOST_PER_PAGE
     items: list[Any] = []
     while True:

@@ -111,7 +111,7 @@ async def create_agents_of_template(template_version: str, body: bodies.AgentsOf
 
 
 async def _checked(loci: Services, document: Json, *, update_tools: bool) -> Any:
-    """An agent file that agents can be made of, in its current form. Raises InvalidArgument."""
+    """Returns an agent file that agents can be made of, in its current form. Raises InvalidArgument."""
     file = of_document(document)
     if update_tools:
         await import_tools(loci, file)

@@ -36,7 +36,7 @@ _LETTA_TYPES = [name for name in _TYPES if name.startswith("letta_")]
 
 @dataclass(frozen=True)
 class _Filter:
-    """What lists and counts have in common; None: nothing can match."""
+    """The filters that lists and counts share; None: nothing can match."""
 
     request: tool_service_pb2.ListToolsRequest | None
 
@@ -205,7 +205,7 @@ async def delete_tool(tool_id: ToolId, loci: Loci) -> Response:
 
 
 async def _answer(tool: tool_pb2.Tool, body: bodies.ToolSettings, loci: Loci) -> Response:
-    """A tool just written, once it has the variables that came along."""
+    """Returns a tool just written, once it has the variables that came along."""
     rest = catalogued_tool_to_rest(tool)
     if body.environment is not None:
         request = bodies.environment_request(tool.id, body.environment)

@@ -1,4 +1,4 @@
-"""What calls to models took, as REST tells it: money in US dollars as a number, times in ISO 8601."""
+"""Usage of models as REST: money in US dollars as a number, times in ISO 8601."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ def totals(message: usage_pb.UsageTotals) -> Rest:
 
 
 def of_run(response: usage_pb.GetRunUsageResponse) -> Rest:
-    """What Loci adds to the usage of a run."""
+    """Returns what Loci adds to the usage of a run."""
     return {
         "cost_usd": response.totals.cost_nanos_usd / _NANOS,
         "requests": response.totals.requests,
@@ -31,7 +31,7 @@ def of_run(response: usage_pb.GetRunUsageResponse) -> Rest:
 
 
 def report(response: usage_pb.ReportUsageResponse, groups: Sequence[str]) -> Rest:
-    """A report by these groups."""
+    """Returns a report by these groups."""
     return {
         "totals": totals(response.totals),
         "rows": [{"group": _group(groups, row.group), **totals(row.totals)} for row in response.rows],
@@ -44,7 +44,7 @@ def _group(names: Sequence[str], values: Sequence[str]) -> Mapping[str, str | No
 
 
 def budget_state(state: usage_pb.BudgetState) -> Rest:
-    """A budget and what is spent of it; null: no limit."""
+    """Returns a budget and what is spent of it; null: no limit."""
     budget = state.budget
     return {
         "period": _PERIODS[budget.period],
