@@ -10,7 +10,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from gateway.git.files import Memory
 from gateway.git.history import History, Timeline, Version, build
-from gateway.git.pushing import Change, Refused
+from gateway.git.pushing import Change, PushRefused
 from gateway.rest.services import Services
 from loci.agent.v1 import agent_pb2
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
@@ -57,7 +57,7 @@ async def load(loci: Services, agent: agent_pb2.Agent) -> Repository:
 
 
 async def apply(loci: Services, repository: Repository, changes: Sequence[Change]) -> None:
-    """Makes the changes. Raises Refused when one of them is not taken: what was done before it is taken back."""
+    """Makes the changes. Raises PushRefused when one of them is not taken: what was done before it is taken back."""
     blocks, undo = loci.peers.blocks, list[Callable[[], Awaitable[object]]]()
     attachments: list[tuple[str, str]] = []
 
@@ -88,7 +88,7 @@ async def apply(loci: Services, repository: Repository, changes: Sequence[Change
                 undo.append(partial(loci.peers.call, blocks.AttachBlock, again))
     except LociError as error:
         left = await _taken_back(undo)
-        raise Refused(f"{error.message}{left}; fetch first") from error
+        raise PushRefused(f"{error.message}{left}; fetch first") from error
 
 
 async def _taken_back(undo: Sequence[Callable[[], Awaitable[object]]]) -> str:

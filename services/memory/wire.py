@@ -1,7 +1,6 @@
-"""What servicers share: ids, JSON and times of messages, and refusals as statuses."""
+"""What servicers share: ids, JSON and times of messages."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -10,7 +9,7 @@ import orjson
 
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
-from services.memory.core.errors import Refused
+from services.common.refusals import Refused
 from services.memory.core.storable import JsonObject, without_nul
 
 
@@ -90,12 +89,3 @@ def moment(message: Any, name: str) -> datetime | None:
     except (ValueError, OverflowError):
         raise InvalidArgument(f"{name} is not a time between the years 1 and 9999", reason="TIME_INVALID") from None
     return moment
-
-
-@contextmanager
-def refusals() -> Iterator[None]:
-    """What breaks a rule is the caller's fault."""
-    try:
-        yield
-    except Refused as refused:
-        raise InvalidArgument(refused.message, reason=refused.reason) from None

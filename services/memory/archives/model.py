@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TypedDict
 from uuid import UUID
 
-from services.memory.core.errors import Refused
+from services.common.refusals import Refused
 from services.memory.core.storable import JsonObject, json_without_nul, without_nul
 from services.memory.core.vectors import MOST_DIMENSIONS
 

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TypedDict, TypeVar
 from uuid import UUID
 
-from services.memory.core.errors import Refused
+from services.common.refusals import Refused
 from services.memory.core.storable import JsonObject, json_without_nul, unique_tags, without_nul
 
 DEFAULT_LIMIT = 100_000

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from services.memory.core.errors import Refused
+from services.common.refusals import Refused
 
 JsonObject = dict[str, Any]
 LONGEST_TAG = 500

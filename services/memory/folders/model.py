@@ -7,7 +7,7 @@ from uuid import UUID
 
 import orjson
 
-from services.memory.core.errors import Refused
+from services.common.refusals import Refused
 from services.memory.core.file_text.names import CONTROLS, LONGEST_NAME, normal_form
 from services.memory.core.storable import JsonObject, json_without_nul, without_nul
 

@@ -7,8 +7,8 @@ from enum import IntEnum
 from typing import TypedDict
 from uuid import UUID, uuid5
 
+from services.common.refusals import Refused
 from services.memory.archives.model import EmbeddingModel
-from services.memory.core.errors import Refused
 from services.memory.core.storable import JsonObject, json_without_nul, unique_tags, without_nul
 from services.memory.core.vectors import MOST_DIMENSIONS, unit_vector
 

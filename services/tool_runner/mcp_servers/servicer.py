@@ -12,7 +12,6 @@ from services.common.context import CallContext, current
 from services.common.errors import DeadlineExceeded, FailedPrecondition, Internal, LociError, NotFound, Unavailable
 from services.common.ids import to_public
 from services.tool_runner.core.model import Tool
-from services.tool_runner.errors import refusals
 from services.tool_runner.executions import convert as convert_executions
 from services.tool_runner.executions.service import Executor
 from services.tool_runner.mcp.client import Target
@@ -168,8 +167,7 @@ def _without_id(tool: Tool) -> Any:
 def _statuses() -> Iterator[None]:
     """What a server does wrong, and what breaks a rule, as statuses."""
     try:
-        with refusals():
-            yield
+        yield
     except McpProblem as problem:
         raise _status(problem) from None
 

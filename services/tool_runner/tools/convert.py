@@ -8,8 +8,9 @@ from loci.tool.v1 import tool_pb2
 from loci.tool.v1 import tool_service_pb2 as tool_service_pb
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.refusals import Refused
 from services.common.timestamps import timestamp
-from services.tool_runner.core.model import DEFAULT_RETURN_CHARS, Refused, Tool, ToolChanges, ToolType
+from services.tool_runner.core.model import DEFAULT_RETURN_CHARS, Tool, ToolChanges, ToolType
 from services.tool_runner.core.schemas.json_fields import checked_array, checked_object
 from services.tool_runner.tools.model import ToolFilter
 

@@ -8,7 +8,6 @@ import orjson
 
 from loci.agent.v1 import conversation_pb2, conversation_service_pb2
 from services.agent.core.messages import system_message_id
-from services.agent.core.refusals import Refused
 from services.agent.resources.agents.model.drafts import json_object
 from services.agent.resources.conversations.model import ConversationDraft
 from services.agent.resources.conversations.ports import ConversationList, ConversationOrder
@@ -16,6 +15,7 @@ from services.agent.resources.conversations.service import DescribedConversation
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
 from services.common.page_requests import page_by_id
+from services.common.refusals import Refused
 from services.common.timestamps import timestamp
 
 _CONVERSATIONS_PER_PAGE = 50

@@ -8,11 +8,12 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import FailedPrecondition, NotFound
+from services.common.refusals import Refused
 from services.memory.agent_files.model import FileLimits, FileRange, Opening
 from services.memory.agent_files.store.reads import AgentFileReads, views
 from services.memory.agent_tools.model import CallRecord
 from services.memory.agent_tools.store import RECORD, record_values
-from services.memory.core.errors import DuplicateCall, Refused
+from services.memory.core.errors import DuplicateCall
 from services.memory.core.file_text.views import OpenFile, files_to_close
 from services.memory.folders.model import Folder
 

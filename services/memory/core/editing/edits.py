@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from services.common.refusals import Refused
 from services.memory.blocks.model import LARGEST_LIMIT, Block, Operation
 from services.memory.core.editing.occurrences import count_and_lines, starts
-from services.memory.core.errors import Refused
 from services.memory.core.storable import without_nul
 
 # A value up to this long is shown whole to the model after an edit, otherwise the lines around the change.

@@ -14,10 +14,10 @@ from functools import partial
 from typing import Literal
 from uuid import UUID
 
+from services.common.refusals import Refused
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.model import Block, BlockDraft, Operation, apply_changes, validate_draft
 from services.memory.core.editing import diffs, edits
-from services.memory.core.errors import Refused
 from services.memory.core.storable import without_nul
 
 # Possessive: of a line of blanks it is soon known that it names nothing.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
-from services.memory.core.errors import Refused
+from services.common.refusals import Refused
 from services.memory.core.storable import JsonObject
 
 _KINDS = {

@@ -14,7 +14,6 @@ from uuid import UUID
 from services.agent.core.facts import Settings
 from services.agent.core.messages import Message
 from services.agent.core.policy import POLICIES
-from services.agent.core.refusals import Refused
 from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.resources.agents.model.base_tools import LETTA_V1_AGENT
 from services.agent.resources.agents.model.drafts import AgentDraft, check_tools, invalid
@@ -23,6 +22,7 @@ from services.agent.resources.agents.model.names import random_name
 from services.agent.resources.groups.model import Group
 from services.agent.resources.identities.model import Identity
 from services.common.file_limits import file_limits
+from services.common.refusals import Refused
 
 # Beyond this a model's window is left unused unless the client asks for it: long prompts are slow and dear.
 LARGEST_DEFAULT_WINDOW = 128_000

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.agent.core.refusals import Refused
 from services.agent.core.rules.tool_rules import ExitLoop, RunFirst
 from services.agent.resources.agents.model.drafts import AgentDraft, check, json_object, tool_rules
 from services.agent.resources.agents.model.instructions import INSTRUCTIONS
@@ -22,6 +21,7 @@ from services.agent.resources.agents.model.settings import (
     check_mask,
     with_tools,
 )
+from services.common.refusals import Refused
 
 DEFAULTS = Defaults("loci/demo", "loci/hash")
 ONE, TWO = UUID(int=1), UUID(int=2)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from services.agent.core.refusals import Refused
 from services.agent.resources.conversations.model import (
     MOST_CHARACTERS,
     MOST_ISOLATED,
@@ -19,6 +18,7 @@ from services.agent.resources.conversations.model import (
     check_mask,
     window_model,
 )
+from services.common.refusals import Refused
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 WINDOW = 200_000
