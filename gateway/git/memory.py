@@ -72,9 +72,9 @@ async def apply(loci: Services, repository: Repository, changes: Sequence[Change
             if change.before is not None and change.after is not None:
                 old = repository.blocks[change.label]
                 edit = _edit(old, old.version, change.after)
-                made = (await loci.peers.call(blocks.UpdateBlock, edit)).block
+                stored = (await loci.peers.call(blocks.UpdateBlock, edit)).block
                 was = Memory(old.value, old.description, old.limit)
-                reverse = _edit(made, made.version, was, described=old.HasField("description"))
+                reverse = _edit(stored, stored.version, was, described=old.HasField("description"))
                 undo.append(partial(loci.peers.call, blocks.UpdateBlock, reverse))
         for _, block_id in attachments:
             attach = wire.AttachBlockRequest(agent_id=repository.agent_id, block_id=block_id)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.git.lines import answer_fetch, offer, read_fetch, read_push, report
 from gateway.git.memory import Repository, apply, load
 from gateway.git.packs import BadPack

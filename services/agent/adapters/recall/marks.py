@@ -178,12 +178,12 @@ class PostgresVectors:
                 await connection.execute(_STORE, organization_id, list(mine), list(mine.values()), model.id)
 
     async def revised(self, organization_id: UUID, message_id: UUID) -> tuple[Message, str] | None:
-        """See `resources.messages.embedding.RevisedStore`."""
+        """See `resources.messages.embedding.MessageVectorStore`."""
         row = await self._pool.fetchrow(_REVISED, organization_id, message_id)
         return None if row is None else (message_from_row(row), row["embedding"])
 
     async def keep(self, organization_id: UUID, handle: str, message_id: UUID, vector: Sequence[float]) -> None:
-        """See `resources.messages.embedding.RevisedStore`."""
+        """See `resources.messages.embedding.MessageVectorStore`."""
         model = await self._model(handle, len(vector))
         await self._pool.execute(_STORE, organization_id, [message_id], [encode(vector)], model.id)
 

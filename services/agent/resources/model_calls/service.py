@@ -62,7 +62,7 @@ class Said:
     usage: Usage
 
 
-class ModelCallsBeside:
+class StandaloneModelCalls:
     """What ModelCallService does. Calls are made in the context of whoever asks."""
 
     def __init__(self, peeks: Peeks, memory: Memory, tools: Tools, models: Models, renderer: Renderer) -> None:

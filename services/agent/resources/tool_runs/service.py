@@ -12,7 +12,7 @@ from services.agent.core.ports import CallSite, Executed, ToolInfo
 from services.agent.core.rules.tool_rules import needs_approval
 from services.agent.resources.agents.model.settings import Agent, settings_of
 from services.agent.resources.agents.ports import AgentStore
-from services.agent.resources.runs.ports import Runs
+from services.agent.resources.runs.ports import RunStore
 from services.common.context import RUN_ROLE, CallContext, Signer, use_context
 from services.common.errors import FailedPrecondition, NotFound, PermissionDenied
 
@@ -23,7 +23,7 @@ LONGEST_CHAIN = 8
 class ToolRuns:
     """What AgentService.RunAgentTool does. `signer`: for a tool that calls a tool, whose chain is one longer."""
 
-    def __init__(self, agents: AgentStore, runs: Runs, runners: dispatch.Runners, signer: Signer) -> None:
+    def __init__(self, agents: AgentStore, runs: RunStore, runners: dispatch.Runners, signer: Signer) -> None:
         self._agents = agents
         self._runs = runs
         self._runners = runners

@@ -15,7 +15,7 @@ from services.agent.core.messages import Return
 from services.agent.core.ports import BlockView, Executed, MemoryView, ToolInfo
 from services.agent.core.rules.tool_rules import RequiresApproval
 from services.agent.resources.agents.model.settings import Agent, AgentSettings
-from services.agent.resources.agents.states import state_of
+from services.agent.resources.agents.tool_state import state_of
 from services.agent.resources.tool_runs.service import LONGEST_CHAIN, ToolRuns
 from services.common.context import CallContext, Signer, current
 from services.common.errors import FailedPrecondition, LociError, NotFound, PermissionDenied
