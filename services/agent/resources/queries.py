@@ -1,4 +1,4 @@
-"""What the stores of resources share: connections, conditions, the ids that messages are listed under."""
+"""Connections, conditions and ids that the stores of resources share."""
 
 from typing import Any
 from uuid import UUID

@@ -59,7 +59,7 @@ def token_draft(request: wire.CreateClientTokenRequest, now: datetime) -> TokenD
 
 
 def known_to_proto(known: Principal) -> wire.AuthenticateResponse:
-    """Whom a credential stands for."""
+    """Returns the caller that a credential stands for."""
     return wire.AuthenticateResponse(
         organization_id=to_public("org", known.organization_id),
         user_id=to_public("user", known.user_id),

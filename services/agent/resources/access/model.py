@@ -1,4 +1,4 @@
-"""What keys, tokens, tenants and users may look like, and how the secret ones are made. Pure, but for chance."""
+"""Keys, tokens and names of tenants, their rules, and how secrets are made. Pure, but for chance."""
 
 import hashlib
 import secrets
@@ -24,7 +24,7 @@ _SECRET_BYTES = 32
 
 
 class AgentAccess(NamedTuple):
-    """What may be done with one agent: some of ACCESS."""
+    """The rights of a token over one agent: some of ACCESS."""
 
     agent_id: UUID
     access: tuple[str, ...]
@@ -52,12 +52,12 @@ class TokenDraft:
 
 
 def new_key() -> str:
-    """What a key says: 256 random bits after its prefix."""
+    """Returns the secret of a new key: 256 random bits after its prefix."""
     return f"loci-key-{secrets.token_urlsafe(_SECRET_BYTES)}"
 
 
 def new_token(token_id: UUID) -> str:
-    """What a token says: its id, by which it is also known in public, and 256 random bits."""
+    """Returns the secret of a new token: its id, which is public, and 256 random bits."""
     return f"loci-ct-{token_id}-{secrets.token_urlsafe(_SECRET_BYTES)}"
 
 
@@ -143,7 +143,7 @@ _TOKENS = frozenset({"CreateClientToken", "ListClientTokens", "DeleteClientToken
 
 
 def right_of(method: str) -> str:
-    """What an RPC needs; `method` as gRPC writes it: "/loci.agent.v1.AgentService/GetAgent".
+    """Returns the right that an RPC needs; `method` as gRPC writes it: "/loci.agent.v1.AgentService/GetAgent".
 
     What is not known to be less is WRITE: a new RPC is closed to the lesser roles.
     """

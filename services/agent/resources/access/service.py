@@ -1,4 +1,4 @@
-"""What may be asked about tenants, users and keys, and by whom; and the end of a tenant."""
+"""Tenants and users: who may do what to them, and the end of a tenant."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -86,7 +86,7 @@ class Tenants:
 
 
 def handlers(eraser: TenantEraser, agents: AgentStore, peers: TenantPeers) -> Mapping[str, Handler]:
-    """What is done for a deleted tenant: each of its agents is deleted as if one by one, then what hangs on none, here
+    """Returns what handles entries about a deleted tenant: each agent is deleted alone, then what has no agent, here
     and in the other services; with the last of its orders goes the tenant itself.
     """
 

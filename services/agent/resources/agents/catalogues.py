@@ -1,4 +1,4 @@
-"""What administration asks other services of tools and models."""
+"""Tools and models of other services, as agents need them."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence

@@ -1,4 +1,4 @@
-"""What lists and administration need from outside, as Protocols over plain values. Adapters implement them (adapters/).
+"""The ports of agents: their store, and memory, tools and models behind other services.
 
 Every method of a store takes the tenant first; servicers take it from the verified call context. Blocks and tools of
 other services are handed through as they came (`Any`): this service adds nothing to them.
@@ -96,7 +96,7 @@ class AgentStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Attachments:
-    """What is attached to an agent in the memory service, as it came from there."""
+    """Blocks and folders that are attached to an agent, as the memory service gave them."""
 
     blocks: Sequence[Any] = ()
     folders: Sequence[Any] = ()

@@ -48,7 +48,7 @@ _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPreconditi
 
 
 class Agents:
-    """What AgentService does. `defaults` are the handles of agents whose clients name none."""
+    """Creates, reads, changes and deletes agents. `defaults`: handles of agents whose clients name none."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ def present(organization_id: Any, *columns: ColumnElement[Any]) -> Select[Any]:
 
 
 def filters(wanted: AgentList) -> list[ColumnElement[bool]]:
-    """What a list asks for, but for its page."""
+    """Returns the conditions of a list's filters."""
     chosen: list[ColumnElement[bool]] = []
     if wanted.name is not None:
         chosen.append(agents.c.name == wanted.name)

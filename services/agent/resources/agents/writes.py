@@ -134,7 +134,7 @@ def _first_messages(made: FromClause, said: FromClause) -> Any:
 
 
 def _served(made: FromClause) -> Any:
-    """Whom the agent serves, in their order."""
+    """Returns the rows of the identities that the agent serves, in their order."""
     wanted = func.unnest(bindparam("given_identity_ids", type_=postgresql.ARRAY(Uuid))).table_valued(
         column("id", Uuid), with_ordinality="place", name="served"
     )
@@ -154,7 +154,7 @@ def _served(made: FromClause) -> Any:
 
 
 def _leaving() -> Sequence[Delete]:
-    """What a deleted agent is no part of any more; groups that it managed are deleted."""
+    """Returns what takes a deleted agent out of groups and identities; groups that it managed are deleted."""
     of_tenant = [table.c.organization_id == parameter(agents, "organization_id") for table in (groups, group_agents)]
     return (
         delete(agent_identities).where(

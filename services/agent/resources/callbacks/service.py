@@ -61,7 +61,7 @@ class Callbacks:
 
 
 def body_of(run_id: UUID, payload: Mapping[str, Any]) -> bytes:
-    """What is sent for an order; `payload` is as migration 0005 writes it."""
+    """Returns the body of a callback; `payload` is as migration 0005 writes it."""
     agent_id, conversation_id, error = payload["agent_id"], payload["conversation_id"], payload["error"]
     body = {
         "run_id": to_public("run", run_id),

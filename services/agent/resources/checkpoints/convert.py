@@ -60,7 +60,7 @@ def fork_to_proto(described: AgentState, inherited: Inherited) -> checkpoint_ser
 
 
 def checkpoint_ref(text: str) -> CheckpointRef:
-    """What a checkpoint's id names. Raises InvalidArgument (INVALID_ID)."""
+    """Returns the run or message that a checkpoint's id names. Raises InvalidArgument (INVALID_ID)."""
     kind = _KINDS.get(text.partition("-")[0])
     if kind is None:
         raise InvalidArgument(

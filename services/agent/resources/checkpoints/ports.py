@@ -1,4 +1,4 @@
-"""What time travel needs from outside, as Protocols over plain values."""
+"""The ports of checkpoints, and the values that they take."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """What an agent was made with out of another: the last message they share, its copies of blocks, the archives."""
+    """The parts that a fork has of its agent: the last message they share, its copies of blocks, the archives."""
 
     message_id: UUID
     block_ids: tuple[UUID, ...]
@@ -130,7 +130,7 @@ class CheckpointStore(Protocol):
         ...
 
     async def inherited(self, organization_id: UUID, agent_id: UUID) -> Inherited | None:
-        """What an agent was made with; None for one that is no fork."""
+        """Returns what a fork has of its agent; None for an agent that is no fork."""
         ...
 
 
@@ -145,7 +145,7 @@ class BlockSeen:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What came of restoring: labels by id, those that other agents see as well, those that are gone."""
+    """The outcome of a restore: labels by id, those that other agents see as well, those that are gone."""
 
     labels: Mapping[UUID, str]
     shared: frozenset[UUID]

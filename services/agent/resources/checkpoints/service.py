@@ -52,7 +52,7 @@ class ConversationRef:
 
 
 class Checkpoints:
-    """What CheckpointService does."""
+    """Lists checkpoints, rewinds conversations and forks them."""
 
     def __init__(
         self,

@@ -181,7 +181,7 @@ async def _find(connection: Any, organization_id: UUID, conversation_id: UUID, r
 
 
 def _longest(segments: Sequence[Segment], ends: Sequence[tuple[UUID, int]]) -> tuple[Segment, ...]:
-    """What is shown up to the last of these places; nothing where none is shown."""
+    """Returns the ranges of logs up to the last of these places; none where none is shown."""
     found = [before for end in ends if (before := cut_at(segments, *end)) is not None]
     return max(found, key=len, default=())
 

@@ -64,7 +64,7 @@ def conversation_list(request: conversation_service_pb2.ListConversationsRequest
 
 
 def fork(request: conversation_service_pb2.ForkConversationRequest) -> Fork:
-    """What to fork. Raises InvalidArgument (INVALID_ID)."""
+    """Returns the fork that a request asks for. Raises InvalidArgument (INVALID_ID)."""
     agent_id, source_id = place(request)
     return Fork(
         new_id=new_id(request.new_conversation_id),

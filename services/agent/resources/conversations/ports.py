@@ -1,4 +1,4 @@
-"""What the administration of conversations needs from outside, as Protocols over plain values."""
+"""The ports of conversations: their store, their eraser, and their copies of blocks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -38,7 +38,7 @@ class ConversationState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
-    """What to fork into the conversation `new_id`. `message_id`: the last one to take; None: all."""
+    """A fork into the conversation `new_id`. `message_id`: the last one to take; None: all."""
 
     new_id: UUID
     agent_id: UUID | None
@@ -49,7 +49,7 @@ class Fork:
 
 
 class Conversations:
-    """What ConversationService does."""
+    """Creates, forks, reads, changes and deletes conversations."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ def conversation_not_found(conversation_id: UUID) -> NotFound:
 
 
 def handlers(memories: ConversationMemories, eraser: ConversationEraser) -> Mapping[str, Handler]:
-    """What is done for each kind of order about a conversation; its payload names the agent."""
+    """Returns what handles each kind of outbox entry about a conversation; its payload names the agent."""
 
     def agent_of(order: OutboxEntry) -> UUID:
         return UUID(order.payload["agent_id"])

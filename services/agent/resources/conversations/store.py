@@ -194,7 +194,7 @@ def _present(listed: Subquery) -> Select[Any]:
 
 
 def _filters(wanted: ConversationList, listed: Subquery) -> list[ColumnElement[bool]]:
-    """What a list asks for, but for its page."""
+    """Returns the conditions of a list's filters."""
     chosen: list[ColumnElement[bool]] = []
     if wanted.agent_id is not None:
         chosen.append(listed.c.agent_id == wanted.agent_id)

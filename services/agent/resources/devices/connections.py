@@ -42,7 +42,7 @@ class DeviceConnections:
                 event.set()
 
     async def messages(self, connection: Connection) -> AsyncGenerator[DeviceMessage]:
-        """What waits for a device, each message once, until closed.
+        """Yields the messages that wait for a device, each once, until closed.
 
         Raises Aborted (DEVICE_REPLACED) when the connection is over by another one, Unavailable when the replica stops.
         """

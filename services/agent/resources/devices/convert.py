@@ -30,7 +30,7 @@ _devices = Codec(Device, wire.Device)
 
 
 def registration(request: wire.RegisterDeviceRequest, context: CallContext) -> Registration:
-    """What a device says. Raises InvalidArgument."""
+    """Returns the registration of a device. Raises InvalidArgument."""
     device_id = _text("device_id", request.device_id)
     return Registration(
         organization_id=context.organization_id,
@@ -73,7 +73,7 @@ def outgoing(request: wire.SendDeviceMessagesRequest) -> Mapping[UUID, Mapping[s
 
 
 def acknowledged(request: wire.AcknowledgeDeviceMessagesRequest) -> list[UUID]:
-    """What the device has got. Raises InvalidArgument."""
+    """Returns the ids of the messages that the device has received. Raises InvalidArgument."""
     count = len(request.message_ids)
     _check(count <= MOST_ACKNOWLEDGED, f"message_ids has {count} ids; at most {MOST_ACKNOWLEDGED}")
     return [from_public("message", each) for each in request.message_ids]

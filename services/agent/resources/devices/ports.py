@@ -1,4 +1,4 @@
-"""What the registry of devices keeps, as Protocols over plain values."""
+"""The port of devices, and the values that it takes."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Source = Literal["local", "remote"]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a device says when it registers. `device_id`: its own name for itself."""
+    """The registration of a device. `device_id`: its own name for itself."""
 
     organization_id: UUID
     user_id: UUID
@@ -115,7 +115,7 @@ class DeviceStore(Protocol):
         ...
 
     async def waiting(self, connection: Connection) -> Sequence[UUID] | None:
-        """What waits for a device, the oldest first; None: the connection is over."""
+        """Returns the messages that wait for a device, oldest first; None: the connection is over."""
         ...
 
     async def read(self, connection: Connection, ids: Sequence[UUID]) -> Sequence[DeviceMessage]:

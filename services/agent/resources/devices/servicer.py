@@ -51,7 +51,7 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
         return wire.ListDevicesResponse(devices=map(device_to_proto, found.items), next_page_token=found.next_token)
 
     async def UpdateDevice(self, request: wire.UpdateDeviceRequest, context: Any) -> wire.UpdateDeviceResponse:
-        """What a device says of itself."""
+        """Changes the mode and the metadata of a device."""
         connection_id = from_public("connection", request.connection_id)
         device = await self._devices.update(current().organization_id, connection_id, *changes(request))
         return wire.UpdateDeviceResponse(device=device_to_proto(device))
@@ -59,7 +59,7 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
     async def StreamDeviceMessages(
         self, request: wire.StreamDeviceMessagesRequest, context: Any
     ) -> AsyncIterator[wire.StreamDeviceMessagesResponse]:
-        """What waits for a device, as long as it is connected."""
+        """Streams the messages that wait for a device, as long as it is connected."""
         connection_id = from_public("connection", request.connection_id)
         device, connection = await self._devices.connect(current().organization_id, connection_id)
         # One that hung here or elsewhere ends now.

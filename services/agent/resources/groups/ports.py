@@ -55,5 +55,5 @@ class SharedBlocks(Protocol):
         ...
 
     async def detach_block(self, agent_id: UUID, block_id: UUID) -> None:
-        """What is not attached stays so."""
+        """Detaches a block; one that is not attached stays so."""
         ...

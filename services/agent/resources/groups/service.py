@@ -21,7 +21,7 @@ Share = tuple[UUID, UUID]
 
 
 class Groups:
-    """What GroupService does."""
+    """Creates, reads, changes and deletes groups."""
 
     def __init__(self, store: GroupStore, blocks: SharedBlocks) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""What identities and groups need from outside, as Protocols over plain values; see resources/agents/ports.py."""
+"""The ports of identities: their store, and the blocks about them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol

@@ -37,7 +37,7 @@ def members_of(rows: FromClause) -> ColumnElement[Any]:
 
 
 def identities_of_agent(rows: FromClause) -> ColumnElement[Any]:
-    """Whom the agent of a row serves: a JSON array, null for nobody."""
+    """Returns the identities that the agent of a row serves: a JSON array, null for none."""
     link = agent_identities
     objects = func.jsonb_build_object(*_pairs(identities.c, *names_in(Identity, identities.c.keys())))
     found = (

@@ -28,7 +28,7 @@ _ATTEMPTS = 3
 
 
 class Identities:
-    """What IdentityService does."""
+    """Creates, reads, changes and deletes identities."""
 
     def __init__(self, store: IdentityStore, memories: IdentityMemories) -> None:
         self._store = store
@@ -124,7 +124,7 @@ class Identities:
 
 
 def handlers(memories: IdentityMemories) -> Mapping[str, Handler]:
-    """What is done for an order whose subject is an identity."""
+    """Returns what handles each kind of outbox entry about an identity."""
 
     async def purge_identity(order: OutboxEntry) -> bool:
         await memories.purge_identity(order.subject_id)

@@ -74,7 +74,7 @@ class PostgresHistory:
 async def _bounds(
     connection: AsyncConnection, organization_id: UUID, conversation_id: UUID, page: Page
 ) -> tuple[Place, Place]:
-    """What the page lies between, both ends left out."""
+    """Returns the places between which the page lies, both left out."""
     low, high = BEGINNING, END
     if page.after is not None:
         place = await _place(connection, organization_id, conversation_id, page.after)

@@ -1,4 +1,4 @@
-"""What reads and changes of stored messages need from outside, as a Protocol. An adapter implements it (adapters/)."""
+"""The ports of stored messages, of histories, and of compiled prompts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -179,7 +179,7 @@ class PostgresMessages:
         return bool(await connection.fetchval(f"SELECT {_IS_PRESENT % '$2'}", organization_id, agent_id))
 
     async def _bounds(self, organization_id: UUID, page: Page) -> tuple[Moment, Moment]:
-        """What the page lies between, both ends left out."""
+        """Returns the moments between which the page lies, both left out."""
         low, high = _FIRST, _LAST
         for cursor, is_after in ((page.after, True), (page.before, False)):
             if cursor is not None:

@@ -36,7 +36,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class WindowView:
-    """What a conversation's next model call would have in its window of `limit` tokens. `tools`, `messages`: with the
+    """The window of a conversation's next model call, `limit` tokens. `tools`, `messages`: with the
     tokens of all of them.
     """
 
@@ -55,7 +55,7 @@ class WindowView:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a model answered, which one, and what it took."""
+    """A model's answer, which model gave it, and the tokens that it took."""
 
     text: str
     handle: str
@@ -63,7 +63,7 @@ class Said:
 
 
 class StandaloneModelCalls:
-    """What ModelCallService does. Calls are made in the context of whoever asks."""
+    """Shows and makes model calls outside of turns, in the context of the caller."""
 
     def __init__(self, peeks: Peeks, memory: Memory, tools: Tools, models: Models, renderer: Renderer) -> None:
         self._peeks = peeks

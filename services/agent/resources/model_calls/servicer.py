@@ -29,14 +29,14 @@ class ModelCallServicer(model_call_service_pb2_grpc.ModelCallServiceServicer):
     async def GetContextWindow(
         self, request: wire.GetContextWindowRequest, context: Any
     ) -> wire.GetContextWindowResponse:
-        """What fills the window now."""
+        """Returns how the window is filled now."""
         place = _place(request.agent_id, request.conversation_id)
         return window_to_proto(await self._calls.window(current().organization_id, *place))
 
     async def PreviewModelCall(
         self, request: wire.PreviewModelCallRequest, context: Any
     ) -> wire.PreviewModelCallResponse:
-        """What the provider would be sent."""
+        """Returns the request that the provider would get."""
         turn = request.turn
         body = await self._calls.preview(
             current().organization_id,

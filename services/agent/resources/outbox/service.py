@@ -81,7 +81,7 @@ class OutboxWorker:
 
 
 def handlers(memories: AgentMemories, tools: ToolCatalogue, eraser: Eraser) -> Mapping[str, Handler]:
-    """What is done for each kind of order; the subject of all of them is an agent."""
+    """Returns what handles each kind of outbox entry about an agent."""
 
     async def purge_orphan(order: OutboxEntry) -> bool:
         # A create that was repeated after its agent was there reserves it once more.

@@ -1,4 +1,4 @@
-"""What RunService reads from the database: runs, their messages, steps, tokens and times; and how runs are erased."""
+"""The RPCs of RunService that need no live run: reads from the database, and deletion."""
 
 from datetime import UTC, datetime
 from itertools import islice

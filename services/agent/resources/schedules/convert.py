@@ -18,7 +18,7 @@ _ROLES = {"system": message_pb2.MESSAGE_ROLE_SYSTEM}
 
 
 def draft(request: wire.CreateScheduleRequest, context: CallContext) -> NewSchedule:
-    """What is to be sent. Raises InvalidArgument."""
+    """Returns the schedule to store. Raises InvalidArgument."""
     schedule_id = from_public("schedule", request.schedule_id) if request.schedule_id else uuid7()
     given = request.input
     if any(message.answers for message in given.messages):

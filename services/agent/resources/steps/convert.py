@@ -33,7 +33,7 @@ def step_list(request: step_service_pb2.ListStepsRequest) -> StepList:
 
 
 def feedback_of(request: step_service_pb2.SetStepFeedbackRequest) -> Feedback:
-    """What a person says of a step."""
+    """Returns a person's opinion of a step."""
     return Feedback(request.HasField("feedback"), _FEEDBACK.get(request.feedback), tuple(request.add_tags))
 
 
@@ -81,7 +81,7 @@ def step_metrics_to_proto(step: StepView) -> run_pb2.StepMetrics:
 
 
 def trace_to_proto(found: StepTrace) -> run_pb2.ProviderTrace:
-    """What a provider was sent and what it answered."""
+    """Returns a provider's request and answer."""
     step, trace = found.step, orjson.loads(found.trace)
     return run_pb2.ProviderTrace(
         id=to_public("provider_trace", step.id),

@@ -51,7 +51,7 @@ class StepServicer(step_service_pb2_grpc.StepServiceServicer):
         return wire.ListStepMessagesResponse(messages=shown, next_page_token=found.next_token)
 
     async def SetStepFeedback(self, request: wire.SetStepFeedbackRequest, context: Any) -> wire.SetStepFeedbackResponse:
-        """What a person thought of it."""
+        """Stores a person's opinion of a step."""
         step_id = from_public("step", request.step_id)
         with refusals():
             step = await self._steps.set_feedback(current().organization_id, step_id, feedback_of(request))
@@ -71,6 +71,6 @@ class StepServicer(step_service_pb2_grpc.StepServiceServicer):
         return wire.GetStepMetricsResponse(metrics=step_metrics_to_proto(step))
 
     async def GetStepTrace(self, request: wire.GetStepTraceRequest, context: Any) -> wire.GetStepTraceResponse:
-        """What the provider was sent and what it answered."""
+        """Returns the provider's request and answer."""
         found = await self._steps.trace(current().organization_id, from_public("step", request.step_id))
         return wire.GetStepTraceResponse(trace=trace_to_proto(found))

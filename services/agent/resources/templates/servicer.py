@@ -46,7 +46,7 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
         )
 
     async def UpdateTemplate(self, request: wire.UpdateTemplateRequest, context: Any) -> wire.UpdateTemplateResponse:
-        """What is worked on."""
+        """Replaces the version that is worked on."""
         with refusals():
             file = templates.agent_file(request.agent_file_json)
         caller = current()

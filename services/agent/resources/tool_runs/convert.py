@@ -17,7 +17,7 @@ def direct_key(text: str) -> str:
 
 
 def executed_to_proto(executed: Executed) -> agent_service_pb2.RunAgentToolResponse:
-    """What came of a call."""
+    """Returns the outcome of a call."""
     returned = executed.returned
     return agent_service_pb2.RunAgentToolResponse(
         tool_return=returned.text,

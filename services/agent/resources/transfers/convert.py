@@ -1,4 +1,4 @@
-"""What is moved in and out <-> protobuf."""
+"""Imports and exports <-> protobuf."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
@@ -93,7 +93,7 @@ class Frames:
         self._bytes += size
 
     def rest(self) -> Iterator[wire.StreamStoredMessagesResponse]:
-        """What is left."""
+        """Returns the last frame, if anything is left."""
         if self._messages:
             yield wire.StreamStoredMessagesResponse(messages=self._messages)
         self._messages, self._bytes = [], 0

@@ -1,4 +1,4 @@
-"""What is moved into the tenant: agents, their conversations, what was said in them, groups. Pure.
+"""Imports: agents, their conversations and messages, groups. Pure.
 
 A log is written in order: first what is not in the window of its conversation, then the window.
 """
@@ -87,7 +87,7 @@ ImportPart = ImportedAgent | ImportedConversation | ImportedMessages | ImportedG
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What was stored."""
+    """The outcome of an import."""
 
     agent_ids: tuple[UUID, ...]
     messages: int
@@ -95,7 +95,7 @@ class Imported:
 
 @dataclass(slots=True)
 class Log:
-    """What was said in a conversation, as far as its head tells of it."""
+    """The log of a conversation, as far as its head describes it."""
 
     agent_id: UUID
     conversation_id: UUID

@@ -1,4 +1,4 @@
-"""What moving agents needs from outside, as Protocols over plain values."""
+"""The ports of imports and exports."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -29,7 +29,7 @@ class ImportWriting(Protocol):
         ...
 
     async def head(self, log: Log) -> None:
-        """What the head of a conversation says of its log. Once, at the end."""
+        """Stores the head of a conversation. Once, at the end."""
         ...
 
     async def group(self, new: ImportedGroup) -> None:
@@ -58,7 +58,7 @@ class TransferStore(Protocol):
 
 
 class TransferMemories(Protocol):
-    """What the memory service attaches beside blocks and folders. Every call may be repeated."""
+    """Archives and isolated blocks in the memory service. Every call may be repeated."""
 
     async def attach_archive(self, agent_id: UUID, archive_id: UUID) -> None:
         """The first becomes the agent's own. Raises NotFound (ARCHIVE_NOT_FOUND)."""

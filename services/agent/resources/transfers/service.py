@@ -45,7 +45,7 @@ _SECONDS = 3_600.0
 
 
 class Transfers:
-    """What TransferService does."""
+    """Imports and exports agents."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class Transfers:
         await writing.conversation(new, labels, log)
 
     async def _take_back(self, caller: CallContext, begun: Sequence[UUID]) -> None:
-        """What was attached to agents that did not come to be."""
+        """Detaches what was attached to agents that were not stored."""
         for agent_id in begun:
             # Somebody else may have made it.
             if not await self._agents.reserve(caller.organization_id, agent_id, caller.user_id):

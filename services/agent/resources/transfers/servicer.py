@@ -38,7 +38,7 @@ class TransferServicer(transfer_service_pb2_grpc.TransferServiceServicer):
     async def StreamStoredMessages(
         self, request: wire.StreamStoredMessagesRequest, context: Any
     ) -> AsyncIterator[wire.StreamStoredMessagesResponse]:
-        """What a conversation holds, with all that a provider wants back."""
+        """Streams the messages of a conversation, with all that a provider wants back."""
         agent_id = from_public("agent", request.agent_id)
         conversation_id = from_public("conv", request.conversation_id) if request.conversation_id else agent_id
         frames = Frames()
