@@ -106,10 +106,10 @@ def checked_token(draft: TokenDraft, now: datetime) -> None:
 
 def merged(policy: Sequence[AgentAccess]) -> tuple[AgentAccess, ...]:
     """Each agent and each kind of access once, in the order given."""
-    found: dict[UUID, dict[str, None]] = {}
+    by_agent: dict[UUID, dict[str, None]] = {}
     for agent_id, access in policy:
-        found.setdefault(agent_id, {}).update(dict.fromkeys(access))
-    return tuple(AgentAccess(agent_id, tuple(access)) for agent_id, access in found.items())
+        by_agent.setdefault(agent_id, {}).update(dict.fromkeys(access))
+    return tuple(AgentAccess(agent_id, tuple(access)) for agent_id, access in by_agent.items())
 
 
 def _is_page(hostname: str) -> bool:

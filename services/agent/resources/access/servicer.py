@@ -65,8 +65,8 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         with refusals():
             allow(request.page, "page_size", "page_token")
             page = page_by_id(request.page, "key", _PER_PAGE, ascending=True)
-            found = await self._credentials.list_keys(current().organization_id, page)
-        return wire.ListApiKeysResponse(keys=map(key_to_proto, found.items), next_page_token=found.next_token)
+            keys = await self._credentials.list_keys(current().organization_id, page)
+        return wire.ListApiKeysResponse(keys=map(key_to_proto, keys.items), next_page_token=keys.next_token)
 
     async def DeleteApiKey(self, request: wire.DeleteApiKeyRequest, context: Any) -> wire.DeleteApiKeyResponse:
         """Of the caller's tenant, or any for the operator."""
@@ -115,8 +115,8 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     ) -> wire.CreateOrganizationResponse:
         """For the operator."""
         with refusals():
-            made = await self._tenants.create_organization(current(), request.name)
-        return wire.CreateOrganizationResponse(organization=organizations.encode(made))
+            organization = await self._tenants.create_organization(current(), request.name)
+        return wire.CreateOrganizationResponse(organization=organizations.encode(organization))
 
     async def ListOrganizations(
         self, request: wire.ListOrganizationsRequest, context: Any
@@ -125,8 +125,8 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         with refusals():
             allow(request.page, "page_size", "after")
             page = page_by_id(request.page, "org", _PER_PAGE, ascending=True)
-        found = await self._tenants.organizations(current(), page.size, page.after)
-        return wire.ListOrganizationsResponse(organizations=map(organizations.encode, found))
+        listed = await self._tenants.organizations(current(), page.size, page.after)
+        return wire.ListOrganizationsResponse(organizations=map(organizations.encode, listed))
 
     async def UpdateOrganization(
         self, request: wire.UpdateOrganizationRequest, context: Any
@@ -135,23 +135,25 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         organization_id = from_public("org", request.organization_id)
         _needs_name(request)
         with refusals():
-            changed = await self._tenants.rename_organization(current(), organization_id, request.organization.name)
-        return wire.UpdateOrganizationResponse(organization=organizations.encode(changed))
+            organization = await self._tenants.rename_organization(
+                current(), organization_id, request.organization.name
+            )
+        return wire.UpdateOrganizationResponse(organization=organizations.encode(organization))
 
     async def DeleteOrganization(
         self, request: wire.DeleteOrganizationRequest, context: Any
     ) -> wire.DeleteOrganizationResponse:
         """For the operator."""
         organization_id = from_public("org", request.organization_id)
-        gone = await self._tenants.delete_organization(current(), organization_id)
-        return wire.DeleteOrganizationResponse(organization=organizations.encode(gone))
+        organization = await self._tenants.delete_organization(current(), organization_id)
+        return wire.DeleteOrganizationResponse(organization=organizations.encode(organization))
 
     async def CreateUser(self, request: wire.CreateUserRequest, context: Any) -> wire.CreateUserResponse:
         """Of the caller's tenant; the operator may name another."""
         organization_id = from_public("org", request.organization_id) if request.organization_id else None
         with refusals():
-            made = await self._tenants.create_user(current(), request.name, organization_id)
-        return wire.CreateUserResponse(user=users.encode(made))
+            user = await self._tenants.create_user(current(), request.name, organization_id)
+        return wire.CreateUserResponse(user=users.encode(user))
 
     async def ListUsers(self, request: wire.ListUsersRequest, context: Any) -> wire.ListUsersResponse:
         """One page."""
@@ -159,21 +161,21 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         with refusals():
             allow(request.page, "page_size", "after")
             page = page_by_id(request.page, "user", _PER_PAGE, ascending=True)
-        found = await self._tenants.users(current(), page.size, page.after, organization_id)
-        return wire.ListUsersResponse(users=map(users.encode, found))
+        listed = await self._tenants.users(current(), page.size, page.after, organization_id)
+        return wire.ListUsersResponse(users=map(users.encode, listed))
 
     async def UpdateUser(self, request: wire.UpdateUserRequest, context: Any) -> wire.UpdateUserResponse:
         """The name."""
         user_id = from_public("user", request.user_id)
         _needs_name(request)
         with refusals():
-            changed = await self._tenants.rename_user(current(), user_id, request.user.name)
-        return wire.UpdateUserResponse(user=users.encode(changed))
+            user = await self._tenants.rename_user(current(), user_id, request.user.name)
+        return wire.UpdateUserResponse(user=users.encode(user))
 
     async def DeleteUser(self, request: wire.DeleteUserRequest, context: Any) -> wire.DeleteUserResponse:
         """And its keys."""
-        gone = await self._tenants.delete_user(current(), from_public("user", request.user_id))
-        return wire.DeleteUserResponse(user=users.encode(gone))
+        user = await self._tenants.delete_user(current(), from_public("user", request.user_id))
+        return wire.DeleteUserResponse(user=users.encode(user))
 
 
 def _needs_name(request: wire.UpdateOrganizationRequest | wire.UpdateUserRequest) -> None:

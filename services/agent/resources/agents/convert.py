@@ -123,8 +123,8 @@ def _put_last_run(wire: agent_pb2.Agent, run: LastRun) -> None:
 
 def _compaction(settings: AgentSettings) -> str:
     if settings.compaction_settings:
-        chosen = settings_from_json(settings.compaction_settings)
-        return json_text(settings_to_json(chosen, agent_model=settings.model))
+        compaction = settings_from_json(settings.compaction_settings)
+        return json_text(settings_to_json(compaction, agent_model=settings.model))
     return _usual_compaction(settings.model)
 
 
@@ -136,10 +136,10 @@ def _usual_compaction(model: str) -> str:
 def _pending(waiting: PendingApproval) -> agent_pb2.PendingApproval:
     message = waiting.message
     calls = [{"name": call.name, "arguments": call.arguments, "tool_call_id": call.id} for call in gated_calls(message)]
-    shown = next((otid, part) for otid, (part, *_) in pieces(message) if isinstance(part, Call) and part.gate)
+    first = next((otid, part) for otid, (part, *_) in pieces(message) if isinstance(part, Call) and part.gate)
     wire = agent_pb2.PendingApproval(
-        request_id=to_public("message", piece_id(message.id, shown[1])),
-        otid=shown[0],
+        request_id=to_public("message", piece_id(message.id, first[1])),
+        otid=first[0],
         created_at=timestamp(message.created_at),
         tool_calls_json=json_text(calls),
     )

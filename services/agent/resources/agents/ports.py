@@ -67,11 +67,11 @@ class AgentStore(Protocol):
         """Raises NotFound (AGENT_NOT_FOUND)."""
         ...
 
-    async def list(self, organization_id: UUID, wanted: AgentList) -> PageOf[Agent]:
+    async def list(self, organization_id: UUID, filters: AgentList) -> PageOf[Agent]:
         """One page. Raises NotFound (AGENT_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
-    async def count(self, organization_id: UUID, wanted: AgentList) -> int:
+    async def count(self, organization_id: UUID, filters: AgentList) -> int:
         """How many the list would have on all its pages."""
         ...
 

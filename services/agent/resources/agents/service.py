@@ -188,15 +188,15 @@ class Agents:
 
     # Many ----------------------------------------------------------------------------------------------------------
 
-    async def list(self, organization_id: UUID, wanted: AgentList, *, relations: bool) -> PageOf[AgentState]:
+    async def list(self, organization_id: UUID, filters: AgentList, *, relations: bool) -> PageOf[AgentState]:
         """One page in one statement and, with `relations`, two RPCs. Raises Refused, LociError."""
-        page = await self._store.list(organization_id, wanted)
+        page = await self._store.list(organization_id, filters)
         described = await self._describe(page.items) if relations else map(AgentState, page.items)
         return PageOf(tuple(described), page.next_token)
 
-    async def count(self, organization_id: UUID, wanted: AgentList) -> int:
+    async def count(self, organization_id: UUID, filters: AgentList) -> int:
         """How many the list would have on all its pages."""
-        return await self._store.count(organization_id, wanted)
+        return await self._store.count(organization_id, filters)
 
     async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
         """Returns a page of the tags of the tenant's agents that hold a text."""

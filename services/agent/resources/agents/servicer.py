@@ -64,8 +64,8 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     async def CountAgents(self, request: wire.CountAgentsRequest, context: Any) -> wire.CountAgentsResponse:
         """How many."""
         with refusals():
-            wanted = agent_list(request.filter)
-        return wire.CountAgentsResponse(count=await self._agents.count(current().organization_id, wanted))
+            filters = agent_list(request.filter)
+        return wire.CountAgentsResponse(count=await self._agents.count(current().organization_id, filters))
 
     async def ListAgentTags(self, request: wire.ListAgentTagsRequest, context: Any) -> wire.ListAgentTagsResponse:
         """One page of names."""

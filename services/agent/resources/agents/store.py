@@ -93,16 +93,16 @@ class PostgresAgents(AgentCounts):
             raise agent_not_found(agent_id)
         return agent_from_row(row._asdict())
 
-    async def list(self, organization_id: UUID, wanted: AgentList) -> PageOf[Agent]:
-        keyset = Keyset(agents, "agent", time=reads.ordered_by(wanted))
-        query = present(organization_id, agents.c.id, keyset.times).where(*reads.filters(wanted))
+    async def list(self, organization_id: UUID, filters: AgentList) -> PageOf[Agent]:
+        keyset = Keyset(agents, "agent", time=reads.ordered_by(filters))
+        query = present(organization_id, agents.c.id, keyset.times).where(*reads.conditions_of(filters))
         async with self._reading.connect() as connection:
-            chosen = await keyset.page(connection, query, wanted.page, organization_id)
+            page = await keyset.page(connection, query, filters.page, organization_id)
             # In a statement of its own, which never varies: to build it for each page costs more than to run both.
-            values = given(organization_id=organization_id, ids=[row.id for row in chosen.items])
+            values = given(organization_id=organization_id, ids=[row.id for row in page.items])
             rows = {row.id: row for row in await connection.execute(reads.MANY, values)}
-        items = (agent_from_row(rows[row.id]._asdict()) for row in chosen.items if row.id in rows)
-        return PageOf(tuple(items), chosen.next_token)
+        items = (agent_from_row(rows[row.id]._asdict()) for row in page.items if row.id in rows)
+        return PageOf(tuple(items), page.next_token)
 
     async def update(
         self, organization_id: UUID, user_id: UUID, before: Agent, settings: AgentSettings

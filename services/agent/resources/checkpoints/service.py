@@ -160,11 +160,11 @@ class Checkpoints:
             if await self._store.fork_agent(fork, point):
                 return await self._agents.get(organization_id, new_id), inherited
         described = await self._agents.existing(organization_id, new_id)
-        found = await self._store.inherited(organization_id, new_id)
-        if found is None:
+        existing = await self._store.inherited(organization_id, new_id)
+        if existing is None:
             sentence = f"The id agent-{new_id} is that of an agent that is no fork; use another."
             raise AlreadyExists(sentence, reason="AGENT_ID_TAKEN")
-        return described, found
+        return described, existing
 
     # Blocks --------------------------------------------------------------------------------------------------------
 

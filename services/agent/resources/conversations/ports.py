@@ -71,7 +71,7 @@ class ConversationStore(Protocol):
         """The messages that a turn would begin with, oldest first."""
         ...
 
-    async def list(self, organization_id: UUID, wanted: ConversationList) -> PageOf[Conversation]:
+    async def list(self, organization_id: UUID, filters: ConversationList) -> PageOf[Conversation]:
         """One page. Raises NotFound (CONVERSATION_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 

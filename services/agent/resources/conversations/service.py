@@ -114,9 +114,9 @@ class Conversations:
         conversation = await self._store.get(organization_id, conversation_id)
         return await self._described(organization_id, conversation) if relations else ConversationState(conversation)
 
-    async def list(self, organization_id: UUID, wanted: ConversationList) -> PageOf[Conversation]:
+    async def list(self, organization_id: UUID, filters: ConversationList) -> PageOf[Conversation]:
         """One page. Raises Refused, LociError."""
-        return await self._store.list(organization_id, wanted)
+        return await self._store.list(organization_id, filters)
 
     async def update(self, caller: CallContext, conversation_id: UUID, values: SettingValues) -> ConversationState:
         """Changes settings. Raises Refused, LociError."""
@@ -160,11 +160,11 @@ class Conversations:
             except _REFUSALS:
                 await self._store.release(new)
                 raise
-        made = await insert()
-        if made is None:
+        conversation = await insert()
+        if conversation is None:
             return await self._existing(new)
         window = await self._store.window(new.organization_id, new.id)
-        return ConversationState(made, window, copies)
+        return ConversationState(conversation, window, copies)
 
     async def owner(
         self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID
@@ -180,13 +180,13 @@ class Conversations:
 
     async def _existing(self, new: NewConversation) -> ConversationState:
         try:
-            found = await self._store.get(new.organization_id, new.id)
+            conversation = await self._store.get(new.organization_id, new.id)
         except NotFound:
-            found = None
-        if found is None or found.agent_id != new.agent_id:
+            conversation = None
+        if conversation is None or conversation.agent_id != new.agent_id:
             sentence = f"The id conv-{new.id} is that of a conversation that is not this one; use another."
             raise AlreadyExists(sentence, reason="CONVERSATION_ID_TAKEN")
-        return await self._described(new.organization_id, found)
+        return await self._described(new.organization_id, conversation)
 
     async def _of_agent(self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID) -> Conversation:
         conversation = await self._store.get(organization_id, conversation_id)

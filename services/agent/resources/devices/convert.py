@@ -100,11 +100,11 @@ def _text(name: str, text: str) -> str:
 def _object(name: str, text: str, longest: int) -> Mapping[str, Any]:
     _check(len(text) <= longest, f"{name} has {len(text)} characters; at most {longest}")
     try:
-        found = parsed(text or "{}")
+        value = parsed(text or "{}")
     except ValueError as error:
         raise InvalidArgument(f"{name} is not JSON: {error}", reason="DEVICE_INVALID") from None
-    _check(isinstance(found, dict), f"{name} must be a JSON object")
-    members: Mapping[str, Any] = found
+    _check(isinstance(value, dict), f"{name} must be a JSON object")
+    members: Mapping[str, Any] = value
     return members
 
 

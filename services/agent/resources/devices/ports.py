@@ -88,7 +88,7 @@ class DeviceStore(Protocol):
         """By its own name. Raises NotFound (DEVICE_NOT_FOUND)."""
         ...
 
-    async def list(self, organization_id: UUID, wanted: DeviceList) -> PageOf[Device]:
+    async def list(self, organization_id: UUID, filters: DeviceList) -> PageOf[Device]:
         """A page, the newest first. Raises NotFound (DEVICE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
         ...
 

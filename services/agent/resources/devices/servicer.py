@@ -47,8 +47,8 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
     async def ListDevices(self, request: wire.ListDevicesRequest, context: Any) -> wire.ListDevicesResponse:
         """A page."""
         with refusals():
-            found = await self._devices.list(current().organization_id, device_list(request))
-        return wire.ListDevicesResponse(devices=map(device_to_proto, found.items), next_page_token=found.next_token)
+            page = await self._devices.list(current().organization_id, device_list(request))
+        return wire.ListDevicesResponse(devices=map(device_to_proto, page.items), next_page_token=page.next_token)
 
     async def UpdateDevice(self, request: wire.UpdateDeviceRequest, context: Any) -> wire.UpdateDeviceResponse:
         """Changes the mode and the metadata of a device."""

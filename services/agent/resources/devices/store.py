@@ -57,18 +57,18 @@ class PostgresDevices:
             raise NotFound(f"No device {device_id[:80]!r} has registered", reason="DEVICE_NOT_FOUND")
         return _device(row)
 
-    async def list(self, organization_id: UUID, wanted: DeviceList) -> PageOf[Device]:
+    async def list(self, organization_id: UUID, filters: DeviceList) -> PageOf[Device]:
         online: ColumnElement[bool] = literal_column(f"({sql.ONLINE})")
         query = select(devices, online.label("online")).where(devices.c.organization_id == organization_id)
-        if wanted.online_only:
+        if filters.online_only:
             query = query.where(online)
-        if wanted.source is not None:
-            query = query.where(devices.c.source == wanted.source)
-        if wanted.user_id is not None:
-            query = query.where(devices.c.user_id == wanted.user_id)
+        if filters.source is not None:
+            query = query.where(devices.c.source == filters.source)
+        if filters.user_id is not None:
+            query = query.where(devices.c.user_id == filters.user_id)
         async with self._reading.connect() as connection:
-            found = await _KEYSET.page(connection, query, wanted.page, organization_id)
-        return found.map(lambda row: _device(row._mapping))
+            page = await _KEYSET.page(connection, query, filters.page, organization_id)
+        return page.map(lambda row: _device(row._mapping))
 
     async def update(
         self, organization_id: UUID, connection_id: UUID, mode: str | None, metadata: Mapping[str, Any]

@@ -15,7 +15,7 @@ class GroupStore(Protocol):
         """Raises NotFound (GROUP_NOT_FOUND)."""
         ...
 
-    async def list(self, organization_id: UUID, wanted: GroupList) -> PageOf[Group]:
+    async def list(self, organization_id: UUID, filters: GroupList) -> PageOf[Group]:
         """One page. Raises NotFound (GROUP_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 

@@ -19,7 +19,7 @@ class IdentityStore(Protocol):
         """The id of the identity that has a key in a project."""
         ...
 
-    async def list(self, organization_id: UUID, wanted: IdentityList) -> PageOf[Identity]:
+    async def list(self, organization_id: UUID, filters: IdentityList) -> PageOf[Identity]:
         """One page. Raises NotFound (IDENTITY_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 

@@ -42,20 +42,20 @@ class Identities:
             except NotFound:
                 await self._memories.set_blocks(identity_id, draft.block_ids)
         try:
-            made = await self._store.insert(caller.organization_id, identity_id, caller.user_id, draft)
+            identity = await self._store.insert(caller.organization_id, identity_id, caller.user_id, draft)
         except _REFUSALS:
             if draft.block_ids:
                 await self._memories.purge_identity(identity_id)
             raise
-        return await self._with_blocks(made)
+        return await self._with_blocks(identity)
 
     async def get(self, organization_id: UUID, identity_id: UUID) -> Identity:
         """Raises NotFound (IDENTITY_NOT_FOUND)."""
         return await self._with_blocks(await self._store.get(organization_id, identity_id))
 
-    async def list(self, organization_id: UUID, wanted: IdentityList) -> PageOf[Identity]:
+    async def list(self, organization_id: UUID, filters: IdentityList) -> PageOf[Identity]:
         """One page in one statement and one RPC. Raises Refused, NotFound."""
-        page = await self._store.list(organization_id, wanted)
+        page = await self._store.list(organization_id, filters)
         blocks = await self._memories.blocks_of([identity.id for identity in page.items])
         return PageOf(tuple(_having(identity, blocks) for identity in page.items), page.next_token)
 
@@ -99,8 +99,8 @@ class Identities:
         self, caller: CallContext, identity_id: UUID, properties: Sequence[Property]
     ) -> Identity:
         """Sets properties by their keys. Raises Refused, NotFound (IDENTITY_NOT_FOUND)."""
-        changed = await self._store.upsert_properties(caller.organization_id, identity_id, caller.user_id, properties)
-        return await self._with_blocks(changed)
+        identity = await self._store.upsert_properties(caller.organization_id, identity_id, caller.user_id, properties)
+        return await self._with_blocks(identity)
 
     async def delete(self, caller: CallContext, identity_id: UUID) -> None:
         """Memory forgets it by the outbox. Raises NotFound (IDENTITY_NOT_FOUND)."""

@@ -58,10 +58,10 @@ class PostgresIdentities:
         async with self._reading.connect() as connection:
             return (await connection.execute(query)).scalar_one_or_none()
 
-    async def list(self, organization_id: UUID, wanted: IdentityList) -> PageOf[Identity]:
-        query = _whole().where(identities.c.organization_id == organization_id, *_filters(wanted))
+    async def list(self, organization_id: UUID, filters: IdentityList) -> PageOf[Identity]:
+        query = _whole().where(identities.c.organization_id == organization_id, *_conditions(filters))
         async with self._reading.connect() as connection:
-            page = await _KEYSET.page(connection, query, wanted.page, organization_id)
+            page = await _KEYSET.page(connection, query, filters.page, organization_id)
         return page.map(lambda row: record(Identity, row._mapping))
 
     async def count(self, organization_id: UUID) -> int:
@@ -129,10 +129,10 @@ class PostgresIdentities:
             payload={"user_id": str(user_id)},
         )
         async with self._engine.begin() as connection:
-            gone = await connection.execute(
+            deleted = await connection.execute(
                 delete(identities).where(*matches(identities, organization_id=organization_id, id=identity_id))
             )
-            if not gone.rowcount:
+            if not deleted.rowcount:
                 raise identity_not_found(identity_id)
             await connection.execute(order_purge)
 
@@ -184,11 +184,11 @@ def _whole() -> Select[Any]:
     return select(identities, agents_of(identities))
 
 
-def _filters(wanted: IdentityList) -> list[ColumnElement[bool]]:
-    chosen = equal_to(identities, wanted, "name", "identity_type", "project_id")
-    if wanted.identifier_keys:
-        chosen.append(identities.c.identifier_key.in_(wanted.identifier_keys))
-    return chosen
+def _conditions(filters: IdentityList) -> list[ColumnElement[bool]]:
+    conditions = equal_to(identities, filters, "name", "identity_type", "project_id")
+    if filters.identifier_keys:
+        conditions.append(identities.c.identifier_key.in_(filters.identifier_keys))
+    return conditions
 
 
 async def _get(connection: AsyncConnection, organization_id: UUID, identity_id: UUID) -> Identity:
@@ -225,7 +225,7 @@ async def _check(connection: AsyncConnection, organization_id: UUID, identity_id
     query = select(identities.c.id).where(
         identities.c.organization_id == organization_id, identities.c.id.in_(identity_ids)
     )
-    found = set((await connection.execute(query)).scalars()) if identity_ids else set()
+    present = set((await connection.execute(query)).scalars()) if identity_ids else set()
     for identity_id in identity_ids:
-        if identity_id not in found:
+        if identity_id not in present:
             raise identity_not_found(identity_id)

@@ -62,12 +62,12 @@ class PostgresHistory:
             low, high = await _bounds(connection, organization_id, conversation_id, page)
             query = between(organization_id, conversation_id, low, high, page)
             rows = (await connection.execute(query)).all()
-        found: list[tuple[Place, Message | None]] = [
+        places: list[tuple[Place, Message | None]] = [
             (Place(row.ordinal, row.seq), message_from_row(row._asdict())) for row in rows
         ]
         if low < _SYSTEM < high:
-            found.insert(0 if page.scan_ascending else len(found), (_SYSTEM, None))
-        one = cut(found, page, lambda entry: place_token(entry[0]))
+            places.insert(0 if page.scan_ascending else len(places), (_SYSTEM, None))
+        one = cut(places, page, lambda entry: place_token(entry[0]))
         return PageOf(tuple(message for _, message in one.items), one.next_token)
 
 

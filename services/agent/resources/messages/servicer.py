@@ -32,10 +32,10 @@ class MessagesStored:
     async def ListAllMessages(self, request: wire.ListAllMessagesRequest, context: Any) -> wire.ListAllMessagesResponse:
         """One page of the tenant's."""
         with refusals():
-            wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
-            found = await self._stored.all(current().organization_id, wanted)
-        shown = [piece for message in found.items for piece in messages_to_proto(message)]
-        return wire.ListAllMessagesResponse(messages=shown, next_page_token=found.next_token)
+            page = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
+            stored = await self._stored.all(current().organization_id, page)
+        messages = [piece for message in stored.items for piece in messages_to_proto(message)]
+        return wire.ListAllMessagesResponse(messages=messages, next_page_token=stored.next_token)
 
     async def GetMessage(self, request: wire.GetMessageRequest, context: Any) -> wire.GetMessageResponse:
         """A row, or a prompt that is compiled for whoever asks."""
@@ -56,11 +56,11 @@ class MessagesStored:
         """Another text, in the same place."""
         caller = current()
         agent_id, message_id = from_public("agent", request.agent_id), from_public("message", request.message_id)
-        kind, said = new_text(request)
+        kind, content = new_text(request)
         with refusals():
             _check_stored(agent_id, message_id)
             message = await self._stored.revise(
-                caller.organization_id, caller.user_id, agent_id, message_id, partial(_edited, kind, said)
+                caller.organization_id, caller.user_id, agent_id, message_id, partial(_edited, kind, content)
             )
         return wire.UpdateMessageResponse(messages=messages_to_proto(message))
 
@@ -68,13 +68,13 @@ class MessagesStored:
         """An exchange that happened elsewhere."""
         agent_id = from_public("agent", request.agent_id)
         conversation_id = from_public("conv", request.conversation_id) if request.conversation_id else agent_id
-        said = captured(request)
-        stored = await self._stored.add(current().organization_id, agent_id, conversation_id, said)
+        messages = captured(request)
+        stored = await self._stored.add(current().organization_id, agent_id, conversation_id, messages)
         return wire.CaptureMessagesResponse(messages=[piece for one in stored for piece in messages_to_proto(one)])
 
 
-def _edited(kind: Any, said: Any, message: Message) -> Message:
-    return edited(message, kind, said)
+def _edited(kind: Any, content: Any, message: Message) -> Message:
+    return edited(message, kind, content)
 
 
 def _check_stored(agent_id: UUID, message_id: UUID) -> None:
@@ -103,11 +103,11 @@ class MessageLists:
         named = request.conversation_id
         conversation_id = from_public("conv", named) if named else agent_id
         with refusals():
-            wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
+            page = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
             conversation = await self._history.conversation(organization_id, agent_id, conversation_id)
-            found = await self._history.messages(organization_id, conversation_id, wanted)
-        response = wire.ListMessagesResponse(next_page_token=found.next_token)
-        for message in found.items:
+            messages = await self._history.messages(organization_id, conversation_id, page)
+        response = wire.ListMessagesResponse(next_page_token=messages.next_token)
+        for message in messages.items:
             response.messages.extend(await self._shown(message, conversation))
         return response
 

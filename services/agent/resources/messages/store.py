@@ -113,8 +113,8 @@ class PostgresMessages:
         direction = "ASC" if page.scan_ascending else "DESC"
         query = _ALL % (direction, direction)
         rows = await self._pool.fetch(query, organization_id, *low, *high, page.size + 1)
-        found = cut(rows, page, lambda row: moment_token(Moment(row["created_at"], row["id"])))
-        return PageOf(tuple(map(message_from_row, found.items)), found.next_token)
+        listed = cut(rows, page, lambda row: moment_token(Moment(row["created_at"], row["id"])))
+        return PageOf(tuple(map(message_from_row, listed.items)), listed.next_token)
 
     async def find(self, organization_id: UUID, message_id: UUID) -> Message | None:
         row = await self._pool.fetchrow(_FIND, organization_id, _shown_as(message_id))

@@ -73,8 +73,8 @@ def schema_of(request: wire.GenerateTextRequest) -> Mapping[str, Any] | None:
     return schema
 
 
-def said_to_proto(said: Said) -> wire.GenerateTextResponse:
+def said_to_proto(answer: Said) -> wire.GenerateTextResponse:
     """A model's answer."""
     return wire.GenerateTextResponse(
-        content=said.text, model=said.handle, usage=usage_to_proto(said.usage, 1, said.usage.prompt_tokens)
+        content=answer.text, model=answer.handle, usage=usage_to_proto(answer.usage, 1, answer.usage.prompt_tokens)
     )

@@ -84,7 +84,7 @@ class StandaloneModelCalls:
             around.discard()
         measure = _Measure(owned.counted)
         outside = outside_memory(ready.request.prompt)
-        shown = fit(written(turn), window=ready.window, fixed=ready.fixed)
+        window = fit(written(turn), window=ready.window, fixed=ready.fixed)
         summaries = [message for message in turn.history if message.role == "summary"]
         return WindowView(
             limit=settings.context_window_limit,
@@ -95,7 +95,7 @@ class StandaloneModelCalls:
             tools=ready.request.tools,
             tool_tokens=measure.tokens(ready.fixed - estimate_text(ready.request.prompt)),
             messages=[message for message in turn.history if message.role != "summary"],
-            message_tokens=measure.tokens(sum(estimate(message) for message in shown if message.role != "summary")),
+            message_tokens=measure.tokens(sum(estimate(message) for message in window if message.role != "summary")),
             passages=view.passage_count,
             stored=owned.recalled,
         )

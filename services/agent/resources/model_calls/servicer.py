@@ -51,10 +51,10 @@ class ModelCallServicer(model_call_service_pb2_grpc.ModelCallServiceServicer):
         """One call, remembered by nobody."""
         agent_id = from_public("agent", request.agent_id)
         prompt, options, schema = prompt_of(request), options_of(request), schema_of(request)
-        said = await self._calls.generate(
+        answer = await self._calls.generate(
             current().organization_id, agent_id, prompt, request.system_prompt, options, schema
         )
-        return said_to_proto(said)
+        return said_to_proto(answer)
 
 
 def _place(agent_id: str, conversation_id: str) -> tuple[UUID, UUID]:

@@ -72,7 +72,7 @@ class RunStore(Protocol):
 
     async def get(self, organization_id: UUID, run_id: UUID) -> StoredRun: ...
 
-    async def list(self, organization_id: UUID, wanted: RunList) -> PageOf[StoredRun]:
+    async def list(self, organization_id: UUID, filters: RunList) -> PageOf[StoredRun]:
         """One page. Raises NotFound (RUN_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 

@@ -30,11 +30,11 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
 
     async def CreateSchedule(self, request: wire.CreateScheduleRequest, context: Any) -> wire.CreateScheduleResponse:
         """Plans something."""
-        wanted = draft(request, current())
-        if wanted.options.callback_url is not None:
-            await check_callback(wanted.options.callback_url, allow_private=self._allow_private_urls)
+        new = draft(request, current())
+        if new.options.callback_url is not None:
+            await check_callback(new.options.callback_url, allow_private=self._allow_private_urls)
         with refusals():
-            schedule = await self._schedules.create(wanted, _first)
+            schedule = await self._schedules.create(new, _first)
         self._planned()
         return wire.CreateScheduleResponse(schedule=schedule_to_proto(schedule))
 
@@ -48,9 +48,9 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         agent_id = from_public("agent", request.agent_id)
         with refusals():
             page = page_by_id(request.page, "schedule", _PER_PAGE, ascending=True)
-            found = await self._schedules.list(current().organization_id, agent_id, page)
+            schedules = await self._schedules.list(current().organization_id, agent_id, page)
         return wire.ListSchedulesResponse(
-            schedules=map(schedule_to_proto, found.items), next_page_token=found.next_token
+            schedules=map(schedule_to_proto, schedules.items), next_page_token=schedules.next_token
         )
 
     async def DeleteSchedule(self, request: wire.DeleteScheduleRequest, context: Any) -> wire.DeleteScheduleResponse:

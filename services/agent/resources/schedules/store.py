@@ -98,8 +98,8 @@ class PostgresSchedules:
             if (await connection.execute(alive)).first() is None:
                 raise _no_agent(agent_id)
             query = select(schedules).where(*ours)
-            found = await _KEYSET.page(connection, query, page, organization_id)
-        return found.map(lambda row: schedule_from_row(row._mapping))
+            listed = await _KEYSET.page(connection, query, page, organization_id)
+        return listed.map(lambda row: schedule_from_row(row._mapping))
 
     async def delete(self, organization_id: UUID, agent_id: UUID, schedule_id: UUID) -> None:
         if await self._pool.fetchval(_DELETE, organization_id, agent_id, schedule_id) is None:

@@ -77,7 +77,7 @@ class StepStore(Protocol):
 
     async def get(self, organization_id: UUID, step_id: UUID) -> StepView: ...
 
-    async def list(self, organization_id: UUID, wanted: StepList) -> PageOf[StepView]:
+    async def list(self, organization_id: UUID, filters: StepList) -> PageOf[StepView]:
         """One page. Raises NotFound (STEP_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 

@@ -32,8 +32,8 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
                 project_id=templates.words(request.project_id if request.HasField("project_id") else None),
                 agent_file=templates.agent_file(request.agent_file_json),
             )
-        made = await self._store.create(current().organization_id, current().user_id, new)
-        return wire.CreateTemplateResponse(template=_templates.encode(made))
+        template = await self._store.create(current().organization_id, current().user_id, new)
+        return wire.CreateTemplateResponse(template=_templates.encode(template))
 
     async def GetTemplateVersion(
         self, request: wire.GetTemplateVersionRequest, context: Any

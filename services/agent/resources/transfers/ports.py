@@ -24,7 +24,7 @@ class ImportWriting(Protocol):
         """An empty conversation of an agent; `labels`: of the blocks of which it has copies."""
         ...
 
-    async def messages(self, log: Log, first_seq: int, said: Sequence[Message]) -> None:
+    async def messages(self, log: Log, first_seq: int, messages: Sequence[Message]) -> None:
         """Appends to the log of a conversation, from `first_seq` on."""
         ...
 

@@ -95,9 +95,9 @@ class Transfers:
         """
         window = await self._store.window(organization_id, agent_id, conversation_id)
         if whole:
-            shown = {message.id for message in window}
+            in_window = {message.id for message in window}
             async for message in self._store.history(organization_id, conversation_id):
-                if message.id not in shown:
+                if message.id not in in_window:
                     yield message, False
         for message in window:
             yield message, True
@@ -106,20 +106,20 @@ class Transfers:
 
     async def _import(self, caller: CallContext, parts: AsyncIterator[ImportPart], begun: list[UUID]) -> Imported:
         logs: dict[UUID, Log] = {}
-        made: list[UUID] = []
+        agent_ids: list[UUID] = []
         async with self._store.writing(caller.organization_id, caller.user_id) as writing:
             async for part in parts:
                 match part:
                     case ImportedAgent():
                         _unknown(part.id, logs)
-                        if len(made) == MOST_AGENTS:
+                        if len(agent_ids) == MOST_AGENTS:
                             raise invalid(f"an import has at most {MOST_AGENTS} agents")
                         log = logs[part.id] = Log(part.id, part.id, uuid7())
-                        made.append(part.id)
+                        agent_ids.append(part.id)
                         await self._agent(caller, writing, part, log, begun)
                     case ImportedConversation():
                         _unknown(part.id, logs)
-                        _known(part.agent_id, made, "agent_id")
+                        _known(part.agent_id, agent_ids, "agent_id")
                         log = logs[part.id] = Log(part.agent_id, part.id, uuid7())
                         await self._conversation(writing, part, log)
                     case ImportedMessages():
@@ -130,15 +130,15 @@ class Transfers:
                         await writing.messages(of, first, [message for message, _ in part.messages])
                     case ImportedGroup():
                         for agent_id in part.members:
-                            _known(agent_id, made, "a group")
+                            _known(agent_id, agent_ids, "a group")
                         await writing.group(part)
                     case _:
                         assert_never(part)
-            if not made:
+            if not agent_ids:
                 raise invalid("an import has at least one agent")
             for log in logs.values():
                 await writing.head(log)
-        return Imported(tuple(made), sum(log.next_seq - 1 for log in logs.values()))
+        return Imported(tuple(agent_ids), sum(log.next_seq - 1 for log in logs.values()))
 
     async def _agent(
         self, caller: CallContext, writing: ImportWriting, new: ImportedAgent, log: Log, begun: list[UUID]
@@ -209,8 +209,8 @@ def _name(given: str | None) -> str | None:
     return name or None
 
 
-def _known(agent_id: UUID, made: Sequence[UUID], where: str) -> None:
-    if agent_id not in made:
+def _known(agent_id: UUID, agent_ids: Sequence[UUID], where: str) -> None:
+    if agent_id not in agent_ids:
         raise invalid(f"{where} names agent-{agent_id}, which was not named before")
 
 

@@ -84,8 +84,8 @@ class _Writing:
         rows = await self._connection.fetch(
             moves.IDENTITIES, self._organization_id, new.id, list(dict.fromkeys(new.identity_ids))
         )
-        found = {row["identity_id"] for row in rows}
-        if missing := [each for each in new.identity_ids if each not in found]:
+        present = {row["identity_id"] for row in rows}
+        if missing := [each for each in new.identity_ids if each not in present]:
             raise NotFound(f"Identity identity-{missing[0]} not found", reason="IDENTITY_NOT_FOUND")
 
     async def conversation(self, new: ImportedConversation, labels: Sequence[str], log: Log) -> None:
@@ -101,8 +101,8 @@ class _Writing:
             log.log_id,
         )
 
-    async def messages(self, log: Log, first_seq: int, said: Sequence[Message]) -> None:
-        rows = [message_to_row(message, place, 0) for place, message in enumerate(said)]
+    async def messages(self, log: Log, first_seq: int, messages: Sequence[Message]) -> None:
+        rows = [message_to_row(message, place, 0) for place, message in enumerate(messages)]
         ids = (self._organization_id, log.log_id, first_seq, log.agent_id, log.conversation_id)
         await self._connection.execute(sql.IMPORT_MESSAGES, *ids, rows)
 

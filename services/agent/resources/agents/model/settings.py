@@ -209,9 +209,9 @@ def _stored(values: SettingValues, agent_type: str, defaults: Defaults) -> dict[
     return stored
 
 
-def _limit(wanted: int | None, window: int) -> int:
-    if wanted is None:
+def _limit(limit: int | None, window: int) -> int:
+    if limit is None:
         return min(window, LARGEST_DEFAULT_WINDOW)
-    if wanted > window:
-        raise invalid("context_window_limit", f"is {wanted}; the model's window has {window} tokens")
-    return wanted
+    if limit > window:
+        raise invalid("context_window_limit", f"is {limit}; the model's window has {window} tokens")
+    return limit
