@@ -71,16 +71,16 @@ def hint_of(secret: str) -> str:
     return secret[:_HINT]
 
 
-def checked_name(name: str, reason: str) -> str:
+def check_name(name: str, reason: str) -> str:
     """Raises Refused with `reason`."""
     if not 1 <= len(name.strip()) <= _LONGEST_NAME or "\0" in name:
         raise Refused(reason, f"a name has 1 to {_LONGEST_NAME} characters")
     return name.strip()
 
 
-def checked_key(draft: KeyDraft, now: datetime) -> None:
+def check_key(draft: KeyDraft, now: datetime) -> None:
     """Raises Refused (API_KEY_INVALID)."""
-    checked_name(draft.name, "API_KEY_INVALID")
+    check_name(draft.name, "API_KEY_INVALID")
     if draft.agent_ids and draft.role != "agent-only":
         raise _bad_key(f"a key with the role {draft.role} reaches all agents: leave agent_ids out, or use agent-only")
     if len(draft.agent_ids) > _MOST_AGENTS:
@@ -91,7 +91,7 @@ def checked_key(draft: KeyDraft, now: datetime) -> None:
         raise _bad_key("expires_at is over already")
 
 
-def checked_token(draft: TokenDraft, now: datetime) -> None:
+def check_token(draft: TokenDraft, now: datetime) -> None:
     """Raises Refused (CLIENT_TOKEN_INVALID)."""
     if not _is_page(draft.hostname):
         raise _bad_token("hostname is the address of a page, with its scheme: for example https://app.example.com")
@@ -104,7 +104,7 @@ def checked_token(draft: TokenDraft, now: datetime) -> None:
         raise _bad_token("expires_at is over already")
 
 
-def merged(policy: Sequence[AgentAccess]) -> tuple[AgentAccess, ...]:
+def merge_policy(policy: Sequence[AgentAccess]) -> tuple[AgentAccess, ...]:
     """Each agent and each kind of access once, in the order given."""
     by_agent: dict[UUID, dict[str, None]] = {}
     for agent_id, access in policy:

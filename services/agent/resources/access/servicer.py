@@ -7,16 +7,16 @@ from loci.agent.v1 import access_service_pb2 as wire
 from loci.agent.v1 import access_service_pb2_grpc
 from services.agent.convert.refusals import refusals
 from services.agent.resources.access.convert import (
-    checked_mask,
+    changes_name,
     key_draft,
     key_to_proto,
-    known_to_proto,
     organizations,
+    principal_to_proto,
     token_draft,
     token_to_proto,
     users,
 )
-from services.agent.resources.access.model import checked_key, checked_token
+from services.agent.resources.access.model import check_key, check_token
 from services.agent.resources.access.ports import CredentialStore
 from services.agent.resources.access.service import Tenants, is_operator, needs
 from services.common.context import current
@@ -45,7 +45,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         if known is None:
             sentence = "this key or token is not known, or its time is over"
             raise Unauthenticated(sentence, reason="CREDENTIAL_INVALID")
-        return known_to_proto(known)
+        return principal_to_proto(known)
 
     async def CreateApiKey(self, request: wire.CreateApiKeyRequest, context: Any) -> wire.CreateApiKeyResponse:
         """Of the caller's tenant; the operator may name a user of another."""
@@ -53,7 +53,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         needs(caller, "admin")
         draft = key_draft(request.key)
         with refusals():
-            checked_key(draft, datetime.now(UTC))
+            check_key(draft, datetime.now(UTC))
         secret, key = await self._credentials.create_key(
             caller.organization_id, caller.user_id, draft, anywhere=is_operator(caller)
         )
@@ -84,7 +84,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         needs(caller, *_MAKERS)
         draft = token_draft(request, now)
         with refusals():
-            checked_token(draft, now)
+            check_token(draft, now)
         secret, token = await self._credentials.create_token(caller.organization_id, caller.user_id, draft)
         return wire.CreateClientTokenResponse(secret=secret, token=token_to_proto(token))
 
@@ -179,5 +179,5 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
 
 
 def _needs_name(request: wire.UpdateOrganizationRequest | wire.UpdateUserRequest) -> None:
-    if not checked_mask(request.update_mask.paths):
+    if not changes_name(request.update_mask.paths):
         raise InvalidArgument("the update mask is empty; name `name`", reason="UPDATE_MASK_INVALID")

@@ -59,7 +59,7 @@ def agent_to_proto(state: AgentState) -> agent_pb2.Agent:
     if agent.managed_group is not None:
         wire.managed_group.CopyFrom(groups.encode(agent.managed_group))
     if agent.waiting is not None:
-        wire.pending_approval.CopyFrom(_pending(agent.waiting))
+        wire.pending_approval.CopyFrom(_pending_approval(agent.waiting))
     if agent.last_run is not None:
         _put_last_run(wire, agent.last_run)
     return wire
@@ -71,7 +71,7 @@ def new_agent(request: agent_service_pb2.CreateAgentRequest) -> NewAgent:
     return NewAgent(
         agent_id=agent_id,
         settings=setting_values(request.agent),
-        blocks=[_completed(block, agent_id, place) for place, block in enumerate(request.blocks)],
+        blocks=[_complete_block(block, agent_id, place) for place, block in enumerate(request.blocks)],
         block_ids=ids("block", request.block_ids),
         folder_ids=ids("source", request.folder_ids),
         identity_ids=ids("identity", request.agent.identity_ids),
@@ -133,7 +133,7 @@ def _usual_compaction(model: str) -> str:
     return json_text(settings_to_json(settings_from_json({}), agent_model=model))
 
 
-def _pending(waiting: PendingApproval) -> agent_pb2.PendingApproval:
+def _pending_approval(waiting: PendingApproval) -> agent_pb2.PendingApproval:
     message = waiting.message
     calls = [{"name": call.name, "arguments": call.arguments, "tool_call_id": call.id} for call in gated_calls(message)]
     first = next((otid, part) for otid, (part, *_) in pieces(message) if isinstance(part, Call) and part.gate)
@@ -152,7 +152,7 @@ def _pending(waiting: PendingApproval) -> agent_pb2.PendingApproval:
     return wire
 
 
-def _completed(block: block_service_pb2.BlockDraft, agent_id: UUID, place: int) -> block_service_pb2.BlockDraft:
+def _complete_block(block: block_service_pb2.BlockDraft, agent_id: UUID, place: int) -> block_service_pb2.BlockDraft:
     """A draft with an id, the same when the request is repeated, and with the description of a usual label."""
     completed = block_service_pb2.BlockDraft()
     completed.CopyFrom(block)

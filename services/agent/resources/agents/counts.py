@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.resources.agents.ports import AgentList
 from services.agent.resources.agents.statements import conditions_of, present
-from services.agent.resources.queries import reading
+from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import agents
 from services.common import keyset
 from services.common.paging import PageBy
@@ -18,7 +18,7 @@ class AgentCounts:
     """The part of `resources.agents.ports.AgentStore` that reads no agent whole."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._counting = reading(engine)
+        self._counting = autocommit(engine)
 
     async def count(self, organization_id: UUID, filters: AgentList) -> int:
         query = present(organization_id).where(*conditions_of(filters)).with_only_columns(func.count())

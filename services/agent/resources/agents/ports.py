@@ -179,7 +179,7 @@ class Eraser(Protocol):
         """Whether there is such an agent, deleted or not."""
         ...
 
-    async def stopped(self, organization_id: UUID, agent_id: UUID) -> bool:
+    async def stop(self, organization_id: UUID, agent_id: UUID) -> bool:
         """Asks its runs to stop; whether none is running any more."""
         ...
 

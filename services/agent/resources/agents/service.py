@@ -72,7 +72,7 @@ class Agents:
         """Makes an agent, or returns the one with that id. Raises Refused, LociError; then nothing is left behind."""
         values = check(new.settings)
         if not await self._store.reserve(caller.organization_id, new.agent_id, caller.user_id):
-            return await self.existing(caller.organization_id, new.agent_id)
+            return await self.get_existing(caller.organization_id, new.agent_id)
         try:
             settings, tools = await self._resolve(caller.organization_id, values, new)
             if new.identity_ids:
@@ -94,7 +94,7 @@ class Agents:
             caller.organization_id, new.agent_id, caller.user_id, settings, new.messages, new.identity_ids
         )
         if agent is None:
-            return await self.existing(caller.organization_id, new.agent_id)
+            return await self.get_existing(caller.organization_id, new.agent_id)
         if new.folder_ids or new.identity_ids:
             return await self.get(caller.organization_id, new.agent_id)
         return AgentState(agent, blocks, [tool.tool for tool in tools])
@@ -225,7 +225,7 @@ class Agents:
 
     # Parts ---------------------------------------------------------------------------------------------------------
 
-    async def existing(self, organization_id: UUID, agent_id: UUID) -> AgentState:
+    async def get_existing(self, organization_id: UUID, agent_id: UUID) -> AgentState:
         """The agent that has an id which cannot be given to another. Raises AlreadyExists (AGENT_ID_TAKEN)."""
         try:
             return await self.get(organization_id, agent_id)

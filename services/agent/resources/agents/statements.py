@@ -72,7 +72,7 @@ def conditions_of(filters: AgentList) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def ordered_by(filters: AgentList) -> ColumnElement[Any]:
+def order_time(filters: AgentList) -> ColumnElement[Any]:
     """The time by which a list is ordered, named as the order is."""
     if filters.order_by == "last_run_completion":
         # Agents that never ran come as if they had before all others.
@@ -195,7 +195,7 @@ def parameter(table: Table, name: str, column: str = "") -> BindParameter[Any]:
     return bindparam(f"given_{name}", type_=table.c[column or name].type)
 
 
-def given(**values: Any) -> dict[str, Any]:
+def parameters(**values: Any) -> dict[str, Any]:
     """Parameters for statements that are built once."""
     return {f"given_{name}": value for name, value in values.items()}
 

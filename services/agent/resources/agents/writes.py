@@ -92,7 +92,7 @@ def _insert() -> Select[Any]:
         log_id=_LOG_ID,
         from_seq=literal(1),
     )
-    rows = _said()
+    rows = _message_rows()
     count = select(func.count()).select_from(rows).scalar_subquery()
     head = _insert_from(
         agent,
@@ -102,10 +102,10 @@ def _insert() -> Select[Any]:
         next_seq=count + 1,
         last_message_at=select(func.max(rows.c.created_at)).scalar_subquery(),
     )
-    return select(agent).add_cte(conversation, segment, head, _first_messages(agent, rows), _served(agent))
+    return select(agent).add_cte(conversation, segment, head, _first_messages(agent, rows), _identity_rows(agent))
 
 
-def _said() -> FromClause:
+def _message_rows() -> FromClause:
     """The messages that the conversation begins with, as rows."""
     columns = [column(name, messages.c[name].type) for name in _SAID]
     rows = func.jsonb_to_recordset(bindparam("given_messages", type_=postgresql.JSONB)).table_valued(
@@ -133,7 +133,7 @@ def _first_messages(agent: FromClause, rows: FromClause) -> Any:
     return insert(messages).from_select([*values], source).cte("made_messages")
 
 
-def _served(agent: FromClause) -> Any:
+def _identity_rows(agent: FromClause) -> Any:
     """Returns the rows of the identities that the agent serves, in their order."""
     ids = func.unnest(bindparam("given_identity_ids", type_=postgresql.ARRAY(Uuid))).table_valued(
         column("id", Uuid), with_ordinality="place", name="served"
@@ -153,7 +153,7 @@ def _served(agent: FromClause) -> Any:
     return insert(agent_identities).from_select([*values], source).cte("made_identities")
 
 
-def _leaving() -> Sequence[Delete]:
+def _leave_groups() -> Sequence[Delete]:
     """Returns what takes a deleted agent out of groups and identities; groups that it managed are deleted."""
     of_tenant = [table.c.organization_id == parameter(agents, "organization_id") for table in (groups, group_agents)]
     return (
@@ -238,7 +238,7 @@ RELEASE = _reservation()
 # NEW_AGENT, reservation, log_id, messages (rows of rows.message_to_row), identity_ids
 INSERT = _insert()
 # organization_id, id
-LEAVING = _leaving()
+LEAVING = _leave_groups()
 # organization_id, id
 LOCK = _lock()
 # organization_id, run_id; after LOCK, which may have waited for that run to be there

@@ -5,7 +5,7 @@ from typing import Protocol
 from uuid import UUID
 
 
-class NotPosted(Exception):
+class PostFailed(Exception):
     """No answer came; the text is a sentence."""
 
 

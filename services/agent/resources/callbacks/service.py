@@ -16,7 +16,7 @@ from uuid import UUID
 
 import orjson
 
-from services.agent.resources.callbacks.ports import CallbackLog, NotPosted, Poster
+from services.agent.resources.callbacks.ports import CallbackLog, Poster, PostFailed
 from services.agent.resources.outbox.ports import OutboxEntry
 from services.common.errors import Unavailable
 from services.common.ids import to_public
@@ -55,7 +55,7 @@ class Callbacks:
         }
         try:
             status_code = await self.poster.post(order.payload["url"], body, headers)
-        except NotPosted as problem:
+        except PostFailed as problem:
             return None, str(problem)
         return status_code, None if 200 <= status_code < 300 else f"the callback was answered with {status_code}"
 

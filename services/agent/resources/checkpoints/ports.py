@@ -22,7 +22,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Inherited:
+class Inheritance:
     """The parts that a fork has of its agent: the last message they share, its copies of blocks, the archives."""
 
     message_id: UUID
@@ -80,7 +80,7 @@ class AgentFork:
     # Of the source; None for the source's own name and " (fork)".
     conversation_id: UUID
     name: str | None
-    inherited: Inherited
+    inheritance: Inheritance
 
 
 class CheckpointStore(Protocol):
@@ -129,7 +129,7 @@ class CheckpointStore(Protocol):
         """Stores an agent with a default conversation that begins so; False as above."""
         ...
 
-    async def inherited(self, organization_id: UUID, agent_id: UUID) -> Inherited | None:
+    async def inheritance(self, organization_id: UUID, agent_id: UUID) -> Inheritance | None:
         """Returns what a fork has of its agent; None for an agent that is no fork."""
         ...
 
@@ -144,7 +144,7 @@ class BlockSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """The outcome of a restore: labels by id, those that other agents see as well, those that are gone."""
 
     labels: Mapping[UUID, str]
@@ -165,7 +165,7 @@ class VersionedMemories(Protocol):
 
     async def restore(
         self, agent_id: UUID, conversation_id: UUID, versions: Mapping[UUID, int], request_id: str
-    ) -> Restored:
+    ) -> RestoreResult:
         """Sets blocks back. Raises NotFound (BLOCK_VERSION_NOT_FOUND)."""
         ...
 

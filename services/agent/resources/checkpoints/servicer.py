@@ -80,7 +80,7 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
         """An agent that shares another's past."""
         new_agent_id = from_public("agent", request.new_agent_id) if request.new_agent_id else uuid7()
         with refusals():
-            described, inherited = await self._checkpoints.fork_agent(
+            described, inheritance = await self._checkpoints.fork_agent(
                 current(), where(request), checkpoint_ref(request.checkpoint_id), new_agent_id, request.name
             )
-        return fork_to_proto(described, inherited)
+        return fork_to_proto(described, inheritance)

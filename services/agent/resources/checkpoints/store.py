@@ -19,7 +19,7 @@ from services.agent.resources.checkpoints.model import (
     closed,
     cut_at,
 )
-from services.agent.resources.checkpoints.ports import AgentFork, Inherited, NewRewind, Point, Rewind, RewoundBlock
+from services.agent.resources.checkpoints.ports import AgentFork, Inheritance, NewRewind, Point, Rewind, RewoundBlock
 from services.agent.resources.checkpoints.rows import (
     arrays,
     checkpoint_from_row,
@@ -133,16 +133,16 @@ class PostgresCheckpoints:
         return None if row is None else conversation_from_row(row)
 
     async def fork_agent(self, fork: AgentFork, point: Point) -> bool:
-        inherited = fork.inherited
+        inheritance = fork.inheritance
         values = (
             fork.conversation_id,
             reservation(fork.id),
             fork.id,
             fork.user_id,
             fork.name,
-            inherited.message_id,
-            list(inherited.block_ids),
-            list(inherited.archive_ids),
+            inheritance.message_id,
+            list(inheritance.block_ids),
+            list(inheritance.archive_ids),
         )
         async with self._pool.acquire() as connection, connection.transaction():
             agent_id = await connection.fetchval(sql.FORK_AGENT, *_begun(fork.organization_id, point), *values)
@@ -150,9 +150,9 @@ class PostgresCheckpoints:
                 await wait_or_settle(connection, fork.organization_id, fork.id, may_wait=False)
         return agent_id is not None
 
-    async def inherited(self, organization_id: UUID, agent_id: UUID) -> Inherited | None:
+    async def inheritance(self, organization_id: UUID, agent_id: UUID) -> Inheritance | None:
         row = await self._pool.fetchrow(sql.FORKED, organization_id, agent_id)
-        return None if row is None else Inherited(row[0], tuple(row[1]), tuple(row[2]))
+        return None if row is None else Inheritance(row[0], tuple(row[1]), tuple(row[2]))
 
 
 def reservation(new_id: UUID) -> UUID:

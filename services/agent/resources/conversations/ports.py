@@ -97,7 +97,7 @@ class ConversationEraser(Protocol):
         """Whether there is such a conversation, deleted or not."""
         ...
 
-    async def stopped(self, organization_id: UUID, conversation_id: UUID) -> bool:
+    async def stop(self, organization_id: UUID, conversation_id: UUID) -> bool:
         """Asks its runs to stop; whether none is running any more."""
         ...
 
@@ -120,7 +120,7 @@ class ConversationMemories(Protocol):
         """
         ...
 
-    async def isolated(self, agent_id: UUID, conversation_id: UUID) -> tuple[UUID, ...]:
+    async def isolated_block_ids(self, agent_id: UUID, conversation_id: UUID) -> tuple[UUID, ...]:
         """The copies that a conversation has."""
         ...
 

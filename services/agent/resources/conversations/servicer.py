@@ -20,11 +20,11 @@ from services.common.ids import from_public
 
 
 class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServicer):
-    """loci.agent.v1.ConversationService. `deleted` is called when there is something to clear away."""
+    """loci.agent.v1.ConversationService. `on_deleted` is called when there is something to clear away."""
 
-    def __init__(self, conversations: Conversations, deleted: Callable[[], None]) -> None:
+    def __init__(self, conversations: Conversations, on_deleted: Callable[[], None]) -> None:
         self._conversations = conversations
-        self._deleted = deleted
+        self._on_deleted = on_deleted
 
     async def CreateConversation(
         self, request: wire.CreateConversationRequest, context: Any
@@ -74,7 +74,7 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
     ) -> wire.DeleteConversationResponse:
         """Gone for readers at once; the rest follows."""
         await self._conversations.delete(current(), from_public("conv", request.conversation_id))
-        self._deleted()
+        self._on_deleted()
         return wire.DeleteConversationResponse()
 
     async def ForkConversation(

@@ -17,7 +17,7 @@ from services.agent.resources.conversations.eraser import stop_runs
 from services.agent.resources.conversations.model import Conversation, ConversationSettings
 from services.agent.resources.conversations.ports import ConversationList, ConversationOrder, NewConversation
 from services.agent.resources.conversations.service import conversation_not_found
-from services.agent.resources.queries import reading
+from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import agents, conversation_heads, conversations, runs
 from services.common.errors import NotFound
 from services.common.ids import uuid7
@@ -37,7 +37,7 @@ class PostgresConversations:
     def __init__(self, pool: asyncpg.Pool, engine: AsyncEngine) -> None:
         self._pool = pool
         self._engine = engine
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def reserve(self, new: NewConversation) -> bool:
         payload = {"user_id": str(new.user_id), "agent_id": str(new.agent_id)}

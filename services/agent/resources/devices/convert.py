@@ -72,7 +72,7 @@ def outgoing(request: wire.SendDeviceMessagesRequest) -> Mapping[UUID, Mapping[s
     }
 
 
-def acknowledged(request: wire.AcknowledgeDeviceMessagesRequest) -> list[UUID]:
+def acknowledged_ids(request: wire.AcknowledgeDeviceMessagesRequest) -> list[UUID]:
     """Returns the ids of the messages that the device has received. Raises InvalidArgument."""
     count = len(request.message_ids)
     _check(count <= MOST_ACKNOWLEDGED, f"message_ids has {count} ids; at most {MOST_ACKNOWLEDGED}")
@@ -84,7 +84,7 @@ def device_to_proto(device: Device) -> wire.Device:
     return _devices.encode(device if device.online else replace(device, connected_at=None))
 
 
-def pushed_to_proto(message: DeviceMessage) -> wire.DeviceMessage:
+def device_message_to_proto(message: DeviceMessage) -> wire.DeviceMessage:
     """A message as its device sees it."""
     body = orjson.dumps(message.body).decode()
     created_at = timestamp(message.created_at)

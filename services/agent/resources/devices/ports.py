@@ -110,11 +110,11 @@ class DeviceStore(Protocol):
         """These are still there."""
         ...
 
-    async def stirring(self, connections: Collection[Connection]) -> Sequence[Connection]:
+    async def to_wake(self, connections: Collection[Connection]) -> Sequence[Connection]:
         """Those of them for which messages wait, or which are over."""
         ...
 
-    async def waiting(self, connection: Connection) -> Sequence[UUID] | None:
+    async def waiting_ids(self, connection: Connection) -> Sequence[UUID] | None:
         """Returns the messages that wait for a device, oldest first; None: the connection is over."""
         ...
 

@@ -11,12 +11,12 @@ from services.agent.convert.refusals import refusals
 from services.agent.core.ports_streams import Notifier
 from services.agent.resources.devices.connections import DeviceConnections
 from services.agent.resources.devices.convert import (
-    acknowledged,
+    acknowledged_ids,
     changes,
     device_list,
+    device_message_to_proto,
     device_to_proto,
     outgoing,
-    pushed_to_proto,
     registration,
 )
 from services.agent.resources.devices.ports import DeviceStore
@@ -68,7 +68,7 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
             yield wire.StreamDeviceMessagesResponse(connected=device_to_proto(device))
             async with aclosing(self._connections.messages(connection)) as messages:
                 async for message in messages:
-                    yield wire.StreamDeviceMessagesResponse(message=pushed_to_proto(message))
+                    yield wire.StreamDeviceMessagesResponse(message=device_message_to_proto(message))
         finally:
             await self._devices.disconnect(connection)
 
@@ -77,7 +77,7 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
     ) -> wire.AcknowledgeDeviceMessagesResponse:
         """A device has got something."""
         connection_id = from_public("connection", request.connection_id)
-        await self._devices.acknowledge(current().organization_id, connection_id, acknowledged(request))
+        await self._devices.acknowledge(current().organization_id, connection_id, acknowledged_ids(request))
         return wire.AcknowledgeDeviceMessagesResponse()
 
     async def SendDeviceMessages(
@@ -89,5 +89,5 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
         return wire.SendDeviceMessagesResponse()
 
     def _stir(self, device_id: UUID) -> None:
-        self._connections.stir(device_id)
+        self._connections.wake(device_id)
         self._notifier.tell("pushed", device_id)

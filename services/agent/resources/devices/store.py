@@ -18,7 +18,7 @@ from services.agent.resources.devices.ports import (
     DeviceMessage,
     Registration,
 )
-from services.agent.resources.queries import reading
+from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import devices
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted
 from services.common.ids import to_public, uuid7
@@ -35,7 +35,7 @@ class PostgresDevices:
 
     def __init__(self, pool: asyncpg.Pool, engine: AsyncEngine) -> None:
         self._pool = pool
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def register(self, registration: Registration) -> Device:
         row = await self._pool.fetchrow(
@@ -90,10 +90,10 @@ class PostgresDevices:
     async def beat(self, connections: Collection[Connection]) -> None:
         await self._pool.execute(sql.BEAT, *_columns(connections))
 
-    async def stirring(self, connections: Collection[Connection]) -> Sequence[Connection]:
+    async def to_wake(self, connections: Collection[Connection]) -> Sequence[Connection]:
         return [Connection(**row) for row in await self._pool.fetch(sql.STIRRING, *_columns(connections))]
 
-    async def waiting(self, connection: Connection) -> Sequence[UUID] | None:
+    async def waiting_ids(self, connection: Connection) -> Sequence[UUID] | None:
         ids = (connection.organization_id, connection.device_id)
         if await self._pool.fetchval(sql.IS_OVER, *ids, connection.since):
             return None

@@ -46,7 +46,7 @@ class GroupStore(Protocol):
 class SharedBlocks(Protocol):
     """Blocks of members, in the memory service. Every call may be repeated."""
 
-    async def attached(self, agent_ids: Sequence[UUID]) -> frozenset[tuple[UUID, UUID]]:
+    async def attachments(self, agent_ids: Sequence[UUID]) -> frozenset[tuple[UUID, UUID]]:
         """Each agent with each block that is attached to it, in one call."""
         ...
 

@@ -104,7 +104,7 @@ class Groups:
 
     async def _attach(self, shares: frozenset[Share]) -> Sequence[Share]:
         """Attaches what is not; all of it or nothing. What was attached."""
-        there = await self._blocks.attached(sorted({agent_id for agent_id, _ in shares}))
+        there = await self._blocks.attachments(sorted({agent_id for agent_id, _ in shares}))
         done: list[Share] = []
         try:
             for agent_id, block_id in sorted(shares - there):

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.agent.resources.agents.locks import lock_agents
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
 from services.agent.resources.identities.rows import members_of
-from services.agent.resources.queries import equal_to, matches, reading
+from services.agent.resources.queries import autocommit, equal_to, matches
 from services.agent.resources.tables import group_agents, groups
 from services.common.errors import NotFound
 from services.common.keyset import Keyset
@@ -28,7 +28,7 @@ class PostgresGroups:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def get(self, organization_id: UUID, group_id: UUID) -> Group:
         async with self._reading.connect() as connection:

@@ -57,7 +57,7 @@ class Identities:
         """One page in one statement and one RPC. Raises Refused, NotFound."""
         page = await self._store.list(organization_id, filters)
         blocks = await self._memories.blocks_of([identity.id for identity in page.items])
-        return PageOf(tuple(_having(identity, blocks) for identity in page.items), page.next_token)
+        return PageOf(tuple(_with_block_ids(identity, blocks) for identity in page.items), page.next_token)
 
     async def count(self, organization_id: UUID) -> int:
         """All of the tenant."""
@@ -120,7 +120,7 @@ class Identities:
         )
 
     async def _with_blocks(self, identity: Identity) -> Identity:
-        return _having(identity, await self._memories.blocks_of([identity.id]))
+        return _with_block_ids(identity, await self._memories.blocks_of([identity.id]))
 
 
 def handlers(memories: IdentityMemories) -> Mapping[str, Handler]:
@@ -133,5 +133,5 @@ def handlers(memories: IdentityMemories) -> Mapping[str, Handler]:
     return {purge_identity.__name__: purge_identity}
 
 
-def _having(identity: Identity, blocks: Mapping[UUID, tuple[UUID, ...]]) -> Identity:
+def _with_block_ids(identity: Identity, blocks: Mapping[UUID, tuple[UUID, ...]]) -> Identity:
     return replace(identity, block_ids=blocks.get(identity.id, ()))

@@ -10,9 +10,15 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.resources.agents.locks import lock_agents
-from services.agent.resources.identities.model import Identity, IdentityList, IdentitySettings, Property, merged
+from services.agent.resources.identities.model import (
+    Identity,
+    IdentityList,
+    IdentitySettings,
+    Property,
+    merge_properties,
+)
 from services.agent.resources.identities.rows import agents_of
-from services.agent.resources.queries import equal_to, matches, reading
+from services.agent.resources.queries import autocommit, equal_to, matches
 from services.agent.resources.tables import agent_identities, identities, outbox
 from services.common.errors import AlreadyExists, NotFound
 from services.common.ids import uuid7
@@ -43,7 +49,7 @@ class PostgresIdentities:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def get(self, organization_id: UUID, identity_id: UUID) -> Identity:
         async with self._reading.connect() as connection:
@@ -116,7 +122,7 @@ class PostgresIdentities:
             row = (await connection.execute(lock)).first()
             if row is None:
                 raise identity_not_found(identity_id)
-            values = {"properties": [*merged(row.properties, properties)]}
+            values = {"properties": [*merge_properties(row.properties, properties)]}
             await _change(connection, organization_id, identity_id, user_id, values)
             return await _get(connection, organization_id, identity_id)
 

@@ -33,7 +33,7 @@ def new_text(request: message_service_pb2.UpdateMessageRequest) -> tuple[Kind, S
             raise InvalidArgument("the new text is missing", reason="MESSAGE_INVALID")
 
 
-def captured(request: message_service_pb2.CaptureMessagesRequest) -> tuple[Message, ...]:
+def captured_messages(request: message_service_pb2.CaptureMessagesRequest) -> tuple[Message, ...]:
     """The messages as they will be stored, with ids that follow from the request's, in order.
 
     Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID, INVALID_ID).

@@ -18,7 +18,7 @@ KIND = "embed_message"
 class MessageVectorStore(Protocol):
     """One message and its vector."""
 
-    async def revised(self, organization_id: UUID, message_id: UUID) -> tuple[Message, str] | None:
+    async def message_to_embed(self, organization_id: UUID, message_id: UUID) -> tuple[Message, str] | None:
         """A message, and the embedding model of its agent; None where either is gone."""
         ...
 
@@ -36,7 +36,7 @@ class MessageEmbedding:
 
     async def deliver(self, order: OutboxEntry) -> bool:
         """Always done, or it raises LociError: try again."""
-        stored = await self._store.revised(order.organization_id, order.subject_id)
+        stored = await self._store.message_to_embed(order.organization_id, order.subject_id)
         if stored is None or self._embedder is None or not (text := to_embed(stored[0])):
             return True
         try:

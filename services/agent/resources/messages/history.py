@@ -16,7 +16,7 @@ from services.agent.postgres.rows import message_from_row
 from services.agent.resources.agents.statements import LAST_SEQ
 from services.agent.resources.agents.store import agent_from_row, agent_not_found
 from services.agent.resources.messages.ports import Conversation
-from services.agent.resources.queries import reading, shown_as
+from services.agent.resources.queries import autocommit, shown_as
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, conversation_segments, conversations, messages
 from services.common.errors import NotFound
 from services.common.keyset import directed
@@ -31,7 +31,7 @@ class PostgresHistory:
     """`resources.agents.ports.History`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def conversation(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID) -> Conversation:
         its_own = and_(

@@ -15,7 +15,7 @@ Kind = Literal["system", "user", "assistant", "reasoning"]
 SPEAKING, SPOKEN = "send_message", "message"
 
 
-def edited(message: Message, kind: Kind, content: Sequence[Part]) -> Message:
+def edit(message: Message, kind: Kind, content: Sequence[Part]) -> Message:
     """The message with another text: `said` is text, of a user's message pictures, too.
 
     Raises Refused (MESSAGE_INVALID) where it has no text of that kind.

@@ -25,7 +25,7 @@ class MessageStore(Protocol):
         """The message that is shown under this id."""
         ...
 
-    async def prompted(self, organization_id: UUID, message_id: UUID) -> tuple[UUID, UUID] | None:
+    async def find_prompt(self, organization_id: UUID, message_id: UUID) -> tuple[UUID, UUID] | None:
         """The agent and the conversation whose compiled prompt is shown under this id."""
         ...
 

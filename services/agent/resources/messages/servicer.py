@@ -10,8 +10,8 @@ from services.agent.convert.messages import messages_to_proto, system_message_to
 from services.agent.convert.refusals import refusals
 from services.agent.core.messages import Message, system_message_id
 from services.agent.core.refusals import Refused
-from services.agent.resources.messages.convert import captured, new_text
-from services.agent.resources.messages.model import edited
+from services.agent.resources.messages.convert import captured_messages, new_text
+from services.agent.resources.messages.model import edit
 from services.agent.resources.messages.ports import CompiledPrompts, Conversation, History, MessageStore
 from services.agent.resources.messages.service import message_not_found
 from services.common.context import current
@@ -21,13 +21,13 @@ from services.common.page_requests import page_by_id
 _MESSAGES_PER_PAGE = 100
 
 
-class MessagesStored:
-    """MessageService.ListAllMessages, GetMessage, UpdateMessage and CaptureMessages."""
+class StoredMessageRpcs:
+    """MessageService.ListMessages, ListAllMessages, GetMessage, UpdateMessage and CaptureMessages."""
 
     def __init__(self, stored: MessageStore, history: History, prompts: CompiledPrompts) -> None:
         self._stored = stored
-        self._of_conversations = history
-        self._compiled = prompts
+        self._history = history
+        self._prompts = prompts
 
     async def ListAllMessages(self, request: wire.ListAllMessagesRequest, context: Any) -> wire.ListAllMessagesResponse:
         """One page of the tenant's."""
@@ -43,11 +43,11 @@ class MessagesStored:
         message = await self._stored.find(organization_id, message_id)
         if message is not None:
             return wire.GetMessageResponse(messages=messages_to_proto(message))
-        place = await self._stored.prompted(organization_id, message_id)
+        place = await self._stored.find_prompt(organization_id, message_id)
         if place is None:
             raise message_not_found(message_id)
-        conversation = await self._of_conversations.conversation(organization_id, *place)
-        prompt = await self._compiled.compiled_prompt(organization_id, conversation.agent, conversation.id)
+        conversation = await self._history.conversation(organization_id, *place)
+        prompt = await self._prompts.compiled_prompt(organization_id, conversation.agent, conversation.id)
         return wire.GetMessageResponse(
             messages=[system_message_to_proto(conversation.id, prompt, conversation.created_at)]
         )
@@ -68,33 +68,9 @@ class MessagesStored:
         """An exchange that happened elsewhere."""
         agent_id = from_public("agent", request.agent_id)
         conversation_id = from_public("conv", request.conversation_id) if request.conversation_id else agent_id
-        messages = captured(request)
+        messages = captured_messages(request)
         stored = await self._stored.add(current().organization_id, agent_id, conversation_id, messages)
         return wire.CaptureMessagesResponse(messages=[piece for one in stored for piece in messages_to_proto(one)])
-
-
-def _edited(kind: Any, content: Any, message: Message) -> Message:
-    return edited(message, kind, content)
-
-
-def _check_stored(agent_id: UUID, message_id: UUID) -> None:
-    if message_id == system_message_id(agent_id):
-        sentence = (
-            "the first message is the compiled prompt and does not change by itself: change the agent's `system`, or a "
-            "block"
-        )
-        raise Refused("MESSAGE_INVALID", sentence)
-
-
-_MESSAGES_PER_PAGE = 100
-
-
-class MessageLists:
-    """MessageService.ListMessages."""
-
-    def __init__(self, history: History, prompts: CompiledPrompts) -> None:
-        self._history = history
-        self._prompts = prompts
 
     async def ListMessages(self, request: wire.ListMessagesRequest, context: Any) -> wire.ListMessagesResponse:
         """One page. The system message, the oldest one, is compiled only where it is shown."""
@@ -116,3 +92,16 @@ class MessageLists:
             return messages_to_proto(message)
         prompt = await self._prompts.compiled_prompt(current().organization_id, conversation.agent, conversation.id)
         return [system_message_to_proto(conversation.id, prompt, conversation.created_at)]
+
+
+def _edited(kind: Any, content: Any, message: Message) -> Message:
+    return edit(message, kind, content)
+
+
+def _check_stored(agent_id: UUID, message_id: UUID) -> None:
+    if message_id == system_message_id(agent_id):
+        sentence = (
+            "the first message is the compiled prompt and does not change by itself: change the agent's `system`, or a "
+            "block"
+        )
+        raise Refused("MESSAGE_INVALID", sentence)

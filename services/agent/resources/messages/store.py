@@ -120,7 +120,7 @@ class PostgresMessages:
         row = await self._pool.fetchrow(_FIND, organization_id, _shown_as(message_id))
         return None if row is None else message_from_row(row)
 
-    async def prompted(self, organization_id: UUID, message_id: UUID) -> tuple[UUID, UUID] | None:
+    async def find_prompt(self, organization_id: UUID, message_id: UUID) -> tuple[UUID, UUID] | None:
         last = UUID(int=0)
         # Only those ids are made out of others.
         while message_id.version == 5:

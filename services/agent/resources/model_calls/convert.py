@@ -73,7 +73,7 @@ def schema_of(request: wire.GenerateTextRequest) -> Mapping[str, Any] | None:
     return schema
 
 
-def said_to_proto(answer: Said) -> wire.GenerateTextResponse:
+def answer_to_proto(answer: Said) -> wire.GenerateTextResponse:
     """A model's answer."""
     return wire.GenerateTextResponse(
         content=answer.text, model=answer.handle, usage=usage_to_proto(answer.usage, 1, answer.usage.prompt_tokens)

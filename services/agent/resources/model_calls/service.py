@@ -88,10 +88,10 @@ class StandaloneModelCalls:
         summaries = [message for message in turn.history if message.role == "summary"]
         return WindowView(
             limit=settings.context_window_limit,
-            system=measure.sized(settings.system.replace(MARKER, "").strip()),
-            core=measure.sized(core_memory(settings, view)),
-            outside=measure.sized(outside),
-            summary=measure.sized(summary_of(summaries[0])) if summaries else None,
+            system=measure.components(settings.system.replace(MARKER, "").strip()),
+            core=measure.components(core_memory(settings, view)),
+            outside=measure.components(outside),
+            summary=measure.components(summary_of(summaries[0])) if summaries else None,
             tools=ready.request.tools,
             tool_tokens=measure.tokens(ready.fixed - estimate_text(ready.request.prompt)),
             messages=[message for message in turn.history if message.role != "summary"],
@@ -158,7 +158,7 @@ class _Measure:
 
     counted: Counted
 
-    def sized(self, text: str) -> Sized:
+    def components(self, text: str) -> Sized:
         """A text with its tokens."""
         return Sized(text, self.tokens(estimate_text(text)) if text else 0)
 

@@ -9,9 +9,9 @@ from loci.agent.v1 import model_call_service_pb2_grpc
 from services.agent.convert.inputs import messages_from_proto
 from services.agent.convert.options import options_from_proto
 from services.agent.resources.model_calls.convert import (
+    answer_to_proto,
     options_of,
     prompt_of,
-    said_to_proto,
     schema_of,
     window_to_proto,
 )
@@ -54,7 +54,7 @@ class ModelCallServicer(model_call_service_pb2_grpc.ModelCallServiceServicer):
         answer = await self._calls.generate(
             current().organization_id, agent_id, prompt, request.system_prompt, options, schema
         )
-        return said_to_proto(answer)
+        return answer_to_proto(answer)
 
 
 def _place(agent_id: str, conversation_id: str) -> tuple[UUID, UUID]:

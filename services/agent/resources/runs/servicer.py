@@ -29,7 +29,7 @@ _PER_PAGE = 100
 _SPANS, _MOST_SPANS = 1_000, 5_000
 
 
-class RunQueries(run_service_pb2_grpc.RunServiceServicer):
+class StoredRunRpcs(run_service_pb2_grpc.RunServiceServicer):
     """The part of loci.agent.v1.RunService that needs no live run."""
 
     def __init__(self, runs: RunStore, tools: ToolCatalogue) -> None:

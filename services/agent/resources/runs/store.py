@@ -13,7 +13,7 @@ from services.agent.core.events import RunView
 from services.agent.core.fact_log import failure_from_json
 from services.agent.core.messages import Message, calls_of
 from services.agent.postgres.rows import message_from_row, run_view, usage_from_column
-from services.agent.resources.queries import reading
+from services.agent.resources.queries import autocommit
 from services.agent.resources.runs.ports import Callback, RunList, RunSteps, RunUsage, StoredRun
 from services.agent.resources.steps.ports import StepList, StepView
 from services.agent.resources.steps.store import message_page, present_steps, step_page, step_view
@@ -30,7 +30,7 @@ class PostgresRuns:
     """`resources.callbacks.ports.RunStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def get(self, organization_id: UUID, run_id: UUID) -> StoredRun:
         async with self._reading.connect() as connection:

@@ -20,7 +20,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 _FIELDS = 5
 
 
-def checked_time(at: datetime, now: datetime) -> datetime:
+def check_time(at: datetime, now: datetime) -> datetime:
     """A time at which something can be sent once. Raises Refused (SCHEDULE_INVALID)."""
     if at <= now:
         raise _refused(f"scheduled_at must be in the future; {_shown(at)} is over, now is {_shown(now)}")
@@ -29,7 +29,7 @@ def checked_time(at: datetime, now: datetime) -> datetime:
     return at
 
 
-def checked_cron(expression: str, timezone: str, now: datetime) -> datetime:
+def check_cron(expression: str, timezone: str, now: datetime) -> datetime:
     """When an expression comes first. Raises Refused (SCHEDULE_INVALID) where it is none, or never comes."""
     beginning = expression[:LONGEST_EXPRESSION]
     if len(expression) > LONGEST_EXPRESSION:

@@ -12,8 +12,8 @@ from services.agent.core.facts import Usage
 from services.agent.core.messages import Message
 from services.agent.core.page_tokens import Place, place_of, place_token
 from services.agent.postgres.rows import message_from_row
-from services.agent.resources.queries import reading, shown_as
-from services.agent.resources.steps.model import tagged
+from services.agent.resources.queries import autocommit, shown_as
+from services.agent.resources.steps.model import with_tags
 from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
 from services.common.errors import NotFound
@@ -32,7 +32,7 @@ class PostgresSteps:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def get(self, organization_id: UUID, step_id: UUID) -> StepView:
         async with self._reading.connect() as connection:
@@ -52,7 +52,7 @@ class PostgresSteps:
             this = steps.c.organization_id == organization_id, steps.c.id == step_id
             await connection.execute(select(steps.c.id).where(*this).with_for_update())
             step = await _get(connection, organization_id, step_id)
-            values: dict[str, Any] = {"tags": list(tagged(step.tags, feedback.add_tags))}
+            values: dict[str, Any] = {"tags": list(with_tags(step.tags, feedback.add_tags))}
             if feedback.changes:
                 values["feedback"] = feedback.value
             await connection.execute(update(steps).where(*this).values(values))

@@ -27,7 +27,7 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
         with refusals():
             new = NewTemplate(
                 id=from_public("template", request.template_id) if request.template_id else uuid7(),
-                name=templates.checked_name(request.name),
+                name=templates.check_name(request.name),
                 description=templates.words(request.description if request.HasField("description") else None),
                 project_id=templates.words(request.project_id if request.HasField("project_id") else None),
                 agent_file=templates.agent_file(request.agent_file_json),

@@ -16,7 +16,7 @@ def direct_key(text: str) -> str:
     return text or str(uuid7())
 
 
-def executed_to_proto(executed: Executed) -> agent_service_pb2.RunAgentToolResponse:
+def outcome_to_proto(executed: Executed) -> agent_service_pb2.RunAgentToolResponse:
     """Returns the outcome of a call."""
     returned = executed.returned
     return agent_service_pb2.RunAgentToolResponse(

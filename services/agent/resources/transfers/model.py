@@ -86,7 +86,7 @@ ImportPart = ImportedAgent | ImportedConversation | ImportedMessages | ImportedG
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """The outcome of an import."""
 
     agent_ids: tuple[UUID, ...]

@@ -10,7 +10,7 @@ from services.agent.resources.agents.model.settings import AgentSettings
 from services.agent.resources.transfers.model import ImportedAgent, ImportedConversation, ImportedGroup, Log
 
 
-class ImportWriting(Protocol):
+class ImportWriter(Protocol):
     """One transaction. Raises AlreadyExists (IMPORT_EXISTS) for an id that is taken."""
 
     async def agent(self, new: ImportedAgent, settings: AgentSettings, log: Log) -> bool:
@@ -40,7 +40,7 @@ class ImportWriting(Protocol):
 class TransferStore(Protocol):
     """Agents on their way in and out."""
 
-    def writing(self, organization_id: UUID, user_id: UUID) -> AbstractAsyncContextManager[ImportWriting]:
+    def open_writer(self, organization_id: UUID, user_id: UUID) -> AbstractAsyncContextManager[ImportWriter]:
         """A transaction, committed when it is left without an error."""
         ...
 

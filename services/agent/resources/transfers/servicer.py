@@ -24,7 +24,7 @@ class TransferServicer(transfer_service_pb2_grpc.TransferServiceServicer):
     ) -> wire.ImportAgentsResponse:
         """All of it or nothing."""
         with refusals():
-            imported = await self._transfers.take_in(current(), _parts(request_iterator))
+            imported = await self._transfers.import_agents(current(), _parts(request_iterator))
         agent_ids = (to_public("agent", each) for each in imported.agent_ids)
         return wire.ImportAgentsResponse(agent_ids=agent_ids, messages=imported.messages)
 
@@ -42,7 +42,7 @@ class TransferServicer(transfer_service_pb2_grpc.TransferServiceServicer):
         agent_id = from_public("agent", request.agent_id)
         conversation_id = from_public("conv", request.conversation_id) if request.conversation_id else agent_id
         frames = Frames()
-        stored = self._transfers.stored(
+        stored = self._transfers.messages(
             current().organization_id, agent_id, conversation_id, whole=request.whole_history
         )
         async for message, in_context in stored:

@@ -28,12 +28,12 @@ class PostgresTransfers:
         self._pool = pool
 
     @asynccontextmanager
-    async def writing(self, organization_id: UUID, user_id: UUID) -> AsyncIterator["_Writing"]:
+    async def open_writer(self, organization_id: UUID, user_id: UUID) -> AsyncIterator["_PostgresImportWriter"]:
         try:
             async with self._pool.acquire() as connection, connection.transaction():
-                yield _Writing(connection, organization_id, user_id)
+                yield _PostgresImportWriter(connection, organization_id, user_id)
         except asyncpg.UniqueViolationError as error:
-            raise _taken(error) from None
+            raise _id_taken(error) from None
 
     async def find(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Sequence[UUID]:
         return [row["id"] for row in await self._pool.fetch(moves.FIND, organization_id, list(agent_ids))]
@@ -57,8 +57,8 @@ class PostgresTransfers:
             ordinal, seq = rows[-1]["ordinal"], rows[-1]["seq"]
 
 
-class _Writing:
-    """`resources.transfers.ports.ImportWriting`."""
+class _PostgresImportWriter:
+    """`resources.transfers.ports.ImportWriter`."""
 
     def __init__(self, connection: Any, organization_id: UUID, user_id: UUID) -> None:
         self._connection = connection
@@ -136,7 +136,7 @@ class _Writing:
         )
 
 
-def _taken(error: asyncpg.UniqueViolationError) -> AlreadyExists:
+def _id_taken(error: asyncpg.UniqueViolationError) -> AlreadyExists:
     """Postgres says "Key (organization_id, id)=(..., ...) already exists."."""
     value = str(error.detail or "").partition(")=(")[2].partition(")")[0].rpartition(" ")[2]
     kind = str(error.table_name or "entity").removesuffix("s")
