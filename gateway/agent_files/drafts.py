@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from gateway.agent_files.checks import wrong
+from gateway.agent_files.checks import invalid_file
 from gateway.agent_files.schema import FileAgent, FileBlock, FileFolder, FileServer, FileTool
 from loci.agent.v1 import agent_pb2
 from loci.memory.v1 import block_service_pb2, folder_service_pb2
@@ -160,7 +160,7 @@ def tool_name(tool: FileTool) -> str:
     """Its name. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     name = tool.name or (tool.json_schema or {}).get("name")
     if not isinstance(name, str) or not name:
-        raise wrong(f"{tool.id} has no name")
+        raise invalid_file(f"{tool.id} has no name")
     return name
 
 
@@ -227,7 +227,7 @@ def transport(server: FileServer) -> mcp_pb2.McpTransport:
         config = server.stdio_config or {}
         arguments = config.get("args") or []
         if not isinstance(config.get("command"), str) or not isinstance(arguments, list):
-            raise wrong(f"{server.id}.stdio_config has no command")
+            raise invalid_file(f"{server.id}.stdio_config has no command")
         program = mcp_pb2.StdioMcpTransport(command=config["command"], args=map(str, arguments))
         return mcp_pb2.McpTransport(stdio=program)
     http = mcp_pb2.HttpMcpTransport(server_url=server.server_url or "")
@@ -235,7 +235,9 @@ def transport(server: FileServer) -> mcp_pb2.McpTransport:
         return mcp_pb2.McpTransport(sse=http)
     if server.server_type == "streamable_http":
         return mcp_pb2.McpTransport(streamable_http=http)
-    raise wrong(f"{server.id}.server_type is {server.server_type[:40]!r}; it must be stdio, sse or streamable_http")
+    raise invalid_file(
+        f"{server.id}.server_type is {server.server_type[:40]!r}; it must be stdio, sse or streamable_http"
+    )
 
 
 def dump(value: Any) -> str:

@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import AfterValidator, AliasChoices, Field
 
-from gateway.agent_files.templates import Filling
+from gateway.agent_files.templates import TemplateValues
 from gateway.resources.blocks.requests import BlockBody, draft_of
 from gateway.resources.messages.content import parts
 from gateway.resources.messages.requests import MessageCreate
 from gateway.rest import old_names
 from gateway.rest.body import Body, Json, Positive, deprecated, dump, given, refuse
-from gateway.rest.old_names import Renamed
+from gateway.rest.old_names import BodyWithOldNames
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2
 from services.common.fields import When, enum_numbers, settable
 from services.common.ids import to_public, uuid7
@@ -74,7 +74,7 @@ class ModelConfig(Body):
     max_tokens: int | None = None
 
 
-class AgentSettings(Renamed):
+class AgentSettings(BodyWithOldNames):
     """What creation and change have in common."""
 
     old_names = old_names.AGENT
@@ -178,11 +178,11 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
     )
 
 
-def filling(body: CreateAgent) -> Filling:
+def filling(body: CreateAgent) -> TemplateValues:
     """What the agent gets beside its template. Raises InvalidRequest for a setting that the template has."""
     reason = "the template says it; change the agent that is made of it, or leave out from_template"
     refuse(body, dict.fromkeys(sorted(body.model_fields_set - _BESIDE_TEMPLATE), reason))
-    return Filling(
+    return TemplateValues(
         name=body.name,
         variables=body.memory_variables or {},
         secrets=secrets(body) or {},

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from services.tool_runner.job import SandboxUnavailable
+from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.sandboxes.hosted.sdk import imported
 
 
