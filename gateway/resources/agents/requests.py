@@ -147,7 +147,8 @@ class ResetMessages(Body):
 
 
 def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
-    """The request of CreateAgent, ids minted, so that it may be sent twice. Not for one of a template; see `filling`.
+    """Returns the request of CreateAgent, ids minted, so that it may be sent twice. Not for one of a template; see
+    `filling`.
 
     Raises InvalidRequest.
     """
@@ -171,7 +172,7 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
 
 
 def filling(body: CreateAgent) -> TemplateValues:
-    """What the agent gets beside its template. Raises InvalidRequest for a setting that the template has."""
+    """Returns what the agent gets beside its template. Raises InvalidRequest for a setting that the template has."""
     reason = "the template says it; change the agent that is made of it, or leave out from_template"
     refuse(body, dict.fromkeys(sorted(body.model_fields_set - _BESIDE_TEMPLATE), reason))
     return TemplateValues(
@@ -188,7 +189,7 @@ def filling(body: CreateAgent) -> TemplateValues:
 
 
 def update_request(agent_id: str, body: UpdateAgent, settings: Json) -> agent_service_pb2.UpdateAgentRequest | None:
-    """The request of UpdateAgent; None when nothing changes. `settings`: the agent's model settings. Raises
+    """Returns the request of UpdateAgent; None when nothing changes. `settings`: the agent's model settings. Raises
     InvalidRequest.
     """
     refuse(body, {"message_ids": "the window cannot be set; send messages, or make a new agent"})
@@ -204,22 +205,22 @@ def update_request(agent_id: str, body: UpdateAgent, settings: Json) -> agent_se
 
 
 def secrets(body: AgentSettings) -> dict[str, str] | None:
-    """All secrets that there shall be, in the newer field or the older one; None where neither is sent."""
+    """Returns all secrets that there shall be, in the newer field or the older one; None where neither is sent."""
     return body.tool_exec_environment_variables if body.secrets is None else body.secrets
 
 
 def folder_ids(body: AgentSettings) -> list[str] | None:
-    """The folders that shall be attached, in the newer field or the older one; None where neither is sent."""
+    """Returns the folders that shall be attached, in the newer field or the older one; None where neither is sent."""
     return body.source_ids if body.folder_ids is None else body.folder_ids
 
 
 def needs_settings(body: UpdateAgent) -> bool:
-    """Whether the change adds to model settings that it does not send."""
+    """Returns whether the change adds to model settings that it does not send."""
     return body.model_settings is None and bool(_deprecated_settings(body))
 
 
 def settings_draft(body: AgentSettings, settings: Json) -> agent_pb2.Agent:
-    """The settings in `body`; what deprecated fields say of the model is laid over `settings`."""
+    """Returns the settings in `body`; what deprecated fields say of the model is laid over `settings`."""
     sent = given(body)
     fields: Json = {name: value for name, value in sent.items() if name in _DRAFT}
     fields |= {f"{name}_json": dump(value) for name, value in sent.items() if f"{name}_json" in _DRAFT}
@@ -249,7 +250,7 @@ def _first_message(message: MessageCreate) -> message_pb2.InputMessage:
 
 
 def _deprecated_settings(body: AgentSettings) -> Json:
-    """What the fields that model_settings replaced mean there."""
+    """Returns what the fields that model_settings replaced mean there."""
     settings: Json = {}
     llm = body.llm_config
     if llm is not None and llm.handle:
