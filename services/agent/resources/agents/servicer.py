@@ -15,7 +15,7 @@ from services.agent.resources.agents.convert import (
 )
 from services.agent.resources.agents.folders import AgentFolders
 from services.agent.resources.agents.service import Agents
-from services.agent.resources.tool_runs.convert import direct_key, executed_to_proto
+from services.agent.resources.tool_runs.convert import direct_key, outcome_to_proto
 from services.agent.resources.tool_runs.service import ToolRuns
 from services.common.context import current
 from services.common.ids import from_public
@@ -26,19 +26,19 @@ _TAGS_PER_PAGE = 50
 
 
 class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
-    """loci.agent.v1.AgentService. `deleted` is called when there is something to clear away."""
+    """loci.agent.v1.AgentService. `on_deleted` is called when there is something to clear away."""
 
     def __init__(
         self,
         agents: Agents,
         folders: AgentFolders,
         tool_runs: ToolRuns,
-        deleted: Callable[[], None],
+        on_deleted: Callable[[], None],
     ) -> None:
         self._agents = agents
         self._folders = folders
         self._tool_runs = tool_runs
-        self._deleted = deleted
+        self._on_deleted = on_deleted
 
     async def CreateAgent(self, request: wire.CreateAgentRequest, context: Any) -> wire.CreateAgentResponse:
         """Blocks first, the agent's row last."""
@@ -60,8 +60,8 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
 
     async def CountAgents(self, request: wire.CountAgentsRequest, context: Any) -> wire.CountAgentsResponse:
         """How many."""
-        wanted = agent_list(request.filter)
-        return wire.CountAgentsResponse(count=await self._agents.count(current().organization_id, wanted))
+        filters = agent_list(request.filter)
+        return wire.CountAgentsResponse(count=await self._agents.count(current().organization_id, filters))
 
     async def ListAgentTags(self, request: wire.ListAgentTagsRequest, context: Any) -> wire.ListAgentTagsResponse:
         """One page of names."""
@@ -85,7 +85,7 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     async def DeleteAgent(self, request: wire.DeleteAgentRequest, context: Any) -> wire.DeleteAgentResponse:
         """Gone for readers at once; the rest follows."""
         await self._agents.delete(current(), from_public("agent", request.agent_id))
-        self._deleted()
+        self._on_deleted()
         return wire.DeleteAgentResponse()
 
     async def AttachTool(self, request: wire.AttachToolRequest, context: Any) -> wire.AttachToolResponse:
@@ -129,4 +129,4 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         """As a call of the agent's model is run, without a turn."""
         agent_id, key = from_public("agent", request.agent_id), direct_key(request.call_key)
         executed = await self._tool_runs.run(current(), agent_id, request.tool_name, request.arguments_json, key)
-        return executed_to_proto(executed)
+        return outcome_to_proto(executed)

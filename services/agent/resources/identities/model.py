@@ -63,7 +63,7 @@ def properties(text: str) -> tuple[Property, ...]:
     return checked
 
 
-def merged(before: Sequence[Property], new: Sequence[Property]) -> tuple[Property, ...]:
+def merge_properties(before: Sequence[Property], new: Sequence[Property]) -> tuple[Property, ...]:
     """Returns `before` with `new` set by their keys; new keys come last. Raises Refused (IDENTITY_INVALID)."""
     by_key = {each["key"]: each for each in (*before, *new)}
     if len(by_key) > MOST_PROPERTIES:

@@ -15,12 +15,12 @@ from services.common.ids import from_public, uuid7
 
 
 class IdentityServicer(identity_service_pb2_grpc.IdentityServiceServicer):
-    """loci.agent.v1.IdentityService. `deleted` is called when there is something to clear away."""
+    """loci.agent.v1.IdentityService. `on_deleted` is called when there is something to clear away."""
 
-    def __init__(self, identities: Identities, agents: Agents, deleted: Callable[[], None]) -> None:
+    def __init__(self, identities: Identities, agents: Agents, on_deleted: Callable[[], None]) -> None:
         self._identities = identities
         self._agents = agents
-        self._deleted = deleted
+        self._on_deleted = on_deleted
 
     async def CreateIdentity(self, request: wire.CreateIdentityRequest, context: Any) -> wire.CreateIdentityResponse:
         """Blocks first, the identity's row last."""
@@ -63,7 +63,7 @@ class IdentityServicer(identity_service_pb2_grpc.IdentityServiceServicer):
     async def DeleteIdentity(self, request: wire.DeleteIdentityRequest, context: Any) -> wire.DeleteIdentityResponse:
         """Gone at once; memory forgets it soon."""
         await self._identities.delete(current(), from_public("identity", request.identity_id))
-        self._deleted()
+        self._on_deleted()
         return wire.DeleteIdentityResponse()
 
     async def UpsertIdentityProperties(

@@ -74,7 +74,7 @@ class TemplateStore(Protocol):
         ...
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """A name, a random one for none. Raises Refused (TEMPLATE_INVALID)."""
     if not name:
         return f"{random_name().lower()}-{random.randrange(16**6):06x}"

@@ -25,13 +25,13 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
         """With its first version."""
         new = NewTemplate(
             id=from_public("template", request.template_id) if request.template_id else uuid7(),
-            name=templates.checked_name(request.name),
+            name=templates.check_name(request.name),
             description=templates.words(request.description if request.HasField("description") else None),
             project_id=templates.words(request.project_id if request.HasField("project_id") else None),
             agent_file=templates.agent_file(request.agent_file_json),
         )
-        made = await self._store.create(current().organization_id, current().user_id, new)
-        return wire.CreateTemplateResponse(template=_templates.encode(made))
+        template = await self._store.create(current().organization_id, current().user_id, new)
+        return wire.CreateTemplateResponse(template=_templates.encode(template))
 
     async def GetTemplateVersion(
         self, request: wire.GetTemplateVersionRequest, context: Any
@@ -44,7 +44,7 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
         )
 
     async def UpdateTemplate(self, request: wire.UpdateTemplateRequest, context: Any) -> wire.UpdateTemplateResponse:
-        """What is worked on."""
+        """Replaces the version that is worked on."""
         file = templates.agent_file(request.agent_file_json)
         caller = current()
         updated = await self._store.update(
