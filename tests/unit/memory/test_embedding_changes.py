@@ -49,7 +49,7 @@ def draft(after: Target) -> EmbeddingChange:
 
 
 @pytest.mark.parametrize(
-    ("now", "newest", "wanted", "result"),
+    ("now", "newest", "expected", "result"),
     [
         (A, None, B, change(A, B)),
         (A, None, NONE, change(A, NONE)),
@@ -66,17 +66,17 @@ def draft(after: Target) -> EmbeddingChange:
     ],
 )
 def test_what_begins(
-    now: Target, newest: EmbeddingChange | None, wanted: Target, result: EmbeddingChange | None
+    now: Target, newest: EmbeddingChange | None, expected: Target, result: EmbeddingChange | None
 ) -> None:
     """None: the newest, as it is."""
-    found = begin(ArchiveState(now=now, newest=newest), draft(wanted))
+    found = begin(ArchiveState(now=now, newest=newest), draft(expected))
     assert replace(found, id=UUID(int=2)) == (newest if result is None else result)
     is_new = newest is None or (result is not None and result.state is RUNNING)
     assert (found.id == UUID(int=3)) is is_new
 
 
 @pytest.mark.parametrize(
-    ("now", "newest", "wanted"),
+    ("now", "newest", "expected"),
     [
         (A, change(A, B), C),
         (A, change(A, B), A),
@@ -84,9 +84,9 @@ def test_what_begins(
         (B, change(B, A, rolling_back=True), C),
     ],
 )
-def test_one_change_at_a_time(now: Target, newest: EmbeddingChange, wanted: Target) -> None:
+def test_one_change_at_a_time(now: Target, newest: EmbeddingChange, expected: Target) -> None:
     with pytest.raises(ChangeRunning, match="roll it back first"):
-        begin(ArchiveState(now=now, newest=newest), draft(wanted))
+        begin(ArchiveState(now=now, newest=newest), draft(expected))
 
 
 @pytest.mark.parametrize(

@@ -97,11 +97,11 @@ def test_pages_hold_whole_lines_and_together_the_whole_text(seed: int) -> None:
     assert [page.page for page in pages] == list(range(len(pages)))
     line = 0
     for page in pages:
-        shown = page.text.split("\n")
-        assert (page.first_line, page.last_line) == (line + 1, line + len(shown))
+        visible = page.text.split("\n")
+        assert (page.first_line, page.last_line) == (line + 1, line + len(visible))
         assert len(page.text) <= LONGEST_PAGE
-        assert all(len(one) <= LONGEST_LINE for one in shown)
-        assert not page.continued or len(shown) == 1
+        assert all(len(one) <= LONGEST_LINE for one in visible)
+        assert not page.continued or len(visible) == 1
         line = page.last_line
 
 
