@@ -114,8 +114,11 @@ async def test_what_an_edit_writes(memory: Memory, memory_url: str, agent: UUID)
     await memory.apply(await memory.agent_with(human="h"), "core_memory_append", label="human", content="x")
     await memory.statement_counts()
     [statement] = [text for text in memory.counter.texts if "WITH wanted AS" in text]
-    values = ", ".join((f"'{memory.caller.organization_id}'", *("'{}'" for _ in range(17))))
-    types = ", ".join(("uuid", *("text[]" for _ in range(17))))
+    # The tenant is named after the arrays of blocks.
+    values = ", ".join(
+        (*("'{}'" for _ in range(5)), f"'{memory.caller.organization_id}'", *("'{}'" for _ in range(12)))
+    )
+    types = ", ".join((*("text[]" for _ in range(5)), "uuid", *("text[]" for _ in range(12))))
     found = await plan(memory_url, statement, types, values, mode="force_generic_plan")
     assert read_whole(found) == set(), found
 
