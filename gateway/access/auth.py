@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from gateway.access.authorizer import Judge
+from gateway.access.authorizer import Authorizer
 from gateway.access.credentials import PREFIXES, Credentials
-from gateway.access.origin_check import OpenDoor
+from gateway.access.origin_check import OriginCheck
 from gateway.access.roles import Right, right_of
 from gateway.access.run_tokens import acting, bearer_of, check_route, run_context, shows_run_token
 from gateway.git.requests import with_bearer
@@ -36,11 +36,11 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class KeyAuthentication:
     """What keys are judged with."""
 
     credentials: Credentials
-    judge: Judge
+    judge: Authorizer
     signer: Signer
     # Whether nobody is let in without one.
     required: bool = False
@@ -57,13 +57,13 @@ class Authenticator:
         self,
         password: str,
         verifier: Verifier | None = None,
-        keys: Keys | None = None,
-        door: OpenDoor | None = None,
+        keys: KeyAuthentication | None = None,
+        door: OriginCheck | None = None,
     ) -> None:
         self._password = password.encode()
         self._verifier = verifier
         self._keys = keys
-        self._door = door or OpenDoor()
+        self._door = door or OriginCheck()
 
     async def caller(self, method: str, path: str, headers: Mapping[bytes, bytes], query: bytes = b"") -> Caller:
         """The caller behind a request's headers (names in lower case, as ASGI gives them).

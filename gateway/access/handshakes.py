@@ -4,7 +4,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.types import Receive, Scope, Send
 
-from gateway.errors.table import Problem
+from gateway.errors.problems import Problem
 
 # What stands for the method of a handshake where routes are judged: it may do all that its socket can.
 METHOD = "WEBSOCKET"

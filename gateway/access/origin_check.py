@@ -16,7 +16,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _REASON = "ORIGIN_NOT_ALLOWED"
 
 
-class OpenDoor:
+class OriginCheck:
     """Judges requests that show nothing. hosts: names by which we are reached, beside addresses, names of this machine
     and names without a dot, which nobody can register. origins: of pages that are let in. `*` in either: all.
     """

@@ -139,8 +139,8 @@ _BY_QUERY: Sequence[tuple[re.Pattern[str], frozenset[str]]] = (
 def target_of(method: str, path: str, query: bytes) -> Target | None:
     """Whose agents a request is about, as far as its address tells; None where it does not."""
     for kind, pattern in _TARGETS.items():
-        if found := pattern.fullmatch(path):
-            name = next(filter(None, found.groups())).lower()
+        if match := pattern.fullmatch(path):
+            name = next(filter(None, match.groups())).lower()
             return Target(frozenset({name})) if name.startswith("agent-") else Target(kind=kind, id=name)
     for route, names in _BY_QUERY:
         if route.fullmatch(f"{method} {path}"):

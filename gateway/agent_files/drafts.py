@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
-from gateway.agent_files.checks import wrong
+from gateway.agent_files.checks import invalid_file
 from gateway.agent_files.schema import FileAgent, FileBlock, FileFolder, FileServer, FileTool
-from loci.agent.v1 import agent_pb2, agent_service_pb2
+from loci.agent.v1 import agent_pb2
 from loci.memory.v1 import block_pb2, folder_pb2
 from loci.tool.v1 import mcp_pb2, tool_service_pb2
 from services.common.fields import enum_numbers
@@ -43,7 +43,7 @@ class Options:
     deployment_id: str | None = None
 
 
-def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> agent_service_pb2.AgentDraft:
+def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> agent_pb2.Agent:
     """The settings of an agent."""
     fields: Json = {
         "name": _name(agent.name, options),
@@ -69,7 +69,7 @@ def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> 
             fields[f"{name}_json"] = dump(value)
     if agent.tool_rules:
         fields["tool_rules_json"] = dump(agent.tool_rules)
-    return agent_service_pb2.AgentDraft(
+    return agent_pb2.Agent(
         tool_ids=tool_ids,
         tags=[*(agent.tags or ()), *options.tags],
         identity_ids=options.identity_ids,
@@ -160,7 +160,7 @@ def tool_name(tool: FileTool) -> str:
     """Its name. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     name = tool.name or (tool.json_schema or {}).get("name")
     if not isinstance(name, str) or not name:
-        raise wrong(f"{tool.id} has no name")
+        raise invalid_file(f"{tool.id} has no name")
     return name
 
 
@@ -227,7 +227,7 @@ def transport(server: FileServer) -> mcp_pb2.McpTransport:
         config = server.stdio_config or {}
         arguments = config.get("args") or []
         if not isinstance(config.get("command"), str) or not isinstance(arguments, list):
-            raise wrong(f"{server.id}.stdio_config has no command")
+            raise invalid_file(f"{server.id}.stdio_config has no command")
         program = mcp_pb2.StdioMcpTransport(command=config["command"], args=map(str, arguments))
         return mcp_pb2.McpTransport(stdio=program)
     http = mcp_pb2.HttpMcpTransport(server_url=server.server_url or "")
@@ -235,7 +235,9 @@ def transport(server: FileServer) -> mcp_pb2.McpTransport:
         return mcp_pb2.McpTransport(sse=http)
     if server.server_type == "streamable_http":
         return mcp_pb2.McpTransport(streamable_http=http)
-    raise wrong(f"{server.id}.server_type is {server.server_type[:40]!r}; it must be stdio, sse or streamable_http")
+    raise invalid_file(
+        f"{server.id}.server_type is {server.server_type[:40]!r}; it must be stdio, sse or streamable_http"
+    )
 
 
 def dump(value: Any) -> str:

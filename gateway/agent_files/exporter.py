@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import grpc
 
 from gateway.agent_files import writer as writing
-from gateway.agent_files.messages import Writing
+from gateway.agent_files.messages import MessageWriter
 from gateway.resources.agents import responses as agent_state
 from gateway.resources.agents.responses import Models
 from gateway.rest.convert import from_json
@@ -29,7 +29,7 @@ _FILES_PER_PAGE = 20
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ExportOptions:
     """What an export shall hold. `conversation_id`: whose messages, instead of the default conversation's."""
 
     conversation_id: str | None = None
@@ -47,12 +47,12 @@ class _Whole:
     opened: list[folder_pb2.AgentFile] = field(default_factory=list)
 
 
-async def export(loci: Services, agent_id: str, wanted: Wanted) -> Json:
+async def export(loci: Services, agent_id: str, wanted: ExportOptions) -> Json:
     """The document. Raises LociError."""
     first = await _agent(loci, agent_id)
     agents = [await _whole(loci, first, wanted)]
     group = first.managed_group if first.HasField("managed_group") else None
-    of_member = Wanted(scrub_messages=wanted.scrub_messages)
+    of_member = ExportOptions(scrub_messages=wanted.scrub_messages)
     for member_id in () if group is None else group.agent_ids:
         if member_id != agent_id:
             agents.append(await _whole(loci, await _agent(loci, member_id), of_member))
@@ -61,7 +61,7 @@ async def export(loci: Services, agent_id: str, wanted: Wanted) -> Json:
     files = {folder_id: await _files(loci, folder_id) for folder_id in folders}
     tools = {tool.id: tool for each in agents for tool in each.agent.tools}
     servers = await _servers(loci, tools.values())
-    numbers = writing.Numbers()
+    numbers = writing.FileIds()
     return {
         "agents": [_agent_json(each, numbers, models) for each in agents],
         "groups": [] if group is None else [writing.group(group, numbers)],
@@ -86,14 +86,14 @@ def _each(agents: Iterable[_Whole], relation: str, made: Any) -> list[Json]:
     return [made(entity) for entity in found.values()]
 
 
-def _agent_json(each: _Whole, numbers: writing.Numbers, models: Models) -> Json:
+def _agent_json(each: _Whole, numbers: writing.FileIds, models: Models) -> Json:
     agent = each.agent
     settings = from_json(agent.model_settings_json) or {}
     model = models.chat.get(agent.model)
     # Without defaults: elsewhere there are others.
     llm_config = agent_state.llm_config(agent, model, settings)
     agent_type = str(enum_names(agent_pb2.AgentType.DESCRIPTOR)[agent.agent_type])
-    said = Writing(numbers.of(agent.id), agent_type, llm_config["model"], ZoneInfo(agent.timezone or "UTC"))
+    said = MessageWriter(numbers.of(agent.id), agent_type, llm_config["model"], ZoneInfo(agent.timezone or "UTC"))
     messages = [said.message(message, numbers.of(message.id)) for message in each.messages]
     return writing.agent(
         agent,
@@ -115,14 +115,14 @@ async def _agent(loci: Services, agent_id: str) -> agent_pb2.Agent:
     return (await loci.peers.call(loci.peers.agents.GetAgent, request)).agent
 
 
-async def _whole(loci: Services, agent: agent_pb2.Agent, wanted: Wanted) -> _Whole:
+async def _whole(loci: Services, agent: agent_pb2.Agent, wanted: ExportOptions) -> _Whole:
     messages, secrets, opened = await asyncio.gather(
         _messages(loci, agent.id, wanted), _secrets(loci, agent.id), _opened(loci, agent)
     )
     return _Whole(agent, messages, secrets, opened)
 
 
-async def _messages(loci: Services, agent_id: str, wanted: Wanted) -> list[wire.StoredMessage]:
+async def _messages(loci: Services, agent_id: str, wanted: ExportOptions) -> list[wire.StoredMessage]:
     if wanted.scrub_messages:
         return []
     request = wire.StreamStoredMessagesRequest(agent_id=agent_id, conversation_id=wanted.conversation_id or "")

@@ -15,7 +15,7 @@ from typing import Any
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from gateway.agent_files import drafts
-from gateway.agent_files.checks import wrong
+from gateway.agent_files.checks import invalid_file
 from gateway.agent_files.drafts import Options
 from gateway.agent_files.messages import stored_messages
 from gateway.agent_files.schema import AgentFile, FileAgent, FileFile, FileFolder, FileServer, FileTool
@@ -50,7 +50,7 @@ _REPLACED = (
 
 
 @dataclass
-class Imported:
+class ImportResult:
     """What came of a file. Groups in its order."""
 
     agent_ids: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Imported:
     warnings: list[str] = field(default_factory=list)
 
 
-async def import_file(loci: Services, file: AgentFile, options: Options) -> Imported:
+async def import_file(loci: Services, file: AgentFile, options: Options) -> ImportResult:
     """All of it or nothing. Raises LociError."""
     async with AsyncExitStack() as undo:
         importing = _Import(loci, file, options, undo)
@@ -84,7 +84,7 @@ class _Import:
         self._undo = undo
         self._ids: dict[str, str] = {}
         self._tool_names: dict[str, str] = {}
-        self.done = Imported()
+        self.done = ImportResult()
 
     async def run(self) -> None:
         await self._check_models()
@@ -113,8 +113,8 @@ class _Import:
             request = model_service_pb2.GetModelRequest(handle=self._options.model)
             await self._peers.call(self._peers.models.GetModel, request)
         if self._options.embedding:
-            asked = model_service_pb2.GetEmbeddingModelRequest(handle=self._options.embedding)
-            await self._peers.call(self._peers.models.GetEmbeddingModel, asked)
+            rpc_request = model_service_pb2.GetEmbeddingModelRequest(handle=self._options.embedding)
+            await self._peers.call(self._peers.models.GetEmbeddingModel, rpc_request)
 
     # Servers and tools ----------------------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class _Import:
             await answered(call, requests, _nothing())
         except LociError as error:
             if isinstance(error, InvalidArgument | NotFound | AlreadyExists | FailedPrecondition):
-                raise wrong(error.message) from None
+                raise invalid_file(error.message) from None
             if not await self._are_there(agent_ids):
                 raise
         self.done.agent_ids, self.done.group_ids = agent_ids, group_ids
@@ -259,8 +259,8 @@ class _Import:
     async def _are_there(self, agent_ids: Sequence[str]) -> bool:
         """Whether an import whose answer was lost was made after all."""
         request = wire.BatchFindAgentsRequest(agent_ids=agent_ids)
-        found = await self._peers.call(self._peers.transfers.BatchFindAgents, request)
-        return len(found.agent_ids) == len(agent_ids)
+        response = await self._peers.call(self._peers.transfers.BatchFindAgents, request)
+        return len(response.agent_ids) == len(agent_ids)
 
     def _requests(self) -> Iterator[wire.ImportAgentsRequest]:
         for agent in self._file.agents:
@@ -332,7 +332,7 @@ class _named:
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if isinstance(error, InvalidArgument | FailedPrecondition):
-            raise wrong(f"{self._entity}: {error.message}") from None
+            raise invalid_file(f"{self._entity}: {error.message}") from None
 
 
 def _frames(conversation_id: str, messages: Iterable[wire.StoredMessage]) -> Iterator[wire.ImportAgentsRequest]:

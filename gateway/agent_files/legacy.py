@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from gateway.agent_files.checks import wrong
+from gateway.agent_files.checks import invalid_file
 
 Json = dict[str, Any]
 _SAME = (
@@ -64,10 +64,10 @@ def _context(document: Json) -> list[int]:
     if places is None:
         return [place for place, each in enumerate(document.get("messages") or ()) if each.get("in_context")]
     if not isinstance(places, list):
-        raise wrong("in_context_message_indices must be a list of places in messages")
+        raise invalid_file("in_context_message_indices must be a list of places in messages")
     for place in places:
         if not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < count:
-            raise wrong(f"in_context_message_indices names {str(place)[:40]}; there are {count} messages")
+            raise invalid_file(f"in_context_message_indices names {str(place)[:40]}; there are {count} messages")
     return list(dict.fromkeys(places))
 
 
@@ -107,12 +107,12 @@ def _either(holder: Json, *names: str) -> Any:
 def _objects(document: Json, name: str) -> list[Json]:
     found = _list(document, name)
     if not all(isinstance(each, dict) for each in found):
-        raise wrong(f"{name} must be a list of objects")
+        raise invalid_file(f"{name} must be a list of objects")
     return found
 
 
 def _list(document: Json, name: str) -> list[Any]:
     found = document.get(name) or []
     if not isinstance(found, list):
-        raise wrong(f"{name} must be a list")
+        raise invalid_file(f"{name} must be a list")
     return found

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from gateway.agent_files.checks import wrong
+from gateway.agent_files.checks import invalid_file
 from loci.agent.v1 import message_pb2
 from loci.agent.v1.transfer_service_pb2 import StoredCall, StoredPart, StoredReasoning, StoredText
 
@@ -49,7 +49,7 @@ def parts_of(content: str | list[Json] | None, where: str, *, thinks_in_text: bo
             case {"type": "tool_return", "tool_call_id": str(call_id), "content": str(text)}:
                 yield StoredPart(tool_return=unwrapped(call_id, "", text, is_error=bool(part.get("is_error"))))
             case _:
-                raise wrong(f"{where}.content has a part that cannot be read: {str(part.get('type'))[:80]}")
+                raise invalid_file(f"{where}.content has a part that cannot be read: {str(part.get('type'))[:80]}")
 
 
 def calls_of(calls: Iterable[Json] | None, where: str) -> Iterator[StoredCall]:
@@ -59,7 +59,7 @@ def calls_of(calls: Iterable[Json] | None, where: str) -> Iterator[StoredCall]:
             case {"id": str(call_id), "function": {"name": str(name), "arguments": str(arguments)}}:
                 yield StoredCall(id=call_id, name=name, arguments=arguments)
             case _:
-                raise wrong(f"{where}.tool_calls has an entry that is no call")
+                raise invalid_file(f"{where}.tool_calls has an entry that is no call")
 
 
 def returns_of(returns: Iterable[Json] | None, name: str, where: str) -> Iterator[message_pb2.ToolReturn]:
@@ -104,9 +104,9 @@ def image_of(source: Json, where: str) -> message_pb2.ImageContent:
             try:
                 decoded = base64.b64decode(data, validate=True)
             except (binascii.Error, ValueError):
-                raise wrong(f"{where}.content has an image whose data is not base64") from None
+                raise invalid_file(f"{where}.content has an image whose data is not base64") from None
             return message_pb2.ImageContent(data=decoded, media_type=_text(source, "media_type") or "image/png")
-    raise wrong(f"{where}.content has an image without data or url")
+    raise invalid_file(f"{where}.content has an image without data or url")
 
 
 # Stored parts -> parts of a file ------------------------------------------------------------------------------------

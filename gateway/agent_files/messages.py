@@ -42,7 +42,7 @@ def stored_messages(agent: FileAgent, tool_names: frozenset[str], begun: datetim
     compiled = _compiled(agent, context, by_id)
     shown = set(context)
     older = [message for message in agent.messages or () if message.id not in shown]
-    reading = _Reading(agent, tool_names, agent.messages or (), begun)
+    reading = _MessageReader(agent, tool_names, agent.messages or (), begun)
     found: list[StoredMessage] = []
     for message in older:
         if message.id not in compiled:
@@ -74,7 +74,7 @@ def _words(content: str | list[Json] | None) -> str:
     return "\n".join(str(part["text"]) for part in content or () if isinstance(part.get("text"), str))
 
 
-class _Reading:
+class _MessageReader:
     def __init__(
         self, agent: FileAgent, tool_names: frozenset[str], messages: Sequence[FileMessage], begun: datetime
     ) -> None:
@@ -166,7 +166,7 @@ class _Reading:
 # Stored messages -> messages of a file ------------------------------------------------------------------------------
 
 
-class Writing:
+class MessageWriter:
     """Puts stored messages of one agent into the form of a file. `next_id`: the next free `message-<n>`."""
 
     def __init__(self, agent_id: str, agent_type: str, model: str, timezone: Any) -> None:

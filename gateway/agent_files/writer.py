@@ -36,7 +36,7 @@ _BLANK: Json = {
 _BLOCK_BLANK = ("project_id", "template_id", "base_template_id", "deployment_id", "entity_id")
 
 
-class Numbers:
+class FileIds:
     """Ids of the file, by ids of the services: in the order in which they are first mentioned."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Numbers:
 
 def agent(
     one: agent_pb2.Agent,
-    numbers: Numbers,
+    numbers: FileIds,
     *,
     agent_type: str,
     llm_config: Json,
@@ -102,7 +102,7 @@ def _compaction(settings: Json | None, model: str) -> Json | None:
     return settings
 
 
-def group(one: group_pb2.Group, numbers: Numbers) -> Json:
+def group(one: group_pb2.Group, numbers: FileIds) -> Json:
     """A group."""
     config: Json = {"manager_type": one.manager_type}
     if one.manager_agent_id:
@@ -118,7 +118,7 @@ def group(one: group_pb2.Group, numbers: Numbers) -> Json:
     }
 
 
-def block(one: block_pb2.Block, numbers: Numbers) -> Json:
+def block(one: block_pb2.Block, numbers: FileIds) -> Json:
     """A block."""
     rest = block_to_rest(one)
     same = ("value", "limit", "template_name", "is_template", "preserve_on_migration", "label", "read_only")
@@ -133,7 +133,7 @@ def block(one: block_pb2.Block, numbers: Numbers) -> Json:
     }
 
 
-def tool(one: tool_pb2.Tool, numbers: Numbers, servers: Mapping[str, mcp_pb2.McpServer]) -> Json:
+def tool(one: tool_pb2.Tool, numbers: FileIds, servers: Mapping[str, mcp_pb2.McpServer]) -> Json:
     """A tool."""
     rest = tool_to_rest(one)
     if one.mcp_server_id in servers:
@@ -142,7 +142,7 @@ def tool(one: tool_pb2.Tool, numbers: Numbers, servers: Mapping[str, mcp_pb2.Mcp
     return rest | {"id": numbers.of(one.id)}
 
 
-def server(one: mcp_pb2.McpServer, numbers: Numbers) -> Json:
+def server(one: mcp_pb2.McpServer, numbers: FileIds) -> Json:
     """A server, without what it is let in by."""
     transport = one.transport
     kind = str(transport.WhichOneof("transport"))
@@ -160,7 +160,7 @@ def server(one: mcp_pb2.McpServer, numbers: Numbers) -> Json:
     }
 
 
-def folder(one: folder_pb2.Folder, numbers: Numbers, embedding_config: Json | None) -> Json:
+def folder(one: folder_pb2.Folder, numbers: FileIds, embedding_config: Json | None) -> Json:
     """A folder."""
     return {
         "name": one.name,
@@ -174,7 +174,7 @@ def folder(one: folder_pb2.Folder, numbers: Numbers, embedding_config: Json | No
     }
 
 
-def file(one: folder_pb2.File, numbers: Numbers) -> Json:
+def file(one: folder_pb2.File, numbers: FileIds) -> Json:
     """A file with its whole text."""
     status = enum_names(folder_pb2.FileStatus.DESCRIPTOR)[one.status]
     return {
@@ -195,7 +195,7 @@ def file(one: folder_pb2.File, numbers: Numbers) -> Json:
     }
 
 
-def opened(one: folder_pb2.AgentFile, agent_id: str, numbers: Numbers) -> Json:
+def opened(one: folder_pb2.AgentFile, agent_id: str, numbers: FileIds) -> Json:
     """What an agent has of a file."""
     return {
         "agent_id": numbers.of(agent_id),

@@ -46,11 +46,11 @@ def read(content: bytes) -> Memory:
         raise BadFile("it is not UTF-8") from None
     if "\0" in text:
         raise BadFile("it contains a NUL character")
-    found = _HEAD.match(text)
-    if found is None:
+    match = _HEAD.match(text)
+    if match is None:
         return Memory(text.removesuffix("\n"))
-    said = dict(_field(line) for line in found[1].splitlines() if line.strip())
-    value = text[found.end() :].removesuffix("\n")
+    said = dict(_field(line) for line in match[1].splitlines() if line.strip())
+    value = text[match.end() :].removesuffix("\n")
     return Memory(value, said.get("description") or None, _limit(said.get("limit")), _flag(said.get("read_only")))
 
 

@@ -10,7 +10,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from gateway.git.files import Memory
 from gateway.git.history import History, Timeline, Version, build
-from gateway.git.pushing import Change, Refused
+from gateway.git.pushing import Change, PushRefused
 from gateway.rest.services import Services
 from loci.agent.v1 import agent_pb2
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
@@ -72,9 +72,9 @@ async def apply(loci: Services, repository: Repository, changes: Sequence[Change
             if change.before is not None and change.after is not None:
                 old = repository.blocks[change.label]
                 edit = _edit(old, old.version, change.after)
-                made = (await loci.peers.call(blocks.UpdateBlock, edit)).block
+                stored = (await loci.peers.call(blocks.UpdateBlock, edit)).block
                 was = Memory(old.value, old.description, old.limit)
-                reverse = _edit(made, made.version, was, described=old.HasField("description"))
+                reverse = _edit(stored, stored.version, was, described=old.HasField("description"))
                 undo.append(partial(loci.peers.call, blocks.UpdateBlock, reverse))
         for _, block_id in attachments:
             attach = wire.AttachBlockRequest(agent_id=repository.agent_id, block_id=block_id)
@@ -88,7 +88,7 @@ async def apply(loci: Services, repository: Repository, changes: Sequence[Change
                 undo.append(partial(loci.peers.call, blocks.AttachBlock, again))
     except LociError as error:
         left = await _taken_back(undo)
-        raise Refused(f"{error.message}{left}; fetch first") from error
+        raise PushRefused(f"{error.message}{left}; fetch first") from error
 
 
 async def _taken_back(undo: Sequence[Callable[[], Awaitable[object]]]) -> str:

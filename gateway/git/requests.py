@@ -29,8 +29,8 @@ class Address(NamedTuple):
 
 def address_of(path: str) -> Address | None:
     """`path`: below PREFIX. None: nothing of git's."""
-    found = _ADDRESS.fullmatch(path)
-    return Address(found[1], found[2]) if found else None
+    match = _ADDRESS.fullmatch(path)
+    return Address(match[1], match[2]) if match else None
 
 
 def with_bearer(path: str, headers: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.git.lines import answer_fetch, offer, read_fetch, read_push, report
 from gateway.git.memory import Repository, apply, load
 from gateway.git.packs import BadPack
-from gateway.git.pushing import Refused, changes
+from gateway.git.pushing import PushRefused, changes
 from gateway.git.requests import RECEIVE, UPLOAD, BadRequest, unpacked
 from gateway.rest.services import Services
 from loci.agent.v1 import agent_pb2
@@ -38,9 +38,9 @@ async def _push(loci: Services, repository: Repository, body: bytes) -> bytes:
         return b""
     try:
         if len(pushes) > 1:
-            raise Refused("one branch at a time")
+            raise PushRefused("one branch at a time")
         await apply(loci, repository, await asyncio.to_thread(changes, repository.history, pushes[0]))
         why = ""
-    except Refused as refusal:
+    except PushRefused as refusal:
         why = str(refusal)
     return report([(push.ref, why) for push in pushes])

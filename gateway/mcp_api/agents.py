@@ -21,8 +21,8 @@ from gateway.resources.messages.responses import message
 from gateway.rest.paging import MOST_PER_PAGE
 from gateway.rest.services import Services
 from gateway.settings import is_loopback
-from gateway.turns.events import Rejoined, TurnEvents
-from gateway.turns.speech import Spoken
+from gateway.turns.events import Interruption, TurnEvents
+from gateway.turns.speech import SpeechRenderer
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_service_pb2, run_service_pb2
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import block_service_pb2
@@ -133,15 +133,15 @@ class _Agents:
         raise Unusable(f"there is no tool {name[:100]!r}")
 
     async def _list_agents(self, query: str) -> str:
-        wanted = agent_service_pb2.ListAgentsRequest(page=_FIRST, query_text=query or None, omit_relations=True)
-        found = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, wanted)).agents
-        listed = [{"id": agent.id, "name": agent.name, "description": agent.description or None} for agent in found]
+        request = agent_service_pb2.ListAgentsRequest(page=_FIRST, query_text=query or None, omit_relations=True)
+        agents = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, request)).agents
+        listed = [{"id": agent.id, "name": agent.name, "description": agent.description or None} for agent in agents]
         return orjson.dumps(listed).decode()
 
     async def _read_memory(self, agent: agent_pb2.Agent, arguments: dict[str, Any]) -> str:
         label = _text(arguments, "label", "")
-        wanted = block_service_pb2.ListBlocksRequest(agent_id=agent.id, page=_FIRST)
-        found = (await self._loci.peers.call(self._loci.peers.blocks.ListBlocks, wanted)).blocks
+        request = block_service_pb2.ListBlocksRequest(agent_id=agent.id, page=_FIRST)
+        found = (await self._loci.peers.call(self._loci.peers.blocks.ListBlocks, request)).blocks
         blocks = [
             {"label": block.label, "description": block.description or None, "value": block.value}
             for block in found
@@ -170,37 +170,39 @@ class _Agents:
     async def _leave(self, agent_id: str, run_id: str) -> None:
         """Whoever asked has gone: see LOCI_ON_DISCONNECT."""
         if self._loci.settings.cancel_on_disconnect and run_id:
-            wanted = run_service_pb2.CancelRunsRequest(agent_id=agent_id, run_ids=[run_id])
+            request = run_service_pb2.CancelRunsRequest(agent_id=agent_id, run_ids=[run_id])
             with contextlib.suppress(LociError):
-                await self._loci.peers.call(self._loci.peers.runs.CancelRuns, wanted)
+                await self._loci.peers.call(self._loci.peers.runs.CancelRuns, request)
 
     async def _named(self, name: str) -> agent_pb2.Agent:
         """The agent of that id, or that name where only one has it."""
         try:
             from_public("agent", name)
         except InvalidArgument:
-            wanted = agent_service_pb2.ListAgentsRequest(page=PageRequest(page_size=2), name=name, omit_relations=True)
-            found = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, wanted)).agents
-            if len(found) != 1:
-                problem = "there is no agent" if not found else "several agents are"
+            rpc_request = agent_service_pb2.ListAgentsRequest(
+                page=PageRequest(page_size=2), name=name, omit_relations=True
+            )
+            agents = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, rpc_request)).agents
+            if len(agents) != 1:
+                problem = "there is no agent" if not agents else "several agents are"
                 raise Unusable(f"{problem} named {name[:100]!r}; list_agents tells ids") from None
-            return found[0]
+            return agents[0]
         request = agent_service_pb2.GetAgentRequest(agent_id=name)
         return (await self._loci.peers.call(self._loci.peers.agents.GetAgent, request)).agent
 
     async def _tagged(self) -> list[tuple[str, agent_pb2.Agent]]:
         """Agents with the tag, oldest first, and the names of their tools."""
         page = PageRequest(page_size=_MOST_TOOLS, order=ORDER_ASCENDING)
-        wanted = agent_service_pb2.ListAgentsRequest(page=page, tags=[TAG], omit_relations=True)
-        found = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, wanted)).agents
-        return list(zip(tool_names([agent.name for agent in found]), found, strict=True))
+        request = agent_service_pb2.ListAgentsRequest(page=page, tags=[TAG], omit_relations=True)
+        agents = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, request)).agents
+        return list(zip(tool_names([agent.name for agent in agents]), agents, strict=True))
 
 
 async def _reply(events: TurnEvents, tell: Callable[[str], Awaitable[None]]) -> str:
     said: list[str] = []
-    spoken = Spoken()
+    spoken = SpeechRenderer()
     async for event in events.events():
-        if isinstance(event, Rejoined):
+        if isinstance(event, Interruption):
             continue
         match event.WhichOneof("event"):
             case "message":

@@ -7,7 +7,7 @@ of role assistant: that alone is told to the agent.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openai_api.requests import ChatCompletion, ChatMessage, Tool
 from gateway.resources.messages.approvals import ToolReturn, ToolReturnCreate
 from gateway.resources.messages.content import Content, ContentPart, ImagePart, ImageSource, TextPart
@@ -90,7 +90,7 @@ def _client_tool(tool: Tool) -> ClientTool:
     return ClientTool(name=function.name, description=function.description, parameters=function.parameters)
 
 
-class Teller:
+class ChunkDeltas:
     """Tells what an agent says as the deltas of one message of role assistant; that of a whole message is all of it.
 
     Texts that the agent said apart have an empty line between them. The calls are those that wait for the client.
@@ -143,7 +143,7 @@ class Teller:
 
 def assistant_message(told: Iterable[Rest]) -> Rest:
     """The one message of role assistant that holds what an agent said in a turn."""
-    teller, texts, calls = Teller(), {"content": "", "reasoning_content": ""}, []
+    teller, texts, calls = ChunkDeltas(), {"content": "", "reasoning_content": ""}, []
     for delta in (delta for one in told for delta in teller.deltas(one)):
         for name, value in delta.items():
             if name == "tool_calls":

@@ -12,6 +12,7 @@ from gateway.openapi.answers import JSON_TYPE, Answer, answer_of
 from gateway.openapi.errors import INVALID, MODEL_PROBLEM, OPENAI_PROBLEM, PROBLEM
 from gateway.openapi.examples import EXAMPLES
 from gateway.openapi.schemas import COMPONENTS, Schema, some
+from gateway.server.dispatcher import api_routes
 
 _DESCRIPTIONS = {
     400: "An argument that cannot be: a name that is taken, a tool that does not parse, a request the model refuses.",
@@ -80,18 +81,10 @@ def _with_renamed(value: Any, taken: Collection[str]) -> Any:
 
 def routes(app: FastAPI) -> Iterator[tuple[str, str, APIRoute]]:
     """Method, path and route of every operation of the document."""
-    for path, route in _walk(app.routes, ""):
-        for method in sorted(route.methods or ()):
-            yield method, path, route
-
-
-def _walk(found: Any, prefix: str) -> Iterator[tuple[str, APIRoute]]:
-    for route in found:
-        if isinstance(route, APIRoute):
-            if route.include_in_schema:
-                yield re.sub(r":\w+}", "}", prefix + route.path), route
-        elif hasattr(route, "original_router") and route.include_context.include_in_schema:
-            yield from _walk(route.original_router.routes, prefix + (route.include_context.prefix or ""))
+    for path, route, hidden in api_routes(app):
+        if not hidden:
+            for method in sorted(route.methods or ()):
+                yield method, re.sub(r":\w+}", "}", path), route
 
 
 def _operation_id(method: str, path: str) -> str:

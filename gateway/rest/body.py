@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]

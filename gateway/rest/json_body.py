@@ -5,13 +5,10 @@ twice in an object besides.
 """
 
 import json
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import orjson
-from fastapi.routing import APIRoute
 from starlette.requests import Request
-from starlette.responses import Response
 
 MAX_DEPTH = 100
 _TWICE = "an object has the same name twice"
@@ -32,19 +29,6 @@ class JsonRequest(Request):
         if not hasattr(self, "_json"):
             self._json = parse(await self.body())
         return self._json
-
-
-class JsonRoute(APIRoute):
-    """A route whose handler sees a JsonRequest."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler with the request replaced."""
-        handle = super().get_route_handler()
-
-        async def handle_json(request: Request) -> Response:
-            return await handle(JsonRequest(request.scope, request.receive))
-
-        return handle_json
 
 
 def parse(body: bytes) -> Any:

@@ -36,7 +36,7 @@ MESSAGE: Mapping[str, str] = {"text": "content", "message": "content"}
 _SAID_BY: Mapping[str, frozenset[str]] = {"input": frozenset({"input", "messages"})}
 
 
-class Renamed(Body):
+class BodyWithOldNames(Body):
     """A body some of whose fields had other names."""
 
     old_names: ClassVar[Mapping[str, str]] = {}

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapt
 
 from gateway.resources.messages import approvals
 from gateway.resources.messages.approvals import Answer, ApprovalCreate
-from gateway.resources.messages.requests import AttachRun, TurnBody, TurnWishes
+from gateway.resources.messages.requests import AttachRun, TurnBody, TurnFields
 from gateway.rest.body import Body
 from gateway.rest.params import checked_id
 from loci.agent.v1 import message_pb2
@@ -25,7 +25,7 @@ class Send(TurnBody):
     stream_tokens: bool = False
 
 
-class Approve(TurnWishes):
+class Approve(TurnFields):
     """Answers calls that wait, with decisions or with the returns of client tools; the turn goes on."""
 
     type: Literal["approve"]

@@ -23,11 +23,11 @@ _SETTLED_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Rejoined:
+class Interruption:
     """Stands among a turn's events where they were interrupted. Deltas may be missing here."""
 
 
-async def until_answered(
+async def call_until_answered(
     rpc: "grpc.aio.UnaryUnaryMultiCallable[Request, Response]", request: Request, *, window: float
 ) -> Response:
     """Calls `rpc`, which takes a turn, and returns when it has ended, however long that takes. Raises LociError."""
@@ -68,7 +68,7 @@ class TurnEvents:
         # Empty until the service has said which run it is: a repeated request may get another than it asked for.
         self.run_id = ""
 
-    async def events(self) -> AsyncGenerator[message_service_pb2.TurnEvent | Rejoined, None]:
+    async def events(self) -> AsyncGenerator[message_service_pb2.TurnEvent | Interruption, None]:
         """Everything until the end, whoever owns the run. Raises LociError; before the first event, that of
         the request.
         """
@@ -90,7 +90,7 @@ class TurnEvents:
                 call.cancel()
             await self._patience.wait(failure)
             if told:
-                yield Rejoined()
+                yield Interruption()
 
     def _open(self) -> Any:
         if self._turn is not None and not self.run_id:

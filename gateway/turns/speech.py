@@ -31,7 +31,7 @@ class _Call:
     heard: list[str] = field(default_factory=list)
 
 
-class Spoken:
+class SpeechRenderer:
     """How the calls of one request or list are shown. `tool`: the one that speaks; `argument`: what it says.
 
     resumed: the stream begins after a cursor, so the head of a text may have been read before.

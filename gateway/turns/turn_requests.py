@@ -6,7 +6,7 @@ from dataclasses import replace
 from starlette.requests import Request
 
 from gateway.access.run_tokens import check_approvals, check_members
-from gateway.resources.messages.requests import TurnWishes
+from gateway.resources.messages.requests import TurnFields
 from gateway.turns.idempotency import retry_of
 from gateway.turns.views import View
 from loci.agent.v1 import message_service_pb2
@@ -19,7 +19,7 @@ WEBSOCKET_HEADER = b"x-experimental-openai-responses-websocket"
 
 async def turn_request(
     request: Request,
-    body: TurnWishes,
+    body: TurnFields,
     agent_id: str,
     *,
     conversation_id: str = "",
@@ -27,7 +27,7 @@ async def turn_request(
     callback_url: str | None = None,
 ) -> message_service_pb2.TurnRequest:
     """The turn, with a fresh run id. `conversation_id`: empty for the agent's default. Raises InvalidRequest."""
-    turn = wished(
+    turn = build_turn(
         body,
         agent_id,
         headers=request.scope["headers"],
@@ -41,8 +41,8 @@ async def turn_request(
     return turn
 
 
-def wished(
-    body: TurnWishes,
+def build_turn(
+    body: TurnFields,
     agent_id: str,
     *,
     headers: Sequence[tuple[bytes, bytes]],

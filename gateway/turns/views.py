@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass
 
 import orjson
 
-from gateway.resources.messages.requests import AttachRun, SendMessages, TurnWishes
+from gateway.resources.messages.requests import AttachRun, SendMessages, TurnFields
 from gateway.resources.messages.responses import answer_types
 from gateway.resources.runs.responses import view_of
 from gateway.sockets.frames import Approve, Send
 from gateway.turns.deltas import Deltas
-from gateway.turns.speech import Spoken
+from gateway.turns.speech import SpeechRenderer
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class View:
     spoken: tuple[str, str] | None = ("send_message", "message")
 
     @classmethod
-    def of(cls, body: TurnWishes) -> "View":
+    def of(cls, body: TurnFields) -> "View":
         """What a request for a turn asks for."""
         tool, argument = body.assistant_message_tool_name, body.assistant_message_tool_kwarg
         return cls(
@@ -60,6 +60,6 @@ class View:
         """What tells pieces of messages."""
         return Deltas(tail_only=resumed) if self.tokens else None
 
-    def speech(self, *, resumed: bool = False) -> Spoken | None:
+    def speech(self, *, resumed: bool = False) -> SpeechRenderer | None:
         """What shows how older agents speak."""
-        return Spoken(*self.spoken, resumed=resumed) if self.spoken else None
+        return SpeechRenderer(*self.spoken, resumed=resumed) if self.spoken else None

@@ -18,8 +18,8 @@ _KEYS = {
 
 def vendor_of(path: str) -> str:
     """The vendor whose API a path is of, in canonical form; empty for none."""
-    found = _PLACE.fullmatch(path)
-    return found[1] if found else ""
+    match = _PLACE.fullmatch(path)
+    return match[1] if match else ""
 
 
 def for_loci(path: str, headers: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.messages.stored_requests import CaptureMessages
 from gateway.rest.json_body import parse
 from loci.agent.v1 import message_pb2

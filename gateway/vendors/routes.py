@@ -7,12 +7,13 @@ import asyncio
 import logging
 
 from fastapi import APIRouter
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest, Problem
+from gateway.errors.invalid import InvalidRequest
 from gateway.rest.services import Loci, Services
-from gateway.vendors import errors, memory
+from gateway.vendors import memory
 from gateway.vendors.keys import own_key
 from gateway.vendors.relay import Ended, Relay
 from loci.agent.v1 import message_pb2, message_service_pb2, model_call_service_pb2
@@ -46,7 +47,7 @@ async def pass_on_to_zai(request: Request, loci: Loci, endpoint: str = _MESSAGES
 
 
 async def _passed_on(vendor: str, endpoint: str, request: Request, loci: Services) -> Response:
-    wanted = forward_service_pb2.ForwardRequest(
+    rpc_request = forward_service_pb2.ForwardRequest(
         provider_type=vendor,
         method=request.method,
         path=f"v1/{endpoint}",
@@ -58,11 +59,11 @@ async def _passed_on(vendor: str, endpoint: str, request: Request, loci: Service
     ended: Ended | None = None
     agent_id = request.headers.get(AGENT_HEADER, "")
     if agent_id and (request.method, endpoint) == ("POST", _MESSAGES):
-        ended = await _remembered(wanted, agent_id, loci)
-    if wanted.ByteSize() > MAX_MESSAGE_BYTES:
+        ended = await _remembered(rpc_request, agent_id, loci)
+    if rpc_request.ByteSize() > MAX_MESSAGE_BYTES:
         most = MAX_MESSAGE_BYTES // 1024**2
-        return errors.told(Problem(413, {}), f"the request is larger than {most} MiB, with what it is sent").response()
-    return Relay(loci.peers, wanted, ended)
+        raise HTTPException(413, f"the request is larger than {most} MiB, with what it is sent")
+    return Relay(loci.peers, rpc_request, ended)
 
 
 async def _remembered(wanted: forward_service_pb2.ForwardRequest, agent_id: str, loci: Services) -> Ended:

@@ -157,6 +157,7 @@ def test_one_bad_schema_is_isolated(client: Any) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.sandbox
 def test_a_program_runs_in_a_sandbox_and_its_variables_are_secret(client: Any) -> None:
     arguments = ["--input-type=module", "-e", NPM_SERVER, "--", "program", "word"]
     config = {"mcp_server_type": "stdio", "command": "node", "args": arguments, "env": {"MARK": "s3cret"}}

@@ -19,6 +19,8 @@ from tests.e2e.test_walk import BLOCKS
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
 
+pytestmark = pytest.mark.sandbox
+
 MODEL = "openai/gpt-4o-mini"
 LOOK = '''
 def look() -> dict:

@@ -13,7 +13,6 @@ from gateway.resources.agents.routes import answer, fetch
 from gateway.resources.agents.schemas import AGENT
 from gateway.resources.folders.schemas import AGENT_FILES, FOLDER
 from gateway.rest import convert
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, descending, one_page, paged
 from gateway.rest.params import AgentId, FileId, FolderId
 from gateway.rest.responses import json_response
@@ -23,8 +22,8 @@ from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.file_limits import file_limits
 
-_folders = APIRouter(tags=["agents"], route_class=JsonRoute)
-_files = APIRouter(prefix="/agents/{agent_id}/files", tags=["agents"], route_class=JsonRoute)
+_folders = APIRouter(tags=["agents"])
+_files = APIRouter(prefix="/agents/{agent_id}/files", tags=["agents"])
 
 
 @_folders.get("")

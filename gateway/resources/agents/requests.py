@@ -5,15 +5,15 @@ from typing import Annotated, Any, Literal
 from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import AfterValidator, AliasChoices, Field
 
-from gateway.agent_files.templates import Filling
+from gateway.agent_files.templates import TemplateValues
 from gateway.resources.blocks.requests import BlockBody, draft_of
 from gateway.resources.messages.content import parts
 from gateway.resources.messages.requests import MessageCreate
 from gateway.rest import old_names
 from gateway.rest.body import Body, Json, Positive, deprecated, dump, given, refuse
-from gateway.rest.old_names import Renamed
+from gateway.rest.old_names import BodyWithOldNames
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2
-from services.common.fields import enum_numbers
+from services.common.fields import When, enum_numbers, settable
 from services.common.ids import to_public, uuid7
 
 AgentTypeName = Literal[
@@ -56,8 +56,8 @@ _BESIDE_TEMPLATE = frozenset(
     )
 )  # fmt: skip
 
-# A draft's fields have the names that the body's have; these two are made otherwise.
-_DRAFT = {field.name for field in agent_service_pb2.AgentDraft.DESCRIPTOR.fields} - {
+# An agent's fields have the names that the body's have; these two are made otherwise.
+_DRAFT = {field.wire for field in settable(agent_pb2.Agent.DESCRIPTOR, When.CREATION).values()} - {
     "agent_type",
     "model_settings_json",
 }
@@ -74,7 +74,7 @@ class ModelConfig(Body):
     max_tokens: int | None = None
 
 
-class AgentSettings(Renamed):
+class AgentSettings(BodyWithOldNames):
     """What creation and change have in common."""
 
     old_names = old_names.AGENT
@@ -178,11 +178,11 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
     )
 
 
-def filling(body: CreateAgent) -> Filling:
+def filling(body: CreateAgent) -> TemplateValues:
     """What the agent gets beside its template. Raises InvalidRequest for a setting that the template has."""
     reason = "the template says it; change the agent that is made of it, or leave out from_template"
     refuse(body, dict.fromkeys(sorted(body.model_fields_set - _BESIDE_TEMPLATE), reason))
-    return Filling(
+    return TemplateValues(
         name=body.name,
         variables=body.memory_variables or {},
         secrets=secrets(body) or {},
@@ -226,7 +226,7 @@ def needs_settings(body: UpdateAgent) -> bool:
     return body.model_settings is None and bool(_deprecated_settings(body))
 
 
-def settings_draft(body: AgentSettings, settings: Json) -> agent_service_pb2.AgentDraft:
+def settings_draft(body: AgentSettings, settings: Json) -> agent_pb2.Agent:
     """The settings in `body`; what deprecated fields say of the model is laid over `settings`."""
     sent = given(body)
     fields: Json = {name: value for name, value in sent.items() if name in _DRAFT}
@@ -243,7 +243,7 @@ def settings_draft(body: AgentSettings, settings: Json) -> agent_service_pb2.Age
     extra = _deprecated_settings(body)
     if body.model_settings is not None or extra:
         fields["model_settings_json"] = dump({**settings, **extra, **(body.model_settings or {})})
-    return agent_service_pb2.AgentDraft(agent_type=agent_pb2.AGENT_TYPE_UNSPECIFIED, **fields)
+    return agent_pb2.Agent(agent_type=agent_pb2.AGENT_TYPE_UNSPECIFIED, **fields)
 
 
 def _first_message(message: MessageCreate) -> message_pb2.InputMessage:

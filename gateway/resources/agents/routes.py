@@ -19,7 +19,6 @@ from gateway.resources.sandbox_configs.responses import agent_secrets
 from gateway.resources.templates.requests import named_version
 from gateway.rest.body import Json
 from gateway.rest.convert import Rest, from_json
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, Order, descending, one_page, paged, set_order
 from gateway.rest.params import (
     AgentId,
@@ -38,7 +37,7 @@ from services.common.fields import enum_numbers
 
 T = TypeVar("T")
 
-router = APIRouter(prefix="/agents", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents", tags=["agents"])
 
 Relation = Literal[
     "agent.blocks",

@@ -23,7 +23,6 @@ from gateway.resources.archives.responses import (
 )
 from gateway.resources.archives.schemas import FOUND_PASSAGES, PASSAGE, PASSAGE_HIT
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, page_request, page_size, paged, set_order
 from gateway.rest.params import AgentId, Moment, Names, PassageId
 from gateway.rest.responses import json_response
@@ -32,7 +31,7 @@ from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import passage_pb2, passage_service_pb2
 from services.common.timestamps import timestamp
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 _OF_AGENT = "/agents/{agent_id}/archival-memory"
 
 
@@ -140,10 +139,10 @@ async def search_everywhere(body: bodies.SearchPassages, loci: Loci) -> Response
         end_time=timestamp(body.end_date),
         mode=MODES[body.search_mode],
     )
-    found = await loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS)
-    passages = await passage_rests(loci, [hit.passage for hit in found.hits])
-    hits = [_hit(*pair) for pair in zip(passages, found.hits, strict=True)]
-    return json_response(hits, headers=without_vectors(found.without_vectors))
+    response = await loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS)
+    passages = await passage_rests(loci, [hit.passage for hit in response.hits])
+    hits = [_hit(*pair) for pair in zip(passages, response.hits, strict=True)]
+    return json_response(hits, headers=without_vectors(response.without_vectors))
 
 
 async def _newest(loci: Services, body: bodies.SearchPassages) -> Response:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.agents.responses import Models, embedding_config
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.responses import json_response

@@ -18,7 +18,6 @@ from gateway.resources.archives.responses import (
     refuse_other_embedding,
 )
 from gateway.resources.archives.schemas import ARCHIVE, PASSAGE
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import AgentFilter, AgentId, ArchiveId, Names, PassageId
 from gateway.rest.responses import json_response
@@ -26,7 +25,7 @@ from gateway.rest.services import Loci, Services
 from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
 
-router = APIRouter(tags=["archives"], route_class=JsonRoute)
+router = APIRouter(tags=["archives"])
 
 
 @router.post("/archives")

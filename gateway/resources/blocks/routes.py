@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, WHOLE, array
 from gateway.resources.agents.routes import Include, attached_page
@@ -17,7 +17,6 @@ from gateway.resources.blocks import requests as bodies
 from gateway.resources.blocks.responses import block_to_rest
 from gateway.resources.blocks.schemas import BLOCK
 from gateway.rest.body import Int32
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, MOST_PER_PAGE, paged
 from gateway.rest.params import BlockId, IdentityFilter, Names
 from gateway.rest.responses import json_response
@@ -28,7 +27,7 @@ from loci.memory.v1 import block_pb2, block_service_pb2
 
 IfMatch = Annotated[str | None, Header(description='A version, as ETag gives it: "7".')]
 
-router = APIRouter(prefix="/blocks", tags=["blocks"], route_class=JsonRoute)
+router = APIRouter(prefix="/blocks", tags=["blocks"])
 
 _ETAG = re.compile(r'^\s*(?:W/)?"?(\d{1,18})"?\s*$')
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.errors.table import EXAMPLE_UUID, InvalidRequest
+from gateway.errors.invalid import EXAMPLE_UUID, InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import BINARY, OBJECT
 from gateway.resources.executions.responses import content, listed_rest, receipt_rest, upload
@@ -16,7 +16,6 @@ from gateway.resources.executions.schemas import EXECUTION_FILE, EXECUTION_FILES
 from gateway.resources.executions.streams import stream_response
 from gateway.resources.folders.uploads import file_part
 from gateway.rest import convert
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import AgentFilter, Moment, Names, checked_id, split
 from gateway.rest.responses import json_response
@@ -27,7 +26,7 @@ from services.common.errors import LociError
 from services.common.fields import enum_numbers
 from services.common.timestamps import timestamp
 
-router = APIRouter(prefix="/executions", tags=["executions"], route_class=JsonRoute)
+router = APIRouter(prefix="/executions", tags=["executions"])
 
 _STATES = enum_numbers(pb.ReceiptState.DESCRIPTOR)
 _OUTCOMES = enum_numbers(pb.Outcome.DESCRIPTOR)

@@ -15,7 +15,6 @@ from gateway.resources.blocks.schemas import BLOCK
 from gateway.resources.identities import requests as bodies
 from gateway.resources.identities.schemas import IDENTITIES, IDENTITY
 from gateway.rest.convert import to_rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, ends_before, paged
 from gateway.rest.params import AgentId, BlockId, IdentityId
 from gateway.rest.responses import json_response
@@ -25,8 +24,8 @@ from loci.agent.v1 import identity_service_pb2 as wire
 from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import block_service_pb2
 
-router = APIRouter(tags=["identities"], route_class=JsonRoute)
-_OLD = APIRouter(prefix="/identities", route_class=JsonRoute)
+router = APIRouter(tags=["identities"])
+_OLD = APIRouter(prefix="/identities")
 
 
 @_OLD.get("")

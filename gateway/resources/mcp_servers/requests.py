@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import Field, model_validator
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.rest.body import Body, Json, dump
 from loci.tool.v1 import mcp_pb2, mcp_service_pb2
 from services.common.ids import to_public, uuid7

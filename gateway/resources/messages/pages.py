@@ -7,7 +7,7 @@ from gateway.peers import Peers
 from gateway.resources.messages.responses import asked_as_one, message, message_type
 from gateway.rest.convert import Rest
 from gateway.rest.paging import MOST_PER_PAGE, ends_before
-from gateway.turns.speech import Spoken
+from gateway.turns.speech import SpeechRenderer
 from loci.agent.v1 import message_service_pb2, run_service_pb2, step_service_pb2
 
 Listing = message_service_pb2.ListMessagesRequest | message_service_pb2.ListAllMessagesRequest
@@ -23,7 +23,7 @@ async def filtered_page(
     request: Listing,
     *,
     types: Collection[str] | None = None,
-    spoken: Spoken | None = None,
+    spoken: SpeechRenderer | None = None,
 ) -> list[Rest]:
     """A page of stored messages as clients are shown it, those of `types` alone, None: all. `spoken`: how calls
     by which older agents speak are shown; None: as calls.
@@ -62,7 +62,7 @@ async def shown_page(peers: Peers, rpc: Any, request: Request) -> list[Rest]:
 
     A client takes an empty page for the end, so one of which nothing is shown is followed by the next.
     """
-    spoken = Spoken()
+    spoken = SpeechRenderer()
     while True:
         page = await peers.call(rpc, request)
         shown = [message(part) for whole in page.messages for part in spoken.whole(whole)]

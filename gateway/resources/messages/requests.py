@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Discriminator, Field, Tag, model_validator
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.messages import approvals
 from gateway.resources.messages.approvals import ApprovalCreate, ToolReturnCreate
 from gateway.resources.messages.content import Content, parts
 from gateway.rest import old_names
 from gateway.rest.body import Body, Int32, Json, deprecated, dump
-from gateway.rest.old_names import Renamed
+from gateway.rest.old_names import BodyWithOldNames
 from gateway.rest.params import AgentInBody, RunInBody
 from loci.agent.v1 import message_pb2, message_service_pb2
 
@@ -39,7 +39,7 @@ _BUSY: Mapping[str, message_service_pb2.OnBusy.ValueType] = {
 }
 
 
-class MessageCreate(Renamed):
+class MessageCreate(BodyWithOldNames):
     """A message from outside."""
 
     old_names = old_names.MESSAGE
@@ -85,7 +85,7 @@ class ClientSkill(Body):
     location: str
 
 
-class TurnWishes(Renamed):
+class TurnFields(BodyWithOldNames):
     """What every request for a turn can want, however it is sent and answered.
 
     Loci's own: `on_busy` says what to do when the conversation is busy with another request (wait in line, reject with
@@ -138,7 +138,7 @@ class TurnWishes(Renamed):
         return _BUSY.get(self.on_busy or "", message_service_pb2.ON_BUSY_UNSPECIFIED)
 
 
-class TurnBody(TurnWishes):
+class TurnBody(TurnFields):
     """A request for a turn, with what is said in it."""
 
     messages: list[InputMessage] | None = None

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.messages.content import Content, parts
 from gateway.rest.body import Body, Json
 from gateway.rest.params import AgentInBody, Moment, conversation_ref

@@ -12,14 +12,13 @@ from gateway.resources.messages.responses import usage_statistics
 from gateway.resources.model_calls.requests import GenerateText
 from gateway.resources.model_calls.responses import overview
 from gateway.resources.model_calls.schemas import GENERATED, OVERVIEW
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, ConversationRef
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import message_service_pb2, model_call_service_pb2
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 # A model thinks meanwhile.
 _GENERATE_SECONDS = 600.0
@@ -68,6 +67,6 @@ async def generate_text(agent_id: AgentId, body: GenerateText, loci: Loci) -> Re
 
 
 async def _previewed(loci: Services, turn: message_service_pb2.TurnRequest, *, stream: bool) -> Response:
-    asked = model_call_service_pb2.PreviewModelCallRequest(turn=turn, stream_tokens=stream)
-    shown = await loci.peers.call(loci.peers.model_calls.PreviewModelCall, asked)
+    request = model_call_service_pb2.PreviewModelCallRequest(turn=turn, stream_tokens=stream)
+    shown = await loci.peers.call(loci.peers.model_calls.PreviewModelCall, request)
     return Response(shown.body_json, media_type="application/json")

@@ -5,13 +5,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from gateway.errors.table import EXAMPLE_UUID
+from gateway.errors.invalid import EXAMPLE_UUID
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import array
 from gateway.resources.providers import requests as bodies
 from gateway.resources.providers.schemas import PROVIDER, PROVIDER_CHECKED, SAID
 from gateway.rest.convert import Rest, to_rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, descending, one_page, paged
 from gateway.rest.params import checked_id
 from gateway.rest.responses import json_response
@@ -21,7 +20,7 @@ from loci.llm.v1 import provider_pb2, provider_service_pb2
 from services.common.context import current
 from services.common.ids import to_public
 
-router = APIRouter(prefix="/providers", tags=["providers"], route_class=JsonRoute)
+router = APIRouter(prefix="/providers", tags=["providers"])
 
 ProviderId = Annotated[str, Path(examples=[f"provider-{EXAMPLE_UUID}"]), checked_id("provider")]
 # Where an endpoint is asked for its models meanwhile; it gets 10 s.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, array
 from gateway.resources.messages.pages import shown_page
@@ -22,7 +22,6 @@ from gateway.resources.runs.responses import (
 )
 from gateway.resources.runs.schemas import RUN, RUN_METRICS, RUN_USAGE, SPAN, STEP
 from gateway.resources.usage import responses as usage
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, Order, paged, set_order
 from gateway.rest.params import Names, RunId, split
 from gateway.rest.responses import json_response
@@ -35,7 +34,7 @@ from services.common.fields import enum_numbers
 
 logger = logging.getLogger(__name__)
 
-router = APIRouter(prefix="/runs", tags=["runs"], route_class=JsonRoute)
+router = APIRouter(prefix="/runs", tags=["runs"])
 
 _STATUSES = enum_numbers(run_pb2.RunStatus.DESCRIPTOR)
 _STOP_REASONS = enum_numbers(agent_pb2.StopReason.DESCRIPTOR)
@@ -162,8 +161,8 @@ async def _costs(run_id: str, loci: Loci) -> dict[str, Any]:
 async def retrieve_run_metrics(run_id: RunId, loci: Loci) -> Response:
     """How long a run took, and which tools it called."""
     request = run_service_pb2.GetRunMetricsRequest(run_id=run_id)
-    found = await loci.peers.call(loci.peers.runs.GetRunMetrics, request)
-    return json_response(run_metrics_to_rest(found.metrics))
+    response = await loci.peers.call(loci.peers.runs.GetRunMetrics, request)
+    return json_response(run_metrics_to_rest(response.metrics))
 
 
 @router.get("/{run_id}/trace")
@@ -173,8 +172,8 @@ async def retrieve_run_trace(
 ) -> Response:
     """A run as spans, worked out from what is stored of its steps; no tracing backend is needed."""
     request = run_service_pb2.GetRunTraceRequest(run_id=run_id, limit=limit)
-    found = await loci.peers.call(loci.peers.runs.GetRunTrace, request)
-    return json_response([span_to_rest(span) for span in found.spans])
+    response = await loci.peers.call(loci.peers.runs.GetRunTrace, request)
+    return json_response([span_to_rest(span) for span in response.spans])
 
 
 def _number(parameter: str, name: str, numbers: Mapping[str, int]) -> int:

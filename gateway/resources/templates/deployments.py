@@ -20,7 +20,6 @@ from gateway.resources.templates.requests import DeployedAgent, DeployedBlock, D
 from gateway.resources.templates.schemas import DELETED, DEPLOYMENT
 from gateway.rest import convert
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import MOST_PER_PAGE
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -29,7 +28,7 @@ from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import block_pb2, block_service_pb2
 from services.common.errors import LociError, NotFound
 
-router = APIRouter(prefix="/_internal_templates", tags=["_internal_templates"], route_class=JsonRoute)
+router = APIRouter(prefix="/_internal_templates", tags=["_internal_templates"])
 
 _OLDEST_FIRST = PageRequest(order=ORDER_ASCENDING)
 

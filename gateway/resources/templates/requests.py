@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.agents.requests import CreateAgent
 from gateway.resources.blocks.requests import BlockBody
 from gateway.resources.groups.requests import CreateGroup

@@ -60,14 +60,14 @@ async def written_tool(peers: Peers, body: WriteTool, handle: str) -> Rest:
         written = _read(text, handle)
         request = tool_service_pb2.GenerateToolSchemaRequest(source_code=written.source)
         try:
-            found = await peers.call(peers.tools.GenerateToolSchema, request)
+            response = await peers.call(peers.tools.GenerateToolSchema, request)
         except InvalidArgument as refusal:
             if last:
                 raise
             problem = f"That is refused: {refusal.message}. Write it again, whole."
             messages += [_message(chat_pb2.CHAT_ROLE_ASSISTANT, text), _message(chat_pb2.CHAT_ROLE_USER, problem)]
         else:
-            tool = _tool(written, from_json(found.json_schema_json))
+            tool = _tool(written, from_json(response.json_schema_json))
             return {"tool": tool, "sample_args": written.sample_args, "response": written.response}
     raise AssertionError("the last try returns or raises")
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from loci.agent.v1 import agent_service_pb2, group_pb2, identity_pb2
+from loci.agent.v1 import agent_pb2, agent_service_pb2, group_pb2, identity_pb2
 from loci.agent.v1 import group_service_pb2 as group_wire
 from loci.agent.v1 import identity_service_pb2 as identity_wire
 from loci.agent.v1.agent_pb2 import Agent
@@ -43,7 +43,7 @@ class Company:
     async def update_agent(self, agent_id: str, paths: list[str], **fields: Any) -> Agent:
         """As it is then."""
         request = agent_service_pb2.UpdateAgentRequest(
-            agent_id=agent_id, agent=agent_service_pb2.AgentDraft(**fields), update_mask=FieldMask(paths=paths)
+            agent_id=agent_id, agent=agent_pb2.Agent(**fields), update_mask=FieldMask(paths=paths)
         )
         changed: Agent = (await self.world.call(self.world.agents.UpdateAgent, request)).agent
         return changed

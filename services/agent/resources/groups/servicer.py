@@ -6,7 +6,7 @@ from loci.agent.v1 import group_service_pb2 as wire
 from loci.agent.v1 import group_service_pb2_grpc
 from services.agent.convert.refusals import refusals
 from services.agent.resources.groups.convert import drafts, group_list, groups
-from services.agent.resources.groups.service import GroupAdministration
+from services.agent.resources.groups.service import Groups
 from services.common.context import current
 from services.common.ids import from_public, uuid7
 
@@ -14,7 +14,7 @@ from services.common.ids import from_public, uuid7
 class GroupServicer(group_service_pb2_grpc.GroupServiceServicer):
     """loci.agent.v1.GroupService."""
 
-    def __init__(self, groups: GroupAdministration) -> None:
+    def __init__(self, groups: Groups) -> None:
         self._groups = groups
 
     async def CreateGroup(self, request: wire.CreateGroupRequest, context: Any) -> wire.CreateGroupResponse:

@@ -7,10 +7,10 @@ from loci.agent.v1 import identity_service_pb2 as wire
 from loci.agent.v1 import identity_service_pb2_grpc
 from services.agent.convert.refusals import refusals
 from services.agent.resources.agents.convert import agent_to_proto
-from services.agent.resources.agents.service import Administration
+from services.agent.resources.agents.service import Agents
 from services.agent.resources.identities.convert import drafts, identities, identity_list
 from services.agent.resources.identities.model import properties
-from services.agent.resources.identities.service import IdentityAdministration
+from services.agent.resources.identities.service import Identities
 from services.common.context import current
 from services.common.ids import from_public, uuid7
 
@@ -18,7 +18,7 @@ from services.common.ids import from_public, uuid7
 class IdentityServicer(identity_service_pb2_grpc.IdentityServiceServicer):
     """loci.agent.v1.IdentityService. `deleted` is called when there is something to clear away."""
 
-    def __init__(self, identities: IdentityAdministration, agents: Administration, deleted: Callable[[], None]) -> None:
+    def __init__(self, identities: Identities, agents: Agents, deleted: Callable[[], None]) -> None:
         self._identities = identities
         self._agents = agents
         self._deleted = deleted

@@ -12,8 +12,8 @@ from services.agent.core.messages import Message, system_message_id
 from services.agent.core.refusals import Refused
 from services.agent.resources.messages.convert import captured, new_text
 from services.agent.resources.messages.model import edited
-from services.agent.resources.messages.ports import CompiledPrompts, Conversation, History, StoredMessages
-from services.agent.resources.messages.service import no_such_message
+from services.agent.resources.messages.ports import CompiledPrompts, Conversation, History, MessageStore
+from services.agent.resources.messages.service import message_not_found
 from services.common.context import current
 from services.common.ids import from_public
 from services.common.page_requests import page_by_id
@@ -24,7 +24,7 @@ _MESSAGES_PER_PAGE = 100
 class MessagesStored:
     """MessageService.ListAllMessages, GetMessage, UpdateMessage and CaptureMessages."""
 
-    def __init__(self, stored: StoredMessages, history: History, prompts: CompiledPrompts) -> None:
+    def __init__(self, stored: MessageStore, history: History, prompts: CompiledPrompts) -> None:
         self._stored = stored
         self._of_conversations = history
         self._compiled = prompts
@@ -45,7 +45,7 @@ class MessagesStored:
             return wire.GetMessageResponse(messages=messages_to_proto(message))
         place = await self._stored.prompted(organization_id, message_id)
         if place is None:
-            raise no_such_message(message_id)
+            raise message_not_found(message_id)
         conversation = await self._of_conversations.conversation(organization_id, *place)
         prompt = await self._compiled.compiled_prompt(organization_id, conversation.agent, conversation.id)
         return wire.GetMessageResponse(

@@ -18,7 +18,7 @@ from services.agent.resources.runs.convert import (
     stored_run_to_proto,
 )
 from services.agent.resources.runs.model import spans_of
-from services.agent.resources.runs.ports import Runs
+from services.agent.resources.runs.ports import RunStore
 from services.agent.resources.steps.convert import step_to_proto
 from services.common.context import current
 from services.common.errors import InvalidArgument
@@ -29,10 +29,10 @@ _PER_PAGE = 100
 _SPANS, _MOST_SPANS = 1_000, 5_000
 
 
-class RunReads(run_service_pb2_grpc.RunServiceServicer):
+class RunQueries(run_service_pb2_grpc.RunServiceServicer):
     """The part of loci.agent.v1.RunService that needs no live run."""
 
-    def __init__(self, runs: Runs, tools: ToolCatalogue) -> None:
+    def __init__(self, runs: RunStore, tools: ToolCatalogue) -> None:
         self._runs = runs
         self._tools = tools
 

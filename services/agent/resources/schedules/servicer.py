@@ -10,7 +10,7 @@ from services.agent.convert.refusals import refusals
 from services.agent.resources.callbacks.address import check_callback
 from services.agent.resources.schedules.convert import draft, schedule_to_proto
 from services.agent.resources.schedules.model import checked_cron, checked_time
-from services.agent.resources.schedules.ports import ScheduleStore, When
+from services.agent.resources.schedules.ports import ScheduleStore, ScheduleTime
 from services.common.context import current
 from services.common.ids import from_public
 from services.common.page_requests import page_by_id
@@ -59,7 +59,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         return wire.DeleteScheduleResponse()
 
 
-def _first(when: When, timezone: str, now: datetime) -> datetime:
+def _first(when: ScheduleTime, timezone: str, now: datetime) -> datetime:
     if when.cron is not None:
         return checked_cron(when.cron, timezone, now)
     assert when.at is not None

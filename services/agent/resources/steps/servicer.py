@@ -14,7 +14,7 @@ from services.agent.resources.steps.convert import (
     trace_to_proto,
     transaction_of,
 )
-from services.agent.resources.steps.ports import Steps
+from services.agent.resources.steps.ports import StepStore
 from services.common.context import current
 from services.common.ids import from_public
 from services.common.page_requests import page_by_id
@@ -25,7 +25,7 @@ _MESSAGES_PER_PAGE = 100
 class StepServicer(step_service_pb2_grpc.StepServiceServicer):
     """loci.agent.v1.StepService."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: StepStore) -> None:
         self._steps = steps
 
     async def GetStep(self, request: wire.GetStepRequest, context: Any) -> wire.GetStepResponse:

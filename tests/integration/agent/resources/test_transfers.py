@@ -11,7 +11,7 @@ import grpc
 import orjson
 import pytest
 
-from loci.agent.v1 import agent_service_pb2, message_pb2, message_service_pb2
+from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 from loci.agent.v1 import transfer_service_pb2 as wire
 from loci.agent.v1.transfer_service_pb2_grpc import TransferServiceStub
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
@@ -135,7 +135,7 @@ def returned(call_id: str, words: str) -> wire.StoredPart:
 
 
 def agent(agent_id: str, draft: dict[str, Any] | None = None, **fields: Any) -> wire.ImportAgentsRequest:
-    settings = agent_service_pb2.AgentDraft(**({"name": "Moved", "model": "loci/demo"} | (draft or {})))
+    settings = agent_pb2.Agent(**({"name": "Moved", "model": "loci/demo"} | (draft or {})))
     return wire.ImportAgentsRequest(agent=wire.ImportedAgent(agent_id=agent_id, agent=settings, **fields))
 
 
