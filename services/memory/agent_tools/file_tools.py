@@ -12,8 +12,8 @@ from services.memory.core.errors import Refused
 from services.memory.core.file_text.grep import MOST_CONTEXT, Grep, compile_pattern, render_result
 from services.memory.core.file_text.lookup import KnownFile, named, spellings
 from services.memory.core.file_text.views import View
-from services.memory.core.ports.agent_files import AgentFileStore
-from services.memory.core.ports.calls import CallStore
+from services.memory.core.ports.agents import CallStore
+from services.memory.core.ports.files import AgentFileStore
 from services.memory.core.rules import JsonObject
 from services.memory.core.tools.arguments import Arguments
 from services.memory.passages.model import FoldersOfAgent, PassageQuery

@@ -20,8 +20,7 @@ from services.memory.blocks.model import Block, BlockDraft, validate
 from services.memory.core.editing import edits, patches
 from services.memory.core.editing.patches import Plan
 from services.memory.core.errors import DuplicateCall, Refused, VersionConflict
-from services.memory.core.ports.agents import AgentStore, CopyStore
-from services.memory.core.ports.calls import CallStore
+from services.memory.core.ports.agents import AgentStore, CallStore, CopyStore
 from services.memory.core.tools import memory_tool
 from services.memory.core.tools.arguments import Arguments
 from services.memory.core.tools.value_edits import EDITS, Operation, label_of

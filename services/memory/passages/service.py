@@ -12,9 +12,8 @@ from services.common.ids import uuid7
 from services.memory.agent_tools.model import CallRecord
 from services.memory.archives.model import Archive, EmbeddingModel
 from services.memory.core.errors import ArchiveConflict, Refused
-from services.memory.core.ports.archives import ArchiveStore
-from services.memory.core.ports.embedder import Embedder
-from services.memory.core.ports.passages import PassageStore
+from services.memory.core.ports.passages import ArchiveStore, PassageStore
+from services.memory.core.ports.search import Embedder
 from services.memory.core.vectors import MOST_DIMENSIONS, to_embed
 from services.memory.passages.embedding import embed_all, unit, unusable_vector
 from services.memory.passages.model import (

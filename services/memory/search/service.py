@@ -9,10 +9,9 @@ from uuid import UUID
 
 from services.common.errors import LociError
 from services.memory.archives.model import EmbeddingModel
-from services.memory.core.ports.embedder import Embedder
 from services.memory.core.ports.embedding_changes import ModelAlternatives
 from services.memory.core.ports.passages import PassageStore
-from services.memory.core.ports.search import Rankings
+from services.memory.core.ports.search import Embedder, Rankings
 from services.memory.core.ranking.search import FusedPassage, Hit, Part, RankedPassage, Scope, depth, fuse
 from services.memory.core.vectors import to_embed
 from services.memory.embedding_changes.model import usable_alternatives
