@@ -65,7 +65,7 @@ class VersionService:
             is_error=False,
             changed_block_ids=tuple(draft.id for draft in drafts if draft.id is not None),
         )
-        await self._store.create_attached(
+        await self._store.create_and_attach(
             request.organization_id, request.target_agent_id, drafts, request.origin, record
         )
         return record

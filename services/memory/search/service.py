@@ -96,7 +96,7 @@ class PassageSearch:
     ) -> list[RankedPassage] | LociError:
         """Returns the ranking by one model's vectors; an error where the query cannot be embedded now."""
         try:
-            vector = await self._embedded(model, query.text)
+            vector = await self._embed(model, query.text)
         except LociError as error:
             logger.warning("a query could not be embedded", extra={"model": model.handle, "reason": error.reason})
             return await self._by_alternatives(organization_id, model, part, query, limit) or error
@@ -114,7 +114,7 @@ class PassageSearch:
         rankings = []
         for other, its_part in sides.items():
             try:
-                vector = await self._embedded(other, query.text)
+                vector = await self._embed(other, query.text)
             except LociError:
                 return []
             if vector is not None:
@@ -124,7 +124,7 @@ class PassageSearch:
         # Similarities by different models cannot be compared.
         return [passage for places in zip_longest(*rankings) for passage in places if passage is not None][:limit]
 
-    async def _embedded(self, model: EmbeddingModel, text: str) -> Sequence[float] | None:
+    async def _embed(self, model: EmbeddingModel, text: str) -> Sequence[float] | None:
         [values] = await self._embedder.embed(model.handle, [to_embed(text)], self._search_seconds)
         if len(values) != model.dimensions:
             raise unusable_vector(model.handle, f"{len(values)} dimensions instead of {model.dimensions}")

@@ -13,7 +13,7 @@ from services.memory.core.file_text.pages import (
     LONGEST_LINE,
     LONGEST_PAGE,
     chunks_of,
-    joined,
+    join_pages,
     line_cuts,
     pages_of,
     storable,
@@ -93,7 +93,7 @@ def test_pages_hold_whole_lines_and_together_the_whole_text(seed: int) -> None:
     lines = ["x" * int(chance.random() ** 3 * longest) for _ in range(chance.choice((0, 1, 30, 3_000)))]
     text = storable("\n".join(lines))
     pages = list(pages_of(text))
-    assert joined(pages) == text
+    assert join_pages(pages) == text
     assert [page.page for page in pages] == list(range(len(pages)))
     line = 0
     for page in pages:

@@ -125,7 +125,7 @@ def rewrite(value: str, text: str, *, trusted: bool = False) -> Edit:
     return _edit("", text, "", Operation.REWRITE)
 
 
-def edited(block: Block, operation: Callable[[str], Edit]) -> tuple[Block, Edit]:
+def apply_edit(block: Block, operation: Callable[[str], Edit]) -> tuple[Block, Edit]:
     """Returns the block after a tool's edit. Raises Refused when it is read-only or would be over its limit."""
     if block.read_only:
         raise Refused("TOOL_REFUSED", f'The memory block "{block.label}" is read-only; tools cannot change it.')

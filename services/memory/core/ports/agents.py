@@ -80,7 +80,7 @@ class CopyStore(Protocol):
         Raises NotFound (BLOCK_VERSION_NOT_FOUND).
         """
 
-    async def create_attached(
+    async def create_and_attach(
         self,
         organization_id: UUID,
         agent_id: UUID,
