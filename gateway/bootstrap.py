@@ -152,7 +152,10 @@ class Gateway:
 def build(
     settings: Settings, signer: Signer, *, verifier: Verifier | None = None, peers: Peers | None = None
 ) -> Gateway:
-    """The gateway of `settings`. Call it inside the event loop that will run it. No verifier: tools are not let in."""
+    """Returns the gateway of `settings`.
+
+    Call it inside the event loop that will run it. No verifier: tools are not let in.
+    """
     peers = peers or Peers(settings)
     app = FastAPI(
         title="Loci",

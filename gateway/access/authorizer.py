@@ -1,4 +1,4 @@
-"""What a caller's credential opens: routes by its role, and agents where it is limited to some."""
+"""Authorization: the routes that a role opens, and the agents that a credential is limited to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ _MOST_KNOWN = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whom a credential stands for."""
+    """The user, role and limits that a credential stands for."""
 
     # Unsigned.
     context: CallContext
@@ -50,17 +50,17 @@ class Credentials:
         # Apart, so that whoever tries thousands of keys does not push out those that are known.
         self._bad: OrderedDict[bytes, float] = OrderedDict()
 
-    async def known(self, shown: bytes) -> Principal:
+    async def known(self, bearer: bytes) -> Principal:
         """Raises Unauthenticated (CREDENTIAL_INVALID), and Unavailable where nobody can be asked."""
-        digest, now = hashlib.sha256(shown).digest(), time.monotonic()
-        until, known = self._good.get(digest, (0.0, None))
-        if known is None or until <= now:
+        digest, now = hashlib.sha256(bearer).digest(), time.monotonic()
+        until, principal = self._good.get(digest, (0.0, None))
+        if principal is None or until <= now:
             if self._bad.get(digest, 0.0) > now:
                 raise _unknown()
-            known = await self._ask(digest, now + self._seconds)
-        if known.ends_at <= time.time():
+            principal = await self._ask(digest, now + self._seconds)
+        if principal.ends_at <= time.time():
             raise _unknown()
-        return known
+        return principal
 
     async def _ask(self, digest: bytes, until: float) -> Principal:
         # From before the question on: what is revoked meanwhile is known no longer than said.
@@ -75,27 +75,30 @@ class Credentials:
                 raise
             _remember(self._bad, digest, until)
             raise _unknown() from None
-        known = self._read(response)
-        _remember(self._good, digest, (until, known))
-        return known
+        principal = self._read(response)
+        _remember(self._good, digest, (until, principal))
+        return principal
 
-    def _read(self, found: wire.AuthenticateResponse) -> Principal:
+    def _read(self, response: wire.AuthenticateResponse) -> Principal:
         context = CallContext(
-            from_public("org", found.organization_id), from_public("user", found.user_id), found.role, self._audience
+            from_public("org", response.organization_id),
+            from_public("user", response.user_id),
+            response.role,
+            self._audience,
         )
-        limit = found.requests_per_minute if found.HasField("requests_per_minute") else None
-        ends_at = found.expires_at.ToNanoseconds() / 1e9 if found.HasField("expires_at") else float("inf")
-        return Principal(context, found.credential_id, _reach(found), limit, ends_at)
+        limit = response.requests_per_minute if response.HasField("requests_per_minute") else None
+        ends_at = response.expires_at.ToNanoseconds() / 1e9 if response.HasField("expires_at") else float("inf")
+        return Principal(context, response.credential_id, _reach(response), limit, ends_at)
 
 
-def _reach(found: wire.AuthenticateResponse) -> Grant:
-    if found.role == CLIENT:
-        token = found.client_token
+def _reach(response: wire.AuthenticateResponse) -> Grant:
+    if response.role == CLIENT:
+        token = response.client_token
         policy = {each.agent_id: frozenset(ACCESS[name] for name in each.access) for each in token.policy}
         return Grant(CLIENT, policy, token.hostname)
-    if found.agent_ids:
-        return Grant(found.role, dict.fromkeys(found.agent_ids, MAY.get(found.role, frozenset())))
-    return Grant(found.role)
+    if response.agent_ids:
+        return Grant(response.role, dict.fromkeys(response.agent_ids, MAY.get(response.role, frozenset())))
+    return Grant(response.role)
 
 
 def _remember(cache: OrderedDict[K, V], key: K, value: V) -> None:

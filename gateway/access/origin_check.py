@@ -1,4 +1,6 @@
-"""What keeps websites out where nobody is asked for a credential: browsers let every page send requests to every host.
+"""The check that keeps websites out where nobody is asked for a credential.
+
+Browsers let every page send requests to every host.
 
 A page can do so in two ways. It asks across origins, which its browser says in `Origin`; or it has its own name resolve
 to our address, and then the name stands in `Host`. Whoever shows a credential that opens something is let in from
@@ -41,7 +43,7 @@ class OriginCheck:
 
 
 def _is_no_page(name: str) -> bool:
-    """Whether a host cannot be the name of somebody's website."""
+    """Returns whether a host cannot be the name of somebody's website."""
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:

@@ -44,7 +44,7 @@ class Options:
 
 
 def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> agent_pb2.Agent:
-    """The settings of an agent."""
+    """Returns the settings of an agent."""
     fields: Json = {
         "name": _name(agent.name, options),
         "description": agent.description,
@@ -78,17 +78,17 @@ def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> 
     )
 
 
-def _name(given: str | None, options: Options) -> str | None:
+def _name(name: str | None, options: Options) -> str | None:
     if options.name:
         return options.name
-    if not given:
+    if not name:
         return None
     suffix = "_copy" if options.append_copy_suffix else ""
-    return given[: _LONGEST_NAME - len(suffix)] + suffix
+    return name[: _LONGEST_NAME - len(suffix)] + suffix
 
 
 def _model(agent: FileAgent, options: Options) -> Json:
-    """The model and what goes with it; another model than the file's brings its own window and settings."""
+    """Returns the model and what goes with it; another model than the file's brings its own window and settings."""
     if options.model:
         return {"model": options.model}
     config = agent.llm_config or {}
@@ -106,7 +106,7 @@ def _model(agent: FileAgent, options: Options) -> Json:
 
 
 def handle_of(config: Json | None, kind: str) -> str | None:
-    """The handle in an llm_config or embedding_config; None without one."""
+    """Returns the handle in an llm_config or embedding_config; None without one."""
     if not config:
         return None
     if isinstance(handle := config.get("handle"), str) and "/" in handle:
@@ -118,7 +118,7 @@ def handle_of(config: Json | None, kind: str) -> str | None:
 
 
 def block_draft(block: FileBlock, block_id: str, options: Options) -> block_pb2.Block:
-    """A block. Other servers do not enforce its limit: a longer value brings its own."""
+    """Returns a block. Other servers do not enforce its limit: a longer value brings its own."""
     limit = None if block.limit is None else max(block.limit, len(block.value))
     fields: Json = {
         "limit": limit,
@@ -145,7 +145,7 @@ def block_draft(block: FileBlock, block_id: str, options: Options) -> block_pb2.
 
 
 def folder_draft(folder: FileFolder, folder_id: str, name: str, embedding: str) -> folder_pb2.Folder:
-    """A folder."""
+    """Returns a folder."""
     return folder_pb2.Folder(
         id=folder_id,
         name=name,
@@ -157,7 +157,7 @@ def folder_draft(folder: FileFolder, folder_id: str, name: str, embedding: str) 
 
 
 def tool_name(tool: FileTool) -> str:
-    """Its name. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns its name. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     name = tool.name or (tool.json_schema or {}).get("name")
     if not isinstance(name, str) or not name:
         raise invalid_file(f"{tool.id} has no name")
@@ -165,17 +165,17 @@ def tool_name(tool: FileTool) -> str:
 
 
 def is_builtin(tool: FileTool) -> bool:
-    """Whether the server brings it: it is found by its name."""
+    """Returns whether the server brings it: it is found by its name."""
     return (tool.tool_type or "").startswith("letta_")
 
 
 def is_mcp(tool: FileTool) -> bool:
-    """Whether a server of the Model Context Protocol brings it."""
+    """Returns whether a server of the Model Context Protocol brings it."""
     return tool.tool_type == "external_mcp"
 
 
 def server_name(tool: FileTool) -> str:
-    """The server that brings it; empty where the file does not say."""
+    """Returns the server that brings it; empty where the file does not say."""
     named = ((tool.metadata or {}).get("mcp") or {}) if tool.metadata else {}
     if isinstance(named, dict) and isinstance(named.get("server_name"), str):
         return str(named["server_name"])
@@ -183,7 +183,7 @@ def server_name(tool: FileTool) -> str:
 
 
 def tool_draft(tool: FileTool) -> tool_service_pb2.ToolDraft:
-    """A tool with source of its own."""
+    """Returns a tool with source of its own."""
     source = tool.source_code or ""
     # Python is also found under "json": judge by the text.
     language = tool.source_type if tool.source_type in LANGUAGES else "python"
@@ -222,7 +222,7 @@ def _schema(tool: FileTool, source: str) -> Json:
 
 
 def transport(server: FileServer) -> mcp_pb2.McpTransport:
-    """How a server is reached; the file has no secrets. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns how a server is reached; the file has no secrets. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     if server.server_type == "stdio":
         config = server.stdio_config or {}
         arguments = config.get("args") or []

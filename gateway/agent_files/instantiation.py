@@ -21,7 +21,7 @@ class CreatedAgents(NamedTuple):
 
 
 async def make_agents(loci: Services, name: str, version: int | None, filling: TemplateValues) -> CreatedAgents:
-    """All agents of a version, see `named_version`, or none. Raises LociError."""
+    """Returns all agents of a version, see `named_version`, or none. Raises LociError."""
     request = wire.GetTemplateVersionRequest(name=name, version=version)
     response = await loci.peers.call(loci.peers.templates.GetTemplateVersion, request)
     file = fill_template(of_document(from_json(response.agent_file_json)), filling)

@@ -20,12 +20,12 @@ _MOST_WRAPPINGS = 5
 
 
 def read(data: bytes) -> AgentFile:
-    """The file, checked. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns the file, checked. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     return of_document(_unwrapped(data))
 
 
 def of_document(document: Any) -> AgentFile:
-    """The same of a file that is JSON already."""
+    """Returns the same of a file that is JSON already."""
     if not isinstance(document, dict):
         raise invalid_file(_CORRUPTED)
     if is_legacy(document):

@@ -135,7 +135,7 @@ def _skill(skill: Json, place: int) -> Json:
 
 
 async def _sent(request: Request) -> tuple[bytes, ImportForm]:
-    """The file and the fields beside it. Raises InvalidRequest."""
+    """Returns the file and the fields beside it. Raises InvalidRequest."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise InvalidRequest("send the file as multipart/form-data, in a part named `file`", "header", "content-type")
     try:

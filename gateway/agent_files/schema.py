@@ -92,7 +92,7 @@ class FileAgent(FileModel):
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """What its tools look for in their environment."""
+        """Returns what its tools look for in their environment."""
         return tuple({**(self.tool_exec_environment_variables or {}), **(self.secrets or {})})
 
 

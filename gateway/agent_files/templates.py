@@ -16,7 +16,7 @@ MOST_INSERTED = 4_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class TemplateValues:
-    """What agents get beside what their template says; `variables` are those of its texts. See `drafts.Options`."""
+    """Values that agents get beside those of their template; `variables` are of its texts. See `drafts.Options`."""
 
     name: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -30,8 +30,8 @@ class TemplateValues:
 
 
 def fill_template(file: AgentFile, filling: TemplateValues) -> AgentFile:
-    """The file with `{{variable}}` in blocks and instructions replaced. The first agent gets the name and begins with
-    the messages; all get the secrets. A variable that is not given stays as it is. Raises InvalidArgument
+    """Returns the file with `{{variable}}` in blocks and instructions replaced. The first agent gets the name and
+    begins with the messages; all get the secrets. A variable that is not given stays as it is. Raises InvalidArgument
     (AGENT_FILE_INVALID) where variables make more than MOST_INSERTED characters.
     """
     variables = filling.variables
@@ -70,8 +70,8 @@ def _begin(agent: FileAgent, messages: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _inserted(text: str, variables: Mapping[str, str]) -> int:
-    return sum(len(variables.get(found[1], "")) for found in _VARIABLE.finditer(text))
+    return sum(len(variables.get(match[1], "")) for match in _VARIABLE.finditer(text))
 
 
 def _filled(text: str, variables: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
+    return _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), text)

@@ -44,7 +44,7 @@ class FileIds:
         self._next: dict[str, int] = {}
 
     def of(self, entity_id: str) -> str:
-        """The id of an entity."""
+        """Returns the id of an entity."""
         if entity_id not in self._given:
             prefix = entity_id.partition("-")[0]
             number = self._next.get(prefix, 0)
@@ -64,7 +64,7 @@ def agent(
     messages: Sequence[Json],
     opened: Sequence[Json],
 ) -> Json:
-    """An agent. Beyond the form's own, its model settings and settings of compaction are told."""
+    """Returns an agent. Beyond the form's own, its model settings and settings of compaction are told."""
     variables = dict.fromkeys(secrets, "")
     rest = to_rest(one, leave=frozenset(("blocks", "tools", "folders", "pending_approval")))
     same = (
@@ -103,7 +103,7 @@ def _compaction(settings: Json | None, model: str) -> Json | None:
 
 
 def group(one: group_pb2.Group, numbers: FileIds) -> Json:
-    """A group."""
+    """Returns a group."""
     config: Json = {"manager_type": one.manager_type}
     if one.manager_agent_id:
         config["manager_agent_id"] = numbers.of(one.manager_agent_id)
@@ -119,7 +119,7 @@ def group(one: group_pb2.Group, numbers: FileIds) -> Json:
 
 
 def block(one: block_pb2.Block, numbers: FileIds) -> Json:
-    """A block."""
+    """Returns a block."""
     rest = block_to_rest(one)
     same = ("value", "limit", "template_name", "is_template", "preserve_on_migration", "label", "read_only")
     return {
@@ -134,7 +134,7 @@ def block(one: block_pb2.Block, numbers: FileIds) -> Json:
 
 
 def tool(one: tool_pb2.Tool, numbers: FileIds, servers: Mapping[str, mcp_pb2.McpServer]) -> Json:
-    """A tool."""
+    """Returns a tool."""
     rest = tool_to_rest(one)
     if one.mcp_server_id in servers:
         named = {"server_name": servers[one.mcp_server_id].name, "server_id": one.mcp_server_id}
@@ -143,7 +143,7 @@ def tool(one: tool_pb2.Tool, numbers: FileIds, servers: Mapping[str, mcp_pb2.Mcp
 
 
 def server(one: mcp_pb2.McpServer, numbers: FileIds) -> Json:
-    """A server, without what it is let in by."""
+    """Returns a server, without what it is let in by."""
     transport = one.transport
     kind = str(transport.WhichOneof("transport"))
     stdio = None
@@ -161,7 +161,7 @@ def server(one: mcp_pb2.McpServer, numbers: FileIds) -> Json:
 
 
 def folder(one: folder_pb2.Folder, numbers: FileIds, embedding_config: Json | None) -> Json:
-    """A folder."""
+    """Returns a folder."""
     return {
         "name": one.name,
         "description": one.description if one.HasField("description") else None,
@@ -175,7 +175,7 @@ def folder(one: folder_pb2.Folder, numbers: FileIds, embedding_config: Json | No
 
 
 def file(one: folder_pb2.File, numbers: FileIds) -> Json:
-    """A file with its whole text."""
+    """Returns a file with its whole text."""
     status = enum_names(folder_pb2.FileStatus.DESCRIPTOR)[one.status]
     return {
         "source_id": numbers.of(one.folder_id),
@@ -196,7 +196,7 @@ def file(one: folder_pb2.File, numbers: FileIds) -> Json:
 
 
 def opened(one: folder_pb2.AgentFile, agent_id: str, numbers: FileIds) -> Json:
-    """What an agent has of a file."""
+    """Returns what an agent has of a file."""
     return {
         "agent_id": numbers.of(agent_id),
         "file_id": numbers.of(one.file_id),

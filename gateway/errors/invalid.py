@@ -30,7 +30,7 @@ def outline(errors: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _masked(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the secrets of the body, and the link to pydantic's pages."""
+    """Returns an error without the secrets of the body and the link to pydantic's pages."""
     given, loc = error.get("input"), error.get("loc") or ()
     masked = {key: value for key, value in error.items() if key != "url"}
     if _SECRETS.intersection(map(str, loc)):
@@ -41,7 +41,7 @@ def _masked(error: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hidden(value: Any, levels: int) -> Any:
-    """As far down as it is shown."""
+    """Returns as far down as it is shown."""
     if levels < 0:
         return value
     if isinstance(value, dict):

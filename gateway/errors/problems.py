@@ -49,7 +49,7 @@ class Problem:
         return self.message or str(self.body.get("detail", UNKNOWN_ERROR))
 
     def response(self) -> Response:
-        """The response, with the trace id in `x-trace-id`, by which the logs of every service are found."""
+        """Returns the response, with the trace id in `x-trace-id`, by which the logs of every service are found."""
         trace_id = telemetry.current_trace_id()
         headers = {**self.headers, TRACE_HEADER: trace_id} if trace_id else dict(self.headers)
         return json_response(self.body, status=self.status, headers=headers)
@@ -108,7 +108,9 @@ def problem_of_turn(error: message_service_pb2.TurnError) -> Problem:
 
 
 def turn_error(error: LociError) -> message_service_pb2.TurnError:
-    """A request that was refused, as the error of a turn: for those in TOLD_IN_STREAM, when the answer is a stream."""
+    """Returns a request that was refused, as the error of a turn: for those in TOLD_IN_STREAM, when the answer is a
+    stream.
+    """
     return message_service_pb2.TurnError(
         error_type="internal_error",
         message=error.message,
@@ -118,7 +120,7 @@ def turn_error(error: LociError) -> message_service_pb2.TurnError:
 
 
 def in_stream(error: message_service_pb2.TurnError) -> tuple[str, str]:
-    """`message` and `detail` of the error_message that tells of `error`.
+    """Returns `message` and `detail` of the error_message that tells of `error`.
 
     Clients of the reference find the words they know a failure by in `detail`, and only where that is a text.
     """
@@ -164,9 +166,9 @@ def _pending(text: str, request_id: str | None) -> dict[str, Any]:
 
 
 def _message_id(error: message_service_pb2.TurnError) -> str | None:
-    """The message that waits for an answer, which a turn's error names in its texts."""
-    found = _MESSAGE_ID.search(error.detail) or _MESSAGE_ID.search(error.message)
-    return found[0] if found else None
+    """Returns the message that waits for an answer, which a turn's error names in its texts."""
+    match = _MESSAGE_ID.search(error.detail) or _MESSAGE_ID.search(error.message)
+    return match[0] if match else None
 
 
 def _model_error(error_type: str, message: str, detail: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ _OPERATIONS = enum_names(block_pb2.BlockOperation.DESCRIPTOR)
 
 @dataclass(frozen=True)
 class Repository:
-    """What there is of an agent at a moment."""
+    """The memory of an agent at a moment, as a repository."""
 
     agent_id: str
     # By label.
@@ -57,7 +57,7 @@ async def load(loci: Services, agent: agent_pb2.Agent) -> Repository:
 
 
 async def apply(loci: Services, repository: Repository, changes: Sequence[Change]) -> None:
-    """Makes the changes. Raises Refused when one of them is not taken: what was done before it is taken back."""
+    """Makes the changes. Raises PushRefused when one of them is not taken: what was done before it is taken back."""
     blocks, undo = loci.peers.blocks, list[Callable[[], Awaitable[object]]]()
     attachments: list[tuple[str, str]] = []
 
@@ -127,25 +127,25 @@ def _edit(block: block_pb2.Block, version: int, memory: Memory, *, described: bo
 
 
 async def _blocks(loci: Services, agent_id: str) -> list[block_pb2.Block]:
-    found: list[block_pb2.Block] = []
+    blocks: list[block_pb2.Block] = []
     page = PageRequest(page_size=100)
     while True:
         request = wire.ListBlocksRequest(agent_id=agent_id, page=page, show_hidden=True)
         response = await loci.peers.call(loci.peers.blocks.ListBlocks, request)
-        found.extend(response.blocks)
+        blocks.extend(response.blocks)
         if not (token := response.next_page_token):
-            return found
+            return blocks
         page.page_token = token
 
 
 async def _versions(loci: Services, block: block_pb2.Block, count: int) -> Sequence[Version]:
-    """The newest versions of one of `count` blocks, up to the one that was read."""
-    kept = max(_FEWEST_VERSIONS, min(_MOST_VERSIONS, _VERSIONS_IN_ALL // count))
+    """Returns the newest versions of one of `count` blocks, up to the one that was read."""
+    most = max(_FEWEST_VERSIONS, min(_MOST_VERSIONS, _VERSIONS_IN_ALL // count))
     # In steps, so that what was told once is seldom told anew.
-    step = kept // 2
-    first = max(1, (block.version - kept) // step * step)
+    step = most // 2
+    first = max(1, (block.version - most) // step * step)
     size = max(1, min(200, _PAGE_BYTES // (4 * len(block.value) + 1_000)))
-    found, left = deque[tuple[Version, int]](), _BYTES_IN_ALL // count
+    versions, left = deque[tuple[Version, int]](), _BYTES_IN_ALL // count
     page = PageRequest(page_size=size, after=str(first - 1), order=ORDER_ASCENDING)
     while True:
         request = wire.ListBlockVersionsRequest(block_id=block.id, page=page)
@@ -153,18 +153,18 @@ async def _versions(loci: Services, block: block_pb2.Block, count: int) -> Seque
         for version in response.versions:
             if version.version > block.version:
                 break
-            found.append((_version(version, block), version.ByteSize()))
+            versions.append((_version(version, block), version.ByteSize()))
             left -= version.ByteSize()
-            while left < 0 and len(found) > 1:
-                left += found.popleft()[1]
+            while left < 0 and len(versions) > 1:
+                left += versions.popleft()[1]
         page.page_token = response.next_page_token
         if not page.page_token or response.versions[-1].version >= block.version:
-            return [version for version, _ in found]
+            return [version for version, _ in versions]
 
 
 def _version(version: block_pb2.BlockVersion, block: block_pb2.Block) -> Version:
     described = version.description if version.HasField("description") else None
-    said = (("Agent", version.agent_id), ("Run", version.run_id), ("Step", version.step_id))
+    trailers = (("Agent", version.agent_id), ("Run", version.run_id), ("Step", version.step_id))
     return Version(
         number=version.version,
         time=version.created_at.ToMicroseconds(),
@@ -173,5 +173,5 @@ def _version(version: block_pb2.BlockVersion, block: block_pb2.Block) -> Version
         memory=Memory(version.value, described, version.limit, block.read_only or None),
         author=version.agent_id or version.actor_id,
         operation=_OPERATIONS[version.operation] or "change",
-        notes=tuple(f"{name}: {value}" for name, value in said if value),
+        notes=tuple(f"{name}: {value}" for name, value in trailers if value),
     )

@@ -30,7 +30,7 @@ class Change:
 
 
 def changes(history: History, push: Push) -> list[Change]:
-    """What a push changes, by label. Raises Refused, and packs.BadPack."""
+    """Returns what a push changes, by label. Raises PushRefused, and packs.BadPack."""
     if push.ref != BRANCH:
         raise PushRefused(f"there is one branch, {BRANCH.decode().removeprefix('refs/heads/')}")
     if push.new == NOBODY:
@@ -50,7 +50,7 @@ def changes(history: History, push: Push) -> list[Change]:
 
 
 def _check_follows(history: History, objects: Mapping[bytes, ShaFile], new: bytes) -> None:
-    """Whether a commit comes after the newest one."""
+    """Raises PushRefused where a commit does not come after the newest one."""
     seen, pending, follows = set[bytes](), [new], False
     while pending:
         id = pending.pop()
@@ -68,7 +68,7 @@ def _check_follows(history: History, objects: Mapping[bytes, ShaFile], new: byte
 
 
 def _files(objects: Mapping[bytes, ShaFile], root: bytes) -> dict[str, bytes]:
-    """Contents by path. Raises Refused."""
+    """Returns contents by path. Raises PushRefused."""
     files: dict[str, bytes] = {}
     pending = [("", root)]
     visited = 0
@@ -122,7 +122,7 @@ def _change(path: str, old: bytes | None, new: bytes | None) -> Change:
 
 
 def _filled(change: Change) -> Memory | None:
-    """What a block becomes: what a file does not say stays as it is."""
+    """Returns what a block becomes: what a file does not say stays as it is."""
     before, after = change.before, change.after
     if before is None or after is None:
         return after

@@ -1,4 +1,4 @@
-"""What git is answered with. It is imported with git's first request, and dulwich with it."""
+"""The answers to git. This is imported with git's first request, and dulwich with it."""
 
 import asyncio
 
@@ -13,19 +13,22 @@ from loci.agent.v1 import agent_pb2
 
 
 async def offered(loci: Services, agent: agent_pb2.Agent, service: str) -> bytes:
-    """What there is, before a clone, fetch or push."""
+    """Returns what there is, before a clone, fetch or push."""
     return offer(service, (await load(loci, agent)).history.head)
 
 
 async def answered(loci: Services, agent: agent_pb2.Agent, service: str, body: bytes, encoding: str) -> bytes:
-    """The answer to a fetch (UPLOAD) or a push (RECEIVE). `encoding`: how the body is packed. Raises InvalidRequest."""
+    """Returns the answer to a fetch (UPLOAD) or a push (RECEIVE).
+
+    `encoding`: how the body is packed. Raises InvalidRequest.
+    """
     try:
         plain = await asyncio.to_thread(unpacked, body, encoding)
         if service == RECEIVE:
             return await _push(loci, await load(loci, agent), plain)
         assert service == UPLOAD
-        wanted = await asyncio.to_thread(read_fetch, plain)
-        return await asyncio.to_thread(answer_fetch, (await load(loci, agent)).history, wanted)
+        fetch = await asyncio.to_thread(read_fetch, plain)
+        return await asyncio.to_thread(answer_fetch, (await load(loci, agent)).history, fetch)
     except (BadRequest, BadPack) as error:
         raise InvalidRequest(str(error), "body") from None
 

@@ -53,7 +53,7 @@ class Unusable(Exception):
 
 
 def manager(loci: Services) -> StreamableHTTPSessionManager:
-    """The server; each request stands alone, so any replica takes it."""
+    """Returns the server; each request stands alone, so any replica takes it."""
     agents = _Agents(loci)
     server: Server[Any] = Server(
         "loci",
@@ -66,7 +66,7 @@ def manager(loci: Services) -> StreamableHTTPSessionManager:
 
 
 def _security(loci: Services) -> TransportSecuritySettings:
-    """Where nobody is asked, a page in a browser on this machine must not reach us under a name of its own."""
+    """Returns where nobody is asked, a page in a browser on this machine must not reach us under a name of its own."""
     asks = loci.settings.password or loci.settings.require_api_key
     guarded = not asks and is_loopback(loci.settings.host)
     return TransportSecuritySettings(
@@ -83,7 +83,7 @@ class _Agents:
         self._loci = loci
 
     async def list_tools(self, context: Any, params: Any) -> types.ListToolsResult:
-        """The three, and those of agents with the tag."""
+        """Returns the three, and those of agents with the tag."""
         tools = [
             _tool("list_agents", "The agents there are: id, name and description.", query=_query()),
             _tool(
@@ -109,7 +109,7 @@ class _Agents:
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """One call; what goes wrong is a result that says so."""
+        """Returns one call; what goes wrong is a result that says so."""
         try:
             text = await self._called(context, params.name, params.arguments or {})
         except Unusable as unusable:
@@ -127,8 +127,8 @@ class _Agents:
                 return await self._say(context, agent.id, arguments)
             case "read_memory":
                 return await self._read_memory(await self._named(_text(arguments, "agent")), arguments)
-        for known, agent in await self._tagged():
-            if known == name:
+        for tool_name, agent in await self._tagged():
+            if tool_name == name:
                 return await self._say(context, agent.id, arguments)
         raise Unusable(f"there is no tool {name[:100]!r}")
 
@@ -152,7 +152,7 @@ class _Agents:
         return orjson.dumps(blocks).decode()
 
     async def _say(self, context: Any, agent_id: str, arguments: dict[str, Any]) -> str:
-        """The agent's reply to a message, with progress while it is made."""
+        """Returns the agent's reply to a message, with progress while it is made."""
         turn = message_service_pb2.TurnRequest(
             agent_id=agent_id,
             conversation_id=_conversation(arguments),
@@ -175,7 +175,7 @@ class _Agents:
                 await self._loci.peers.call(self._loci.peers.runs.CancelRuns, request)
 
     async def _named(self, name: str) -> agent_pb2.Agent:
-        """The agent of that id, or that name where only one has it."""
+        """Returns the agent of that id, or that name where only one has it."""
         try:
             from_public("agent", name)
         except InvalidArgument:
@@ -191,7 +191,7 @@ class _Agents:
         return (await self._loci.peers.call(self._loci.peers.agents.GetAgent, request)).agent
 
     async def _tagged(self) -> list[tuple[str, agent_pb2.Agent]]:
-        """Agents with the tag, oldest first, and the names of their tools."""
+        """Returns agents with the tag, oldest first, and the names of their tools."""
         page = PageRequest(page_size=_MOST_TOOLS, order=ORDER_ASCENDING)
         request = agent_service_pb2.ListAgentsRequest(page=page, tags=[TAG], omit_relations=True)
         agents = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, request)).agents
@@ -199,29 +199,29 @@ class _Agents:
 
 
 async def _reply(events: TurnEvents, tell: Callable[[str], Awaitable[None]]) -> str:
-    said: list[str] = []
-    spoken = SpeechRenderer()
+    texts: list[str] = []
+    speech = SpeechRenderer()
     async for event in events.events():
         if isinstance(event, Interruption):
             continue
         match event.WhichOneof("event"):
             case "message":
-                for one in map(message, spoken.whole(event.message)):
+                for one in map(message, speech.whole(event.message)):
                     if one["message_type"] == "assistant_message":
-                        said.append(_content(one["content"]))
+                        texts.append(_content(one["content"]))
                     await tell(_doing(one))
             case "end":
-                return _end(event.end, said)
+                return _end(event.end, texts)
     raise Unusable("the agent's turn ended without an end")
 
 
-def _end(end: message_service_pb2.TurnEnd, said: Sequence[str]) -> str:
+def _end(end: message_service_pb2.TurnEnd, texts: Sequence[str]) -> str:
     if end.HasField("error"):
         raise Unusable(f"the agent could not answer: {end.error.message}")
     reason = agent_pb2.StopReason.Name(end.stop_reason).removeprefix("STOP_REASON_").lower()
     if reason == "requires_approval":
-        said = [*said, "[The agent waits for a person to approve a call of a tool.]"]
-    return "\n\n".join(filter(None, said)) or f"[The agent said nothing; its turn ended with {reason}.]"
+        texts = [*texts, "[The agent waits for a person to approve a call of a tool.]"]
+    return "\n\n".join(filter(None, texts)) or f"[The agent said nothing; its turn ended with {reason}.]"
 
 
 def _doing(one: dict[str, Any]) -> str:
@@ -259,7 +259,7 @@ async def _alive(report: Callable[..., Awaitable[None]]) -> AsyncIterator[Callab
 
 
 def tool_names(names: Sequence[str]) -> list[str]:
-    """A name of a tool for each name of an agent, no two the same."""
+    """Returns a name of a tool for each name of an agent, no two the same."""
     used = {"list_agents", "send_message", "read_memory"}
     chosen = []
     for name in names:

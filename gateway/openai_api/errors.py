@@ -25,7 +25,7 @@ _TYPES = {401: "authentication_error", 402: "insufficient_quota", 403: "permissi
 
 
 def speaks_openai(scope: Scope) -> bool:
-    """Whether a request, its path in canonical form, is answered in OpenAI's shapes."""
+    """Returns whether a request, its path in canonical form, is answered in OpenAI's shapes."""
     path = scope["path"]
     if path == _CHAT or path.startswith(f"{PREFIX}/"):
         return True
@@ -33,7 +33,7 @@ def speaks_openai(scope: Scope) -> bool:
 
 
 def asks_openai(scope: Scope) -> bool:
-    """Whether the client is OpenAI's SDK, or says `format=openai` in its Accept header or query."""
+    """Returns whether the client is OpenAI's SDK, or says `format=openai` in its Accept header or query."""
     headers = dict(scope["headers"])
     by_name = headers.get(b"user-agent", b"").startswith((b"OpenAI/", b"AsyncOpenAI/"))
     return by_name or b"format=openai" in headers.get(b"accept", b"") or b"format=openai" in scope["query_string"]
@@ -52,10 +52,10 @@ def render(problem: Problem) -> Problem:
 
 
 def content(message: str, kind: str, code: str | None, param: str | None = None) -> dict[str, Any]:
-    """The body of an error."""
+    """Returns the body of an error."""
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 def type_of(status: int) -> str:
-    """The `type` of a failure with this status."""
+    """Returns the `type` of a failure with this status."""
     return _TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error")

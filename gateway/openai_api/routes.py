@@ -85,7 +85,9 @@ async def retrieve_agent(name: str, loci: Loci) -> Response:
 
 
 async def _agent_named(loci: Services, name: str) -> str:
-    """The id of the agent that a request calls its model: by id, as letta/ and its id, or by a name that is unique."""
+    """Returns the id of the agent that a request calls its model: by id, as letta/ and its id, or by a name that is
+    unique.
+    """
     agent_id = name.removeprefix(_PROVIDER)
     try:
         from_public("agent", agent_id)

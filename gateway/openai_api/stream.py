@@ -41,7 +41,7 @@ class ChunkRenderer(SseRenderer):
         self._broken = False
 
     def frames(self, event: message_service_pb2.TurnEvent) -> list[bytes]:
-        """What one event is told as; may be nothing."""
+        """Returns what one event is told as; may be nothing."""
         if self._broken:
             return []
         match event.WhichOneof("event"):
@@ -51,10 +51,10 @@ class ChunkRenderer(SseRenderer):
             case "delta":
                 return self._tell(self.pieces(event.delta))
             case "message":
-                told = self._tell(self.whole(event.message))
+                frames = self._tell(self.whole(event.message))
                 self._teller.keep()
                 self._text, self._called = "", False
-                return told
+                return frames
             case "attempt_abandoned":
                 return self._given_up(event.attempt_abandoned)
             case "end":
@@ -63,11 +63,11 @@ class ChunkRenderer(SseRenderer):
                 return []
 
     def ping(self) -> bytes:
-        """A comment, which clients pass over."""
+        """Returns a comment, which clients pass over."""
         return _PING
 
     def broken(self, failure: LociError | None) -> list[bytes]:
-        """The end of a stream whose source was lost for good, or (None) that met a bug."""
+        """Returns the end of a stream whose source was lost for good, or (None) that met a bug."""
         if failure is None:
             return self._failed(openai_errors.content("An unknown error occurred", "server_error", None))
         message = f"the stream broke off; the run goes on: POST /v1/runs/{self.run_id}/stream attaches to it"
@@ -120,8 +120,8 @@ class ChunkRenderer(SseRenderer):
 
     def _chunk(self, delta: Rest, **finished: object) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": None, "logprobs": None} | finished
-        told = self._head() | {"choices": [choice]}
-        return frame(told | {"usage": None} if self._with_usage else told)
+        chunk = self._head() | {"choices": [choice]}
+        return frame(chunk | {"usage": None} if self._with_usage else chunk)
 
     def _head(self) -> Rest:
         return {

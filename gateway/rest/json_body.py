@@ -25,15 +25,15 @@ class JsonRequest(Request):
     """A request whose body is parsed by `parse`."""
 
     async def json(self) -> Any:
-        """The parsed body. Raises json.JSONDecodeError."""
+        """Returns the parsed body. Raises json.JSONDecodeError."""
         if not hasattr(self, "_json"):
             self._json = parse(await self.body())
         return self._json
 
 
 def parse(body: bytes) -> Any:
-    """The value in `body`. Raises json.JSONDecodeError, also for NUL in a text, nesting above MAX_DEPTH and names that
-    stand twice in an object.
+    """Returns the value in `body`. Raises json.JSONDecodeError, also for NUL in a text, nesting above MAX_DEPTH and
+    names that stand twice in an object.
     """
     value = orjson.loads(body)
     # Both counts are a scan in C; the walk in Python is for the few bodies that could be guilty.

@@ -42,10 +42,10 @@ class Dispatcher:
         # By method and noun, in FastAPI's order.
         self._routes: dict[tuple[str, str], list[_Route]] = defaultdict(list)
         for path, route, _ in api_routes(app):
-            known = _Route(re.compile(compile_path(path)[0]), route)
+            entry = _Route(re.compile(compile_path(path)[0]), route)
             _check(route.dependant)
             for method in route.methods or ():
-                self._routes[method, _noun(path)].append(known)
+                self._routes[method, _noun(path)].append(entry)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request or one socket."""
@@ -53,12 +53,12 @@ class Dispatcher:
             await self._app(scope, receive, send)
             return
         scope["app"] = self._app
-        for known in self._routes.get((scope["method"], _noun(scope["path"])), ()):
-            if match := known.path.match(scope["path"]):
+        for entry in self._routes.get((scope["method"], _noun(scope["path"])), ()):
+            if match := entry.path.match(scope["path"]):
                 # The middleware names the span after it.
-                scope["route"], scope["path_params"] = known.route, match.groupdict()
+                scope["route"], scope["path_params"] = entry.route, match.groupdict()
                 try:
-                    response = await _respond(known.route, JsonRequest(scope, receive))
+                    response = await _respond(entry.route, JsonRequest(scope, receive))
                 except ClientDisconnect:
                     response = Response(status_code=499)
                 await response(scope, receive, send)
@@ -146,10 +146,10 @@ async def _arguments(dependant: Dependant, request: JsonRequest, body: Any) -> t
     values: dict[str, Any] = {}
     errors: list[Any] = []
     for dependency in dependant.dependencies:
-        given, problems = await _arguments(dependency, request, body)
+        arguments, problems = await _arguments(dependency, request, body)
         errors += problems
         if not problems and dependency.call is not None and dependency.name is not None:
-            value = dependency.call(**given)
+            value = dependency.call(**arguments)
             values[dependency.name] = await value if inspect.isawaitable(value) else value
     for fields, source in (
         (dependant.path_params, request.path_params),
@@ -157,12 +157,12 @@ async def _arguments(dependant: Dependant, request: JsonRequest, body: Any) -> t
         (dependant.header_params, request.headers),
     ):
         if fields:
-            given, problems = request_params_to_args(fields, source)
-            values |= given
+            arguments, problems = request_params_to_args(fields, source)
+            values |= arguments
             errors += problems
     if dependant.body_params:
-        given, problems = await request_body_to_args(dependant.body_params, body, embed_body_fields=False)
-        values |= given
+        arguments, problems = await request_body_to_args(dependant.body_params, body, embed_body_fields=False)
+        values |= arguments
         errors += problems
     if dependant.request_param_name:
         values[dependant.request_param_name] = request

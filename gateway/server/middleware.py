@@ -164,7 +164,7 @@ class RequestMiddleware:
 
 
 def canonical_path(path: str) -> str:
-    """Without a trailing slash, which every route also has, and under /v1, of which /latest is another name."""
+    """Returns a path without a trailing slash, and under /v1, of which /latest is another name."""
     path = path.rstrip("/") or "/"
     return f"/v1{path.removeprefix('/latest')}" if path.startswith("/latest/") else path
 

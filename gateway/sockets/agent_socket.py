@@ -109,9 +109,9 @@ class AgentSocket:
         try:
             if len(data) > self._loci.settings.max_body_bytes:
                 raise _InvalidFrame(Problem(413, {"detail": "the frame is larger than LOCI_MAX_BODY_MIB allows"}))
-            given = _parsed(data)
-            frame_id = _id_of(given)
-            frame = CLIENT_FRAME.validate_python(given)
+            content = _parsed(data)
+            frame_id = _id_of(content)
+            frame = CLIENT_FRAME.validate_python(content)
         except ValidationError as error:
             await self._say(_error(invalid(error.errors(include_url=False, include_context=False)), frame_id))
             return
@@ -174,16 +174,16 @@ class AgentSocket:
         )
         view = View.of(frame)
         source = TurnEvents(self._loci.peers, turn=turn, tokens=view.tokens, window=self._loci.settings.reattach_window)
-        told = EventRenderer(
+        renderer = EventRenderer(
             deltas=view.deltas(), types=view.shown_types, speech=view.speech(), pings=False, numbered=True
         )
         events = source.events()
-        await self._follow(await anext(events), events, told, frame.id)
+        await self._follow(await anext(events), events, renderer, frame.id)
 
     async def _resume(self, frame: Resume) -> None:
         await self._check_own(frame.run_id)
         run = await reattach(self._loci, run_service_pb2.StreamRunRequest(run_id=frame.run_id), frame.joining())
-        told = EventRenderer(
+        renderer = EventRenderer(
             deltas=run.view.deltas(resumed=run.resumed),
             types=run.view.shown_types,
             speech=run.view.speech(resumed=run.resumed),
@@ -191,7 +191,7 @@ class AgentSocket:
             numbered=True,
             after=run.after,
         )
-        await self._follow(run.first, run.events, told, frame.id)
+        await self._follow(run.first, run.events, renderer, frame.id)
 
     async def _check_own(self, run_id: str) -> None:
         """Raises NotFound (RUN_NOT_FOUND) for a run of another agent or conversation: this socket is not for them."""
@@ -205,32 +205,32 @@ class AgentSocket:
         self,
         first: message_service_pb2.TurnEvent | Interruption,
         events: Events,
-        told: EventRenderer,
+        renderer: EventRenderer,
         frame_id: str | None,
     ) -> None:
         async with aclosing(events):
-            await self._tell(first, told)
-            await self._say(Accepted(id=frame_id, run_id=told.run_id))
+            await self._tell(first, renderer)
+            await self._say(Accepted(id=frame_id, run_id=renderer.run_id))
             try:
                 async for event in events:
-                    await self._tell(event, told)
+                    await self._tell(event, renderer)
             except LociError as error:
-                logger.warning("the events of %s broke off: %r", told.run_id, error)
+                logger.warning("the events of %s broke off: %r", renderer.run_id, error)
                 detail = f"{_BROKE_OFF} ({error.message})"
-                await self._say(Error(id=frame_id, run_id=told.run_id, status=503, detail=detail))
+                await self._say(Error(id=frame_id, run_id=renderer.run_id, status=503, detail=detail))
 
-    async def _tell(self, event: message_service_pb2.TurnEvent | Interruption, told: EventRenderer) -> None:
+    async def _tell(self, event: message_service_pb2.TurnEvent | Interruption, renderer: EventRenderer) -> None:
         if isinstance(event, Interruption):
-            told.interrupted()
+            renderer.interrupted()
             return
-        for content in told.render(event):
+        for content in renderer.render(event):
             seq_id = content.get("seq_id") or event.sequence
-            await self._put(content | {"run_id": content.get("run_id") or told.run_id, "seq_id": seq_id})
+            await self._put(content | {"run_id": content.get("run_id") or renderer.run_id, "seq_id": seq_id})
         if event.WhichOneof("event") == "end":
             usage = usage_statistics(event.end.usage)
             del usage["message_type"]
             reason = stop_reason(event.end)["stop_reason"]
-            await self._say(End(run_id=told.run_id, stop_reason=reason, usage=usage))
+            await self._say(End(run_id=renderer.run_id, stop_reason=reason, usage=usage))
 
     async def _cancel(self, frame: Cancel) -> None:
         request = run_service_pb2.CancelRunsRequest(
@@ -266,9 +266,9 @@ def _parsed(data: bytes) -> Any:
         raise _InvalidFrame(invalid([{"type": "json_invalid", "loc": ("frame",), "msg": sentence}])) from None
 
 
-def _id_of(given: Any) -> str | None:
-    found = given.get("id") if isinstance(given, dict) else None
-    return found if isinstance(found, str) and len(found) <= 200 else None
+def _id_of(frame: Any) -> str | None:
+    frame_id = frame.get("id") if isinstance(frame, dict) else None
+    return frame_id if isinstance(frame_id, str) and len(frame_id) <= 200 else None
 
 
 def _error(problem: Problem, frame_id: str | None) -> Error:

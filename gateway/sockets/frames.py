@@ -1,4 +1,4 @@
-"""What is said over a WebSocket, both ways: see docs/websocket.md."""
+"""The frames of a WebSocket, both ways: see docs/websocket.md."""
 
 from typing import Annotated, Any, Literal
 
@@ -35,7 +35,7 @@ class Approve(TurnFields):
     otid: str | None = None
 
     def input_messages(self) -> list[message_pb2.InputMessage]:
-        """The answers as a message."""
+        """Returns the answers as a message."""
         return [approvals.input_message(ApprovalCreate(approvals=self.approvals, otid=self.otid))]
 
 
@@ -59,7 +59,7 @@ class Resume(Body):
     use_assistant_message: bool | None = None
 
     def joining(self) -> AttachRun:
-        """The same as the body of a request that attaches to a run."""
+        """Returns the same as the body of a request that attaches to a run."""
         return AttachRun(**self.model_dump(exclude={"type", "id", "run_id"}))
 
 

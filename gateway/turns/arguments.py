@@ -33,9 +33,9 @@ class TextArgument:
         self._over = False
 
     def feed(self, piece: str) -> str:
-        """What `piece` adds to the text; empty before it began and after it ended."""
+        """Returns what `piece` adds to the text; empty before it began and after it ended."""
         self._pending += piece
-        said: list[str] = []
+        texts: list[str] = []
         start = 0
         while not self._over and start < len(self._pending):
             match = (_PIECE if self._in_text else _SIGN).match(self._pending, start)
@@ -44,11 +44,11 @@ class TextArgument:
                 break
             start = match.end()
             if self._in_text:
-                said.append(self._read(match[0]))
+                texts.append(self._read(match[0]))
             else:
                 self._step(match[0])
         self._pending = "" if self._over else self._pending[start:]
-        return "".join(said)
+        return "".join(texts)
 
     def _read(self, piece: str) -> str:
         if piece == '"':

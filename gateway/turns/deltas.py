@@ -22,7 +22,7 @@ class _Call:
 
 @dataclass
 class _Sent:
-    """What was passed on of one message id."""
+    """The parts of one message that were passed on."""
 
     step_id: str
     # Pieces of text by (message_type, otid).
@@ -47,19 +47,19 @@ class Deltas:
         self._tail_only = tail_only
 
     def interrupted(self) -> None:
-        """The stream was interrupted: pieces were lost of the messages under way, and perhaps of one that is new."""
+        """Notes an interruption: pieces were lost of the messages under way, and perhaps of one that is new."""
         for sent in self._sent.values():
             sent.muted = True
         self._joins_midway = True
 
     def abandon(self, message_id: str, step_id: str) -> None:
-        """Pieces of this message are void; with an empty id, those of every message of the step."""
+        """Drops the pieces of a message, which are void; with an empty id, those of every message of the step."""
         for key in [key for key in self._sent if message_id in ("", key)]:
             if message_id or self._sent[key].step_id == step_id:
                 del self._sent[key]
 
     def piece(self, source: message_pb2.Message) -> list[Rest]:
-        """What to pass on of a delta: it, or nothing."""
+        """Returns what to pass on of a delta: it, or nothing."""
         sent = self._sent.get(source.id)
         if sent is None:
             sent = self._sent[source.id] = _Sent(source.step_id, muted=self._joins_midway)
@@ -81,7 +81,7 @@ class Deltas:
         return [message(source)]
 
     def whole(self, source: message_pb2.Message) -> list[Rest]:
-        """What to pass on of a durable message: what its pieces did not say."""
+        """Returns what to pass on of a durable message: what its pieces did not say."""
         sent = self._sent.get(source.id)
         kind = message_type(source)
         part = (kind, source.otid)
@@ -96,12 +96,12 @@ class Deltas:
                 return []
         return [message(source)]
 
-    def _remaining_text(self, source: message_pb2.Message, said: str, signed: bool) -> list[Rest]:
+    def _remaining_text(self, source: message_pb2.Message, text_sent: str, signed: bool) -> list[Rest]:
         text = _text(source)
         signature = source.reasoning_message.HasField("signature") and not signed
-        if text.startswith(said):
-            rest = text[len(said) :]
-        elif said.startswith(text) or (self._tail_only and text.endswith(said)):
+        if text.startswith(text_sent):
+            rest = text[len(text_sent) :]
+        elif text_sent.startswith(text) or (self._tail_only and text.endswith(text_sent)):
             rest = ""
         else:
             # The pieces belong to another text: better twice than not at all.
@@ -119,14 +119,14 @@ def _text(source: message_pb2.Message) -> str:
 
 
 def _call_chunk(source: message_pb2.Message, call: message_pb2.ToolCall, sent: _Sent) -> Rest:
-    known = sent.calls.setdefault(call.tool_call_id, _Call())
-    known.arguments.append(call.arguments)
-    named, known.named = known.named, known.named or bool(call.name)
+    call_sent = sent.calls.setdefault(call.tool_call_id, _Call())
+    call_sent.arguments.append(call.arguments)
+    named, call_sent.named = call_sent.named, call_sent.named or bool(call.name)
     return _chunk(source, call.tool_call_id, "" if named else call.name, call.arguments)
 
 
 def _chunk(source: message_pb2.Message, call_id: str, name: str, arguments: str) -> Rest:
-    """A piece of a call: the id always, the name once, null keys left out, one object under both field names."""
+    """Returns a piece of a call: the id always, the name once, no null keys, one object under both field names."""
     piece: dict[str, Any] = {"tool_call_id": call_id}
     if name:
         piece["name"] = name
@@ -141,9 +141,9 @@ def _remaining_calls(source: message_pb2.Message, sent: _Sent) -> list[Rest]:
         return [message(source)]
     chunks = []
     for call in calls:
-        known = sent.calls.pop(call.tool_call_id, _Call())
-        said = "".join(known.arguments)
-        rest = call.arguments[len(said) :] if call.arguments.startswith(said) else ""
-        if rest or not known.named:
-            chunks.append(_chunk(source, call.tool_call_id, "" if known.named else call.name, rest))
+        call_sent = sent.calls.pop(call.tool_call_id, _Call())
+        arguments = "".join(call_sent.arguments)
+        rest = call.arguments[len(arguments) :] if call.arguments.startswith(arguments) else ""
+        if rest or not call_sent.named:
+            chunks.append(_chunk(source, call.tool_call_id, "" if call_sent.named else call.name, rest))
     return chunks

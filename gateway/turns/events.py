@@ -69,17 +69,17 @@ class TurnEvents:
         self.run_id = ""
 
     async def events(self) -> AsyncGenerator[message_service_pb2.TurnEvent | Interruption, None]:
-        """Everything until the end, whoever owns the run. Raises LociError; before the first event, that of
+        """Yields everything until the end, whoever owns the run. Raises LociError; before the first event, that of
         the request.
         """
-        told = False
+        begun = False
         while True:
             call = self._open()
             try:
                 while (response := await call.read()) is not grpc.aio.EOF:
                     event = response.event
-                    if self._is_news(event, told):
-                        told = True
+                    if self._is_news(event, begun):
+                        begun = True
                         yield event
                     if event.WhichOneof("event") == "end":
                         return
@@ -89,7 +89,7 @@ class TurnEvents:
             finally:
                 call.cancel()
             await self._patience.wait(failure)
-            if told:
+            if begun:
                 yield Interruption()
 
     def _open(self) -> Any:
@@ -104,11 +104,11 @@ class TurnEvents:
         )
         return self._peers.runs.StreamRun(again)
 
-    def _is_news(self, event: message_service_pb2.TurnEvent, told: bool) -> bool:
+    def _is_news(self, event: message_service_pb2.TurnEvent, begun: bool) -> bool:
         self._patience.renew()
         if event.WhichOneof("event") == "attached":
             self.run_id = event.attached.run_id
-            return not told
+            return not begun
         if event.sequence <= self._sequence:
             return self._in_context or event.WhichOneof("event") == "end"
         self._in_context = False

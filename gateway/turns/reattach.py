@@ -35,7 +35,7 @@ class ReattachedRun:
 
 
 def last_event_id(request: Request) -> int:
-    """What a browser that comes back knows; 0 for all others. Raises InvalidRequest."""
+    """Returns what a browser that comes back knows; 0 for all others. Raises InvalidRequest."""
     value = request.headers.get(LAST_EVENT_ID, "")
     if not value:
         return 0
@@ -51,12 +51,12 @@ def resumed_from(request: Request, body: AttachRun) -> AttachRun:
     return body.model_copy(update={"starting_after": last_event_id(request)})
 
 
-async def reattach(loci: Services, meant: run_service_pb2.StreamRunRequest, body: AttachRun) -> ReattachedRun:
-    """The run that `meant` names, from where `body` says. Raises LociError."""
+async def reattach(loci: Services, target: run_service_pb2.StreamRunRequest, body: AttachRun) -> ReattachedRun:
+    """Returns the run that `meant` names, from where `body` says. Raises LociError."""
     after = body.starting_after
-    meant.after_sequence, meant.stream_tokens = after, body.stream_tokens is not False
-    meant.with_context = after > 0
-    turn = TurnEvents(loci.peers, joined=meant, tokens=meant.stream_tokens, window=loci.settings.reattach_window)
+    target.after_sequence, target.stream_tokens = after, body.stream_tokens is not False
+    target.with_context = after > 0
+    turn = TurnEvents(loci.peers, joined=target, tokens=target.stream_tokens, window=loci.settings.reattach_window)
     events = turn.events()
     first = await anext(events)
     view = View.joined("" if isinstance(first, Interruption) else first.attached.view_json, body)
@@ -64,7 +64,7 @@ async def reattach(loci: Services, meant: run_service_pb2.StreamRunRequest, body
 
 
 async def is_read_to_end(loci: Services, run_id: str, after: int) -> bool:
-    """Whether a reader that knows what was told up to `after` knows the run's end. Raises LociError."""
+    """Returns whether a reader that knows what was told up to `after` knows the run's end. Raises LociError."""
     if not after:
         return False
     response = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=run_id))

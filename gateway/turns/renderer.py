@@ -1,4 +1,4 @@
-"""What a client is told of a turn, whatever carries it: events in, JSON contents out. Pure.
+"""The events of a turn as JSON contents, whatever carries them to the client. Pure.
 
 A turn ends with stop_reason and usage_statistics; a failed one with stop_reason and an error_message.
 """
@@ -16,7 +16,7 @@ from services.common.errors import LociError
 
 
 class EventRenderer:
-    """What one stream tells.
+    """Renders the events of one stream.
 
     deltas: None where whole messages were asked for. types: the message_types to pass on, see `answer_types`.
     speech: shows the calls by which older agents speak as messages; None: as calls.
@@ -44,9 +44,9 @@ class EventRenderer:
         self.run_id = run_id
 
     def render(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
-        """What is told of one event; may be nothing."""
-        told = self._render(event)
-        return [] if 0 < event.sequence <= self._after and event.WhichOneof("event") != "end" else told
+        """Returns what is told of one event; may be nothing."""
+        contents = self._render(event)
+        return [] if 0 < event.sequence <= self._after and event.WhichOneof("event") != "end" else contents
 
     def _render(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
         match event.WhichOneof("event"):
@@ -67,19 +67,22 @@ class EventRenderer:
                 return []
 
     def interrupted(self) -> None:
-        """The source was interrupted and goes on now."""
+        """Notes that the source was interrupted and goes on now."""
         if self._deltas:
             self._deltas.interrupted()
 
     def ping_content(self) -> Rest:
-        """A ping, which names the run."""
+        """Returns a ping, which names the run."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         nulls = dict.fromkeys((*COMMON, "is_err", "seq_id"))
         ids = {"id": f"ping-{uuid4()}", "date": now, "message_type": "ping", "run_id": self.run_id or None}
         return nulls | ids
 
     def broken_contents(self, failure: LociError | None) -> list[Rest]:
-        """The end of a stream whose source was lost for good, or (None) that met a bug. The run itself may go on."""
+        """Returns the end of a stream whose source was lost for good, or (None) that met a bug.
+
+        The run itself may go on.
+        """
         if failure is None:
             error_type, text, detail = "internal_error", "An unknown error occurred", ""
         else:
@@ -88,38 +91,38 @@ class EventRenderer:
         return self._failure("error", error_type, text, detail, None)
 
     def whole(self, source: message_pb2.Message) -> list[Rest]:
-        """What is told of a message that is stored."""
-        shown = self._speech.whole(source) if self._speech else [source]
+        """Returns what is told of a message that is stored."""
+        messages = self._speech.whole(source) if self._speech else [source]
         if self._deltas is None:
-            return [message(one) for one in shown]
-        return [chunk for one in shown for chunk in self._deltas.whole(one)]
+            return [message(one) for one in messages]
+        return [chunk for one in messages for chunk in self._deltas.whole(one)]
 
     def pieces(self, source: message_pb2.Message) -> list[Rest]:
-        """What is told of a piece of one."""
+        """Returns what is told of a piece of one."""
         if self._deltas is None:
             return []
-        shown = self._speech.piece(source) if self._speech else [source]
-        return [chunk for one in shown for chunk in self._deltas.piece(one)]
+        messages = self._speech.piece(source) if self._speech else [source]
+        return [chunk for one in messages for chunk in self._deltas.piece(one)]
 
     def _selected(self, contents: list[Rest], sequence: int) -> list[Rest]:
-        kept = [content for content in contents if content["message_type"] in self._types]
+        selected = [content for content in contents if content["message_type"] in self._types]
         if self.numbered:
-            for content in kept:
+            for content in selected:
                 content["seq_id"] = sequence
-        return kept
+        return selected
 
     def _abandoned(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
-        """A ping with an extra field: clients that do not know of it lose nothing."""
+        """Returns a ping with an extra field: clients that do not know of it lose nothing."""
         abandoned = event.attempt_abandoned
         if self._deltas:
             self._deltas.abandon(abandoned.message_id, abandoned.step_id)
-        told = {
+        attempt = {
             "step_id": abandoned.step_id,
             "message_id": abandoned.message_id or None,
             "attempt": abandoned.attempt,
         }
         seq_id = event.sequence if self.numbered else None
-        return [self.ping_content() | {"attempt_abandoned": told, "seq_id": seq_id}]
+        return [self.ping_content() | {"attempt_abandoned": attempt, "seq_id": seq_id}]
 
     def _end(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
         end = event.end

@@ -1,4 +1,4 @@
-"""What a request for a turn is answered with: a JSON body when it has ended, or its events as they come."""
+"""The answer to a request for a turn: a JSON body when it has ended, or its events as they come."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -60,9 +60,9 @@ async def run_turn(
 
 
 def render_messages(answer: message_service_pb2.SendMessagesResponse, view: View) -> list[Rest]:
-    """What the agent did in a turn, as the client wants to see it."""
-    types, spoken = view.shown_types, view.speech()
-    parts = [part for one in answer.messages for part in (spoken.whole(one) if spoken else [one])]
+    """Returns what the agent did in a turn, as the client wants to see it."""
+    types, speech = view.shown_types, view.speech()
+    parts = [part for one in answer.messages for part in (speech.whole(one) if speech else [one])]
     return [message(one) for one in parts if message_type(one) in types]
 
 
@@ -91,7 +91,7 @@ async def stream_turn(
 
 
 def resume_stream(loci: Services, run: ReattachedRun, *, pings: bool) -> Response:
-    """A run that is there already, from where its reader is."""
+    """Returns a run that is there already, from where its reader is."""
     frames = SseRenderer(
         deltas=run.view.deltas(resumed=run.resumed),
         types=run.view.shown_types,
@@ -105,7 +105,7 @@ def resume_stream(loci: Services, run: ReattachedRun, *, pings: bool) -> Respons
 
 
 async def _resume_turn(loci: Services, turn: TurnEvents, frames: SseRenderer, after: int, *, pings: bool) -> Response:
-    """A request that may have been made before: then its run is joined where the reader left it."""
+    """Returns a request that may have been made before: then its run is joined where the reader left it."""
     first, events = await _first_event(turn, frames)
     if isinstance(first, Interruption) or first.attached.started:
         return event_stream(loci, first, events, frames, pings=pings)
@@ -117,7 +117,7 @@ async def _resume_turn(loci: Services, turn: TurnEvents, frames: SseRenderer, af
 def leave_callback(
     loci: Services, turn: message_service_pb2.TurnRequest, events: TurnEvents
 ) -> Callable[[], Awaitable[None]]:
-    """What is done when the client of a streamed turn leaves."""
+    """Returns what is done when the client of a streamed turn leaves."""
 
     async def leave() -> None:
         await _leave(loci, turn.agent_id, events.run_id)
@@ -133,7 +133,10 @@ async def stream(
     pings: bool,
     on_disconnect: Callable[[], Awaitable[None]] | None = None,
 ) -> Response:
-    """The events of `turn` as a response. What fails before the first is an HTTP error, TOLD_IN_STREAM excepted."""
+    """Returns the events of `turn` as a response.
+
+    What fails before the first is an HTTP error, TOLD_IN_STREAM excepted.
+    """
     first, events = await _first_event(turn, frames)
     return event_stream(loci, first, events, frames, pings=pings, on_disconnect=on_disconnect)
 
@@ -160,17 +163,21 @@ def event_stream(
     pings: bool,
     on_disconnect: Callable[[], Awaitable[None]] | None = None,
 ) -> Response:
-    """A stream of which the first event is there."""
+    """Returns a stream of which the first event is there."""
     interval = loci.settings.ping_interval if pings else None
     return EventStream(first, events, frames, ping_interval=interval, on_disconnect=on_disconnect or _nothing)
 
 
-async def compact(request: Request, loci: Services, wanted: message_service_pb2.CompactConversationRequest) -> Response:
+async def compact(
+    request: Request, loci: Services, compaction: message_service_pb2.CompactConversationRequest
+) -> Response:
     """Compacts a window. 400 when nothing became shorter although there was something to compact, as the reference."""
-    work = call_until_answered(loci.peers.messages.CompactConversation, wanted, window=loci.settings.reattach_window)
+    work = call_until_answered(
+        loci.peers.messages.CompactConversation, compaction, window=loci.settings.reattach_window
+    )
     answer = await _while_connected(request, work)
     if answer is None:
-        await _leave(loci, wanted.agent_id, wanted.run_id)
+        await _leave(loci, compaction.agent_id, compaction.run_id)
         return Response(status_code=499)
     before, after = answer.messages_count_before, answer.messages_count_after
     if answer.summary and after >= before:
@@ -180,7 +187,7 @@ async def compact(request: Request, loci: Services, wanted: message_service_pb2.
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """What `work` returns; None when the client leaves before, and then `work` is cancelled."""
+    """Returns what `work` returns; None when the client leaves before, and then `work` is cancelled."""
     gone = asyncio.create_task(_disconnected(request))
     try:
         return await unless(gone, work)
@@ -196,7 +203,7 @@ async def _disconnected(request: Request) -> None:
 
 
 async def _leave(loci: Services, agent_id: str, run_id: str) -> None:
-    """The client of a turn has gone. That ends the turn only where the operator wants it so (LOCI_ON_DISCONNECT)."""
+    """Cancels the turn of a client that has left, where the operator wants it so (LOCI_ON_DISCONNECT)."""
     if not loci.settings.cancel_on_disconnect or not run_id:
         return
     request = run_service_pb2.CancelRunsRequest(agent_id=agent_id, run_ids=[run_id])
@@ -209,11 +216,13 @@ async def _leave(loci: Services, agent_id: str, run_id: str) -> None:
 async def refusal_events(
     run_id: str, error: LociError
 ) -> AsyncGenerator[message_service_pb2.TurnEvent | Interruption, None]:
-    """The events of a request that was refused, as if its run had begun: clients look for the failure in the stream."""
+    """Yields the events of a request that was refused, as if its run had begun: clients look for the failure in the
+    stream.
+    """
     yield message_service_pb2.TurnEvent(attached=message_service_pb2.RunAttached(run_id=run_id, started=True))
     end = message_service_pb2.TurnEnd(stop_reason=agent_pb2.STOP_REASON_ERROR, error=turn_error(error))
     yield message_service_pb2.TurnEvent(end=end)
 
 
 async def _nothing() -> None:
-    """Nothing."""
+    """Does nothing."""

@@ -18,12 +18,12 @@ DONE = b"data: [DONE]\n\n"
 
 
 def frame(content: Rest) -> bytes:
-    """One chunk."""
+    """Returns one chunk."""
     return b"data: " + orjson.dumps(content) + b"\n\n"
 
 
 def error_frame(content: Rest) -> bytes:
-    """The chunk that makes the SDKs raise."""
+    """Returns the chunk that makes the SDKs raise."""
     return b"event: error\n" + frame(content)
 
 
@@ -31,7 +31,7 @@ class SseRenderer(EventRenderer):
     """The frames of one stream."""
 
     def frames(self, event: message_service_pb2.TurnEvent) -> list[bytes]:
-        """What one event is told as; may be nothing."""
+        """Returns what one event is told as; may be nothing."""
         frames = [_framed(content) for content in self.render(event)]
         if event.WhichOneof("event") == "end":
             frames.append(DONE)
@@ -40,11 +40,14 @@ class SseRenderer(EventRenderer):
         return frames
 
     def ping(self) -> bytes:
-        """A keepalive, which names the run."""
+        """Returns a keepalive, which names the run."""
         return frame(self.ping_content())
 
     def broken(self, failure: LociError | None) -> list[bytes]:
-        """The end of a stream whose source was lost for good, or (None) that met a bug. The run itself may go on."""
+        """Returns the end of a stream whose source was lost for good, or (None) that met a bug.
+
+        The run itself may go on.
+        """
         return [*map(_framed, self.broken_contents(failure)), DONE]
 
 

@@ -26,7 +26,10 @@ async def turn_request(
     background: bool = False,
     callback_url: str | None = None,
 ) -> message_service_pb2.TurnRequest:
-    """The turn, with a fresh run id. `conversation_id`: empty for the agent's default. Raises InvalidRequest."""
+    """Returns the turn, with a fresh run id.
+
+    `conversation_id`: empty for the agent's default. Raises InvalidRequest.
+    """
     turn = build_turn(
         body,
         agent_id,
@@ -50,7 +53,9 @@ def build_turn(
     conversation_id: str = "",
     background: bool = False,
 ) -> message_service_pb2.TurnRequest:
-    """The turn that `body` asks for; `headers`: of the request or the socket that it came by. Raises InvalidRequest."""
+    """Returns the turn that `body` asks for; `headers`: of the request or the socket that it came by. Raises
+    InvalidRequest.
+    """
     options = body.options()
     options.include_trace = body.include_trace or (TRACE_HEADER, b"1") in headers
     options.websocket = any(name == WEBSOCKET_HEADER and value.strip().lower() == b"true" for name, value in headers)

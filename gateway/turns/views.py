@@ -26,7 +26,7 @@ class View:
 
     @classmethod
     def of(cls, body: TurnFields) -> "View":
-        """What a request for a turn asks for."""
+        """Returns what a request for a turn asks for."""
         tool, argument = body.assistant_message_tool_name, body.assistant_message_tool_kwarg
         return cls(
             tokens=body.stream_tokens if isinstance(body, SendMessages | Send | Approve) else True,
@@ -36,15 +36,15 @@ class View:
         )
 
     @classmethod
-    def joined(cls, kept: str, body: AttachRun) -> "View":
-        """That of the request which began the run, as `json` told it, but for what the body says otherwise."""
+    def joined(cls, stored: str, body: AttachRun) -> "View":
+        """Returns that of the request which began the run, as `json` told it, but for what the body says otherwise."""
         # Names that another release knows are left out.
-        given = {name: value for name, value in view_of(kept).items() if name in cls.__annotations__}
-        said = {"tokens": body.stream_tokens, "compaction": body.include_compaction_messages}
-        given |= {name: value for name, value in said.items() if value is not None}
+        fields = {name: value for name, value in view_of(stored).items() if name in cls.__annotations__}
+        overrides = {"tokens": body.stream_tokens, "compaction": body.include_compaction_messages}
+        fields |= {name: value for name, value in overrides.items() if value is not None}
         if body.use_assistant_message is not None:
-            given["spoken"] = (given.get("spoken") or cls.spoken) if body.use_assistant_message else None
-        return cls(**given)
+            fields["spoken"] = (fields.get("spoken") or cls.spoken) if body.use_assistant_message else None
+        return cls(**fields)
 
     @property
     def json(self) -> str:
@@ -57,9 +57,9 @@ class View:
         return answer_types(self.types, compaction=self.compaction)
 
     def deltas(self, *, resumed: bool = False) -> Deltas | None:
-        """What tells pieces of messages."""
+        """Returns what tells pieces of messages."""
         return Deltas(tail_only=resumed) if self.tokens else None
 
     def speech(self, *, resumed: bool = False) -> SpeechRenderer | None:
-        """What shows how older agents speak."""
+        """Returns what shows how older agents speak."""
         return SpeechRenderer(*self.spoken, resumed=resumed) if self.spoken else None

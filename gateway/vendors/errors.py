@@ -23,7 +23,7 @@ _TYPES = {
 
 
 def speaks_anthropic(scope: Scope) -> bool:
-    """Whether a request, its path in canonical form, is answered in Anthropic's form."""
+    """Returns whether a request, its path in canonical form, is answered in Anthropic's form."""
     return bool(vendor_of(scope["path"]))
 
 

@@ -66,27 +66,27 @@ async def _passed_on(vendor: str, endpoint: str, request: Request, loci: Service
     return Relay(loci.peers, rpc_request, ended)
 
 
-async def _remembered(wanted: forward_service_pb2.ForwardRequest, agent_id: str, loci: Services) -> Ended:
+async def _remembered(forward: forward_service_pb2.ForwardRequest, agent_id: str, loci: Services) -> Ended:
     """Puts the agent's memory into the request; what stores the exchange."""
     try:
         from_public("agent", agent_id)
     except InvalidArgument as error:
         raise InvalidRequest(f"{AGENT_HEADER}: {error.message}", "header", AGENT_HEADER) from None
-    asked = memory.asked(wanted.body)
+    request = memory.asked(forward.body)
     window = model_call_service_pb2.GetContextWindowRequest(agent_id=agent_id)
-    known = await loci.peers.call(loci.peers.model_calls.GetContextWindow, window)
-    wanted.agent_id, wanted.body = agent_id, memory.with_memory(asked, known.core_memory)
+    response = await loci.peers.call(loci.peers.model_calls.GetContextWindow, window)
+    forward.agent_id, forward.body = agent_id, memory.with_memory(request, response.core_memory)
 
     async def store(reply: str) -> None:
-        if reply and (said := memory.exchange(asked, reply)):
+        if reply and (messages := memory.exchange(request, reply)):
             # A client may leave at the last event, which is when it has all that it wants.
-            await asyncio.shield(asyncio.create_task(_stored(agent_id, said, loci)))
+            await asyncio.shield(asyncio.create_task(_stored(agent_id, messages, loci)))
 
     return store
 
 
-async def _stored(agent_id: str, said: list[message_pb2.InputMessage], loci: Services) -> None:
-    request = message_service_pb2.CaptureMessagesRequest(agent_id=agent_id, messages=said, request_id=str(uuid7()))
+async def _stored(agent_id: str, messages: list[message_pb2.InputMessage], loci: Services) -> None:
+    request = message_service_pb2.CaptureMessagesRequest(agent_id=agent_id, messages=messages, request_id=str(uuid7()))
     try:
         await loci.peers.call(loci.peers.messages.CaptureMessages, request)
     except LociError as error:

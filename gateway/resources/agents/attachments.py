@@ -1,4 +1,4 @@
-"""What is attached to an agent: its blocks and its tools."""
+"""The blocks and tools that are attached to an agent."""
 
 import asyncio
 from typing import Annotated

@@ -38,8 +38,8 @@ async def list_folders(
     """The folders of an agent, newest first."""
     agent = await fetch(loci, agent_id)
     folders = sorted(agent.folders, key=_age, reverse=descending(page))
-    shown = one_page(folders, page, key=lambda folder: folder.id)
-    return json_response(folders_of(shown, await loci.catalogue.models()))
+    selected = one_page(folders, page, key=lambda folder: folder.id)
+    return json_response(folders_of(selected, await loci.catalogue.models()))
 
 
 @_folders.patch("/attach/{folder_id}")
@@ -129,7 +129,7 @@ async def _limits(loci: Services, agent_id: str) -> folder_service_pb2.FileLimit
 
 
 def _file(file: folder_pb2.AgentFile) -> convert.Rest:
-    """The reference's FileAgent, as its lists show it: 11 fields."""
+    """Returns the reference's FileAgent, as its lists show it: 11 fields."""
     rest = convert.to_rest(file)
     return rest | {"start_line": file.start_line or None, "end_line": file.end_line or None}
 

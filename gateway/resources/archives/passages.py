@@ -94,13 +94,13 @@ async def search_passages(
         end_time=timestamp(end_datetime),
         mode=MODES[search_mode or mode],
     )
-    agent, found = await asyncio.gather(
+    agent, response = await asyncio.gather(
         fetch(loci, agent_id),
         loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS),
     )
-    results = [_result(hit.passage, agent.timezone) for hit in found.hits]
+    results = [_result(hit.passage, agent.timezone) for hit in response.hits]
     content = {"results": results, "count": len(results)}
-    return json_response(content, headers=without_vectors(found.without_vectors))
+    return json_response(content, headers=without_vectors(response.without_vectors))
 
 
 @router.patch(f"{_OF_AGENT}/{{memory_id}}", tags=["agents"])
@@ -146,7 +146,7 @@ async def search_everywhere(body: bodies.SearchPassages, loci: Loci) -> Response
 
 
 async def _newest(loci: Services, body: bodies.SearchPassages) -> Response:
-    """What passes the filters; nothing is asked, so nothing scores."""
+    """Returns what passes the filters; nothing is asked, so nothing scores."""
     request = passage_service_pb2.ListPassagesRequest(
         **_place(body),
         page=page_request(5, limit=body.limit, order="desc"),
@@ -175,7 +175,7 @@ def _hit(passage: Rest, hit: passage_pb2.PassageHit) -> Rest:
 
 
 def _result(passage: passage_pb2.Passage, timezone: str) -> Rest:
-    """A hit of a search; its time is told in the agent's zone."""
+    """Returns a hit of a search; its time is told in the agent's zone."""
     try:
         zone = ZoneInfo(timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError):
@@ -183,5 +183,5 @@ def _result(passage: passage_pb2.Passage, timezone: str) -> Rest:
     moment = passage.created_at.ToDatetime(tzinfo=UTC)
     with suppress(OverflowError):  # at the ends of the calendar
         moment = moment.astimezone(zone)
-    made = moment.isoformat(timespec="seconds")
-    return {"id": passage.id, "timestamp": made, "content": passage.text, "tags": list(passage.tags)}
+    created = moment.isoformat(timespec="seconds")
+    return {"id": passage.id, "timestamp": created, "content": passage.text, "tags": list(passage.tags)}

@@ -31,7 +31,7 @@ _PLAIN = (
 
 
 class BlockSettings(Body):
-    """What creation and change have in common."""
+    """The fields that creation and change share."""
 
     limit: Limit | None = None
     description: str | None = None
@@ -64,7 +64,7 @@ class UpdateBlock(BlockSettings):
 
 
 def draft_of(body: BlockSettings, *, minted: bool = False) -> block_pb2.Block:
-    """The fields that were sent; `minted`: with an id, so that creating it may be repeated."""
+    """Returns the fields that were sent; `minted`: with an id, so that creating it may be repeated."""
     sent = given(body)
     fields: Json = {name: sent[name] for name in _PLAIN if name in sent}
     if "metadata" in sent:
@@ -75,7 +75,7 @@ def draft_of(body: BlockSettings, *, minted: bool = False) -> block_pb2.Block:
 
 
 def update_request(key: block_service_pb2.BlockKey, body: UpdateBlock) -> block_service_pb2.UpdateBlockRequest | None:
-    """The request of UpdateBlock; None when nothing changes."""
+    """Returns the request of UpdateBlock; None when nothing changes."""
     sent = given(body)
     paths = [name for name in _PLAIN if name in sent]
     if "metadata" in sent:

@@ -143,10 +143,10 @@ async def list_agents(
 ) -> Response:
     """The agents that the block is attached to, in the order of attachment, the newest first."""
     peers = loci.peers
-    asked = block_service_pb2.ListBlockAgentsRequest(block_id=block_id)
+    request = block_service_pb2.ListBlockAgentsRequest(block_id=block_id)
     get = block_service_pb2.GetBlockRequest(key=block_key(block_id))
     attached, _ = await asyncio.gather(
-        peers.call(peers.blocks.ListBlockAgents, asked), peers.call(peers.blocks.GetBlock, get)
+        peers.call(peers.blocks.ListBlockAgents, request), peers.call(peers.blocks.GetBlock, get)
     )
     return await attached_page(loci, attached.agent_ids, page, include)
 
@@ -161,20 +161,20 @@ async def _identities(loci: Services, keys: Sequence[str]) -> list[str]:
 
 
 def block_key(block_id: str) -> block_service_pb2.BlockKey:
-    """Names a block by its id."""
+    """Returns names a block by its id."""
     return block_service_pb2.BlockKey(block_id=block_id)
 
 
 def tagged(block: block_pb2.Block, **more: object) -> Response:
-    """A block, and its version as the ETag."""
+    """Returns a block, and its version as the ETag."""
     return json_response(block_to_rest(block) | more, headers={"etag": f'"{block.version}"'})
 
 
 def _version_in(if_match: str | None) -> int | None:
-    """The version in an If-Match header. Raises InvalidRequest."""
+    """Returns the version in an If-Match header. Raises InvalidRequest."""
     if if_match is None or if_match.strip() == "*":
         return None
-    found = _ETAG.match(if_match)
-    if found is None:
+    match = _ETAG.match(if_match)
+    if match is None:
         raise InvalidRequest('`If-Match`: give a version as ETag does, such as "7"', "header", "if-match")
-    return int(found[1])
+    return int(match[1])

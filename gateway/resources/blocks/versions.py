@@ -80,8 +80,8 @@ async def diff_versions(
     request = wire.DiffBlockVersionsRequest(
         key=block_key(block_id), from_version=from_version, to_version=to_version or 0
     )
-    found = await loci.peers.call(loci.peers.blocks.DiffBlockVersions, request)
-    return json_response(convert.to_rest(found))
+    response = await loci.peers.call(loci.peers.blocks.DiffBlockVersions, request)
+    return json_response(convert.to_rest(response))
 
 
 @router.post("/restore")
@@ -115,12 +115,12 @@ async def redo_change(block_id: BlockId, loci: Loci, body: Journey | None = None
 
 
 async def _version(loci: Services, request: wire.GetBlockVersionRequest) -> Response:
-    found = await loci.peers.call(loci.peers.blocks.GetBlockVersion, request)
-    return json_response(block_version_to_rest(found.version))
+    response = await loci.peers.call(loci.peers.blocks.GetBlockVersion, request)
+    return json_response(block_version_to_rest(response.version))
 
 
 def _changed(block: block_pb2.Block) -> Response:
-    """The block as it is now, and its version."""
+    """Returns the block as it is now, and its version."""
     return tagged(block, version=block.version)
 
 

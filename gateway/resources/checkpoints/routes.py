@@ -143,7 +143,7 @@ async def _forked(loci: Services, place: ConversationKey, body: bodies.ForkAgent
 
 
 def _fork(forked: wire.ForkAgentResponse, agent: Rest) -> Rest:
-    """The new agent, and apart from it what was copied and what is shared."""
+    """Returns the new agent, and apart from it what was copied and what is shared."""
     rest = to_rest(forked, leave=frozenset({"agent"}))
     shared = {name.removeprefix("shared_"): value for name, value in rest.items() if name.startswith("shared_")}
     return {"agent": agent, "copied": {"block_ids": rest["copied_block_ids"]}, "shared": shared}

@@ -18,7 +18,7 @@ _CLEARED_BY_NULL = frozenset({"summary", "description", "model", "model_settings
 
 
 class ConversationSettings(Body):
-    """What creation and change have in common."""
+    """The fields that creation and change share."""
 
     summary: str | None = None
     description: str | None = None
@@ -62,7 +62,7 @@ class RecompileConversation(Body):
 
 
 def create_request(agent_id: str, body: CreateConversation) -> conversation_service_pb2.CreateConversationRequest:
-    """The request of CreateConversation, its id minted, so that it may be sent twice."""
+    """Returns the request of CreateConversation, its id minted, so that it may be sent twice."""
     return conversation_service_pb2.CreateConversationRequest(
         conversation_id=to_public("conv", uuid7()),
         agent_id=agent_id,
@@ -74,7 +74,7 @@ def create_request(agent_id: str, body: CreateConversation) -> conversation_serv
 def update_request(
     conversation_id: str, body: UpdateConversation
 ) -> conversation_service_pb2.UpdateConversationRequest | None:
-    """The request of UpdateConversation; None when nothing changes."""
+    """Returns the request of UpdateConversation; None when nothing changes."""
     sent = given(body)
     cleared = body.model_fields_set.difference(sent) & _CLEARED_BY_NULL
     if not sent and not cleared:

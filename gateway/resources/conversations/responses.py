@@ -34,7 +34,7 @@ class ConversationAgents:
         self._known: dict[tuple[UUID, str], str] = {}
 
     async def place(self, conversation_id: str, agent_id: str | None = None) -> ConversationKey:
-        """What a path and a body name: `conv-...`; `default` with an agent; or (deprecated) `agent-...`.
+        """Returns what a path and a body name: `conv-...`; `default` with an agent; or (deprecated) `agent-...`.
 
         Raises NotFound (CONVERSATION_NOT_FOUND), InvalidRequest. One that was deleted since may still be told.
         """
@@ -48,20 +48,20 @@ class ConversationAgents:
 
     async def _agent_of(self, conversation_id: str) -> str:
         key = current().organization_id, conversation_id
-        known = self._known.get(key)
-        if known is None:
+        agent_id = self._known.get(key)
+        if agent_id is None:
             request = conversation_service_pb2.GetConversationRequest(
                 conversation_id=conversation_id, omit_relations=True
             )
             response = await self._peers.call(self._peers.conversations.GetConversation, request)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            known = self._known[key] = response.conversation.agent_id
-        return known
+            agent_id = self._known[key] = response.conversation.agent_id
+        return agent_id
 
 
 def conversation(message: conversation_pb2.Conversation, *, relations: bool = True) -> Rest:
-    """The reference's Conversation: 16 fields. Without `relations` those that lists leave out are null."""
+    """Returns the reference's Conversation: 16 fields. Without `relations` those that lists leave out are null."""
     rest = to_rest(message, leave=frozenset({"isolated_block_labels", "hidden"}))
     rest["archived"] = rest["archived_at"] is not None
     if not relations:

@@ -128,8 +128,8 @@ async def stream_execution(
     call_key: CallKey, loci: Loci, last_event_id: Annotated[str | None, Header()] = None, after: int = 0
 ) -> Response:
     """What a call prints, as it prints it, then its receipt. `Last-Event-ID` or `after`: go on after this number."""
-    given = last_event_id if last_event_id and last_event_id.isascii() and last_event_id.isdigit() else None
-    start = min(max(0, after if given is None else int(given[:18])), 2**62)
+    last_number = last_event_id if last_event_id and last_event_id.isascii() and last_event_id.isdigit() else None
+    start = min(max(0, after if last_number is None else int(last_number[:18])), 2**62)
     ping, window = loci.settings.ping_interval, loci.settings.reattach_window
     return await stream_response(loci.peers, call_key, start, ping=ping, window=window)
 

@@ -11,7 +11,7 @@ _PLAIN = ("name", "description", "instructions")
 
 
 class FolderSettings(Body):
-    """What creation and change have in common."""
+    """The fields that creation and change share."""
 
     description: str | None = None
     instructions: str | None = None
@@ -46,7 +46,7 @@ def create_request(body: CreateFolder, default_embedding: str) -> folder_service
 
 
 def update_request(folder_id: str, body: UpdateFolder) -> folder_service_pb2.UpdateFolderRequest | None:
-    """The request of UpdateFolder; None when nothing changes."""
+    """Returns the request of UpdateFolder; None when nothing changes."""
     fields = _fields(body)
     if not fields:
         return None

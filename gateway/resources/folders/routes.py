@@ -107,8 +107,8 @@ async def update_folder(folder_id: FolderId, body: bodies.UpdateFolder, loci: Lo
     if body.embedding_config is not None:
         get = folder_service_pb2.GetFolderRequest(folder_id=folder_id)
         folder = (await loci.peers.call(loci.peers.folders.GetFolder, get)).folder
-        wanted = body.embedding_config.named()
-        refuse_other_embedding(wanted, folder.embedding, f"/folders/{folder_id}", "embedding_config")
+        embedding = body.embedding_config.named()
+        refuse_other_embedding(embedding, folder.embedding, f"/folders/{folder_id}", "embedding_config")
     request = bodies.update_request(folder_id, body)
     if request is None:
         return await retrieve_folder(folder_id, loci)
@@ -182,7 +182,7 @@ async def _rest(loci: Services, folder: folder_pb2.Folder) -> Rest:
 
 
 async def _described(loci: Services) -> list[dict[str, Any]]:
-    """The first folders with the first files of each."""
+    """Returns the first folders with the first files of each."""
     folders, first = loci.peers.folders, PageRequest(page_size=_MOST_DESCRIBED)
     page = await loci.peers.call(folders.ListFolders, folder_service_pb2.ListFoldersRequest(page=first))
     described = []

@@ -36,7 +36,7 @@ class FilePart:
 
 
 async def file_part(request: Request) -> FilePart:
-    """The part named `file` of a multipart body, once its header is there. Raises InvalidRequest."""
+    """Returns the part named `file` of a multipart body, once its header is there. Raises InvalidRequest."""
     reader, stream = _Reader(_boundary(request)), _body(request)
     async for chunk in stream:
         reader.feed(chunk)
@@ -108,7 +108,7 @@ class _Reader:
             raise InvalidRequest(f"the body is not multipart/form-data: {error}", "body") from None
 
     def take(self) -> bytes:
-        """The next bytes of the file."""
+        """Returns the next bytes of the file."""
         piece = bytes(self.data[:_PIECE_BYTES])
         del self.data[:_PIECE_BYTES]
         return piece

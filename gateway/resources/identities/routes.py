@@ -1,4 +1,4 @@
-"""Whom agents serve and blocks are about. The reference calls all of this deprecated; it works all the same."""
+"""Identities: whom agents serve and blocks are about. Deprecated in the reference; it works all the same."""
 
 import asyncio
 from typing import Literal
@@ -90,8 +90,8 @@ async def create_identity(body: bodies.CreateIdentity, loci: Loci) -> Response:
 @returns(IDENTITY)
 async def upsert_identity(body: bodies.CreateIdentity, loci: Loci) -> Response:
     """Changes the identity that has the key in the project, or creates it. Deprecated in the reference."""
-    there = await loci.peers.call(loci.peers.identities.UpsertIdentity, bodies.upsert_request(body))
-    return json_response(to_rest(there.identity))
+    stored = await loci.peers.call(loci.peers.identities.UpsertIdentity, bodies.upsert_request(body))
+    return json_response(to_rest(stored.identity))
 
 
 @_OLD.patch("/{identity_id}")
@@ -204,7 +204,7 @@ async def detach_from_block(block_id: BlockId, identity_id: IdentityId, loci: Lo
 
 
 async def fetch_identity(loci: Services, identity_id: str) -> identity_pb2.Identity:
-    """The identity. Raises NotFound."""
+    """Returns the identity. Raises NotFound."""
     request = wire.GetIdentityRequest(identity_id=identity_id)
     return (await loci.peers.call(loci.peers.identities.GetIdentity, request)).identity
 

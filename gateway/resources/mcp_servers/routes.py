@@ -135,7 +135,7 @@ async def fetch(loci: Services, **by: str) -> mcp_pb2.McpServer:
 async def change(
     loci: Services, server: mcp_pb2.McpServer, config: bodies.McpConfig | None, name: str | None
 ) -> mcp_pb2.McpServer:
-    """The server with its changes."""
+    """Returns the server with its changes."""
     request = bodies.update_request(server, config, name)
     if request is None:
         return server
@@ -144,7 +144,7 @@ async def change(
 
 
 async def refresh(loci: Services, server_id: str) -> mcp_service_pb2.RefreshMcpServerResponse:
-    """Its tools, read anew."""
+    """Returns its tools, read anew."""
     request = mcp_service_pb2.RefreshMcpServerRequest(id=server_id)
     return await loci.peers.call(loci.peers.mcp_servers.RefreshMcpServer, request, timeout=ASKING_SECONDS)
 
@@ -167,9 +167,9 @@ async def run(loci: Services, request: Request, body: bodies.RunTool | None, **w
     return json_response(result_rest(answer.receipt))
 
 
-async def stream(loci: Services, wanted: mcp_service_pb2.StreamConnectRequest) -> Response:
-    """The events of a connection. Raises LociError where it cannot begin."""
-    frames = connection(loci, wanted)
+async def stream(loci: Services, request: mcp_service_pb2.StreamConnectRequest) -> Response:
+    """Returns the events of a connection. Raises LociError where it cannot begin."""
+    frames = connection(loci, request)
     try:
         first = await anext(frames)
     except BaseException:

@@ -1,4 +1,4 @@
-"""What messages consist of: text and pictures."""
+"""The content of messages: text and pictures."""
 
 import base64
 import binascii

@@ -113,11 +113,11 @@ class TurnFields(BodyWithOldNames):
     include_trace: bool = False
 
     def input_messages(self) -> list[message_pb2.InputMessage]:
-        """What is said to the agent. Raises InvalidRequest."""
+        """Returns what is said to the agent. Raises InvalidRequest."""
         raise NotImplementedError
 
     def options(self) -> message_service_pb2.TurnOptions:
-        """What this request alone wants."""
+        """Returns what this request alone wants."""
         return message_service_pb2.TurnOptions(
             # An empty handle or prompt asks for nothing.
             override_model=self.override_model or None,
@@ -134,7 +134,7 @@ class TurnFields(BodyWithOldNames):
         )
 
     def busy(self) -> message_service_pb2.OnBusy.ValueType:
-        """What to do when the conversation is busy."""
+        """Returns what to do when the conversation is busy."""
         return _BUSY.get(self.on_busy or "", message_service_pb2.ON_BUSY_UNSPECIFIED)
 
 
@@ -153,7 +153,7 @@ class TurnBody(TurnFields):
         return self
 
     def input_messages(self) -> list[message_pb2.InputMessage]:
-        """What is said to the agent. Raises InvalidRequest."""
+        """Returns what is said to the agent. Raises InvalidRequest."""
         if self.input is not None:
             return [message_pb2.InputMessage(role=message_pb2.MESSAGE_ROLE_USER, content=parts(self.input))]
         return [_input_message(entry) for entry in self.messages or ()]
@@ -171,8 +171,8 @@ class SendMessages(TurnBody):
         """Raises InvalidRequest for what does not fit together; `streams`: it is answered by SSE."""
         if streams:
             return
-        for name, asked in (("stream_tokens", self.stream_tokens), ("background", self.background)):
-            if asked:
+        for name, value in (("stream_tokens", self.stream_tokens), ("background", self.background)):
+            if value:
                 raise InvalidRequest(f"`{name}` needs streaming=true", "body", name)
         if not self.include_pings:
             raise InvalidRequest("`include_pings` has a meaning with streaming=true only", "body", "include_pings")

@@ -93,12 +93,12 @@ async def list_messages(
         conversation_id="" if conversation_id in (None, "default") else conversation_id,
         page=page,
     )
-    spoken = (
+    speech = (
         SpeechRenderer(assistant_message_tool_name, assistant_message_tool_kwarg) if use_assistant_message else None
     )
     types = None if include_return_message_types is None else frozenset(include_return_message_types)
-    shown = await filtered_page(loci.peers, loci.peers.messages.ListMessages, request, types=types, spoken=spoken)
-    return json_response(shown)
+    contents = await filtered_page(loci.peers, loci.peers.messages.ListMessages, request, types=types, speech=speech)
+    return json_response(contents)
 
 
 @router.post("/messages/cancel")
@@ -112,7 +112,7 @@ async def cancel(agent_id: AgentId, loci: Loci, body: CancelRuns | None = None) 
 
 
 def fates(runs: Iterable[run_pb2.Run]) -> Rest:
-    """What became of runs that were asked to stop, by id."""
+    """Returns what became of runs that were asked to stop, by id."""
     # The flag is set at once; a run that is still running will see it.
     ended = (run_pb2.RUN_STATUS_COMPLETED, run_pb2.RUN_STATUS_FAILED)
     return {run.id: "failed" if run.status in ended else "cancelled" for run in runs}

@@ -27,8 +27,10 @@ _SHOWN = frozenset({"user_message", "assistant_message", "system_message", "tool
 async def search(body: SearchMessages, loci: Loci) -> Response:
     """The messages that answer best to `query`, by meaning and by words; without one the newest."""
     response = await loci.peers.call(loci.peers.messages.SearchMessages, body.request(), timeout=_SEARCH_SECONDS)
-    spoken = SpeechRenderer()
-    results = [_result(hit, shown) for hit in response.hits for shown in spoken.whole(hit.message) if _is_shown(shown)]
+    speech = SpeechRenderer()
+    results = [
+        _result(hit, message_) for hit in response.hits for message_ in speech.whole(hit.message) if _is_shown(message_)
+    ]
     return json_response(results[: body.limit], headers=without_vectors(response.without_vectors))
 
 
@@ -44,12 +46,12 @@ def _is_shown(source: message_pb2.Message) -> bool:
 
 
 def _result(hit: message_service_pb2.MessageHit, source: message_pb2.Message) -> Rest:
-    shown = message(source)
+    content = message(source)
     return {
-        "message_type": shown["message_type"],
+        "message_type": content["message_type"],
         "message_id": source.id,
         # Of a tool the text alone, as an agent was told it.
-        "content": shown["tool_return"] if "tool_return" in shown else shown["content"],
+        "content": content["tool_return"] if "tool_return" in content else content["content"],
         "agent_id": hit.agent_id,
         # An agent's default conversation has no id of its own.
         "conversation_id": hit.conversation_id or None,

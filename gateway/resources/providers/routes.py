@@ -48,9 +48,9 @@ async def list_providers(
 ) -> Response:
     """A page of providers, the newest first; those of the operator, which have no age, come last."""
     request = provider_service_pb2.ListProvidersRequest(name=name or "", provider_type=provider_type or "")
-    found = list((await loci.peers.call(loci.peers.providers.ListProviders, request)).providers)
-    found.sort(key=lambda one: (one.created_at.ToNanoseconds(), one.name), reverse=descending(page))
-    rest = [one for one in map(_rest, found) if provider_category in (None, one["provider_category"])]
+    providers = list((await loci.peers.call(loci.peers.providers.ListProviders, request)).providers)
+    providers.sort(key=lambda one: (one.created_at.ToNanoseconds(), one.name), reverse=descending(page))
+    rest = [one for one in map(_rest, providers) if provider_category in (None, one["provider_category"])]
     return json_response(one_page(rest, page, key=lambda one: str(one["id"])))
 
 
@@ -117,7 +117,7 @@ def _changed(loci: Services, provider: provider_pb2.Provider) -> Response:
 
 
 def _rest(provider: provider_pb2.Provider) -> Rest:
-    """The reference's Provider, and what we know besides. A key is never shown."""
+    """Returns the reference's Provider, and what we know besides. A key is never shown."""
     rest = to_rest(provider)
     return rest | {
         "provider_category": rest.pop("category"),

@@ -66,16 +66,16 @@ async def list_runs(
 ) -> Response:
     """A page of runs, newest (or longest) first. `ascending` is the older name of order=asc."""
     agents = [*split(agent_ids), *([agent_id] if agent_id else [])]
-    wanted = split(statuses)
+    names = split(statuses)
     if active:
-        wanted = [name for name in wanted or _ACTIVE if name in _ACTIVE]
-        if not wanted:
+        names = [name for name in names or _ACTIVE if name in _ACTIVE]
+        if not names:
             return json_response([])
     set_order(page, ascending=ascending if order is None else order == "asc")
     request = run_service_pb2.ListRunsRequest(
         page=page,
         agent_ids=agents,
-        statuses=[run_pb2.RunStatus.ValueType(_number("statuses", name, _STATUSES)) for name in wanted],
+        statuses=[run_pb2.RunStatus.ValueType(_number("statuses", name, _STATUSES)) for name in names],
         conversation_id=conversation_id,
         background=background,
         order_by=_ORDERS[order_by],
@@ -143,8 +143,8 @@ async def list_run_steps(
 async def retrieve_run_usage(run_id: RunId, loci: Loci) -> Response:
     """Tokens of a run so far, and what they cost, where the llm gateway can be asked."""
     request = run_service_pb2.GetRunUsageRequest(run_id=run_id)
-    found, costs = await asyncio.gather(loci.peers.call(loci.peers.runs.GetRunUsage, request), _costs(run_id, loci))
-    return json_response(run_usage_to_rest(found.usage) | costs)
+    response, costs = await asyncio.gather(loci.peers.call(loci.peers.runs.GetRunUsage, request), _costs(run_id, loci))
+    return json_response(run_usage_to_rest(response.usage) | costs)
 
 
 async def _costs(run_id: str, loci: Loci) -> dict[str, Any]:
@@ -178,6 +178,6 @@ async def retrieve_run_trace(
 
 def _number(parameter: str, name: str, numbers: Mapping[str, int]) -> int:
     if name not in numbers:
-        known = ", ".join(numbers)
-        raise InvalidRequest(f"`{parameter}`: {name[:80]!r} is not one of {known}", "query", parameter)
+        names = ", ".join(numbers)
+        raise InvalidRequest(f"`{parameter}`: {name[:80]!r} is not one of {names}", "query", parameter)
     return numbers[name]

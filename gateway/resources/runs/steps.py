@@ -119,7 +119,7 @@ async def retrieve_step_trace(step_id: StepId, loci: Loci) -> Response:
 
 
 def _time(parameter: str, text: str | None) -> Timestamp | None:
-    """A moment in ISO 8601; without an offset it is UTC. Raises InvalidRequest."""
+    """Returns a moment in ISO 8601; without an offset it is UTC. Raises InvalidRequest."""
     if text is None:
         return None
     try:

@@ -78,5 +78,5 @@ async def _run(loci: Services, run_id: str, body: AttachRun) -> Response:
     return await _joined(loci, run_service_pb2.StreamRunRequest(run_id=run_id), body)
 
 
-async def _joined(loci: Services, meant: run_service_pb2.StreamRunRequest, body: AttachRun) -> Response:
-    return turn_responses.resume_stream(loci, await reattach(loci, meant, body), pings=body.include_pings is not False)
+async def _joined(loci: Services, target: run_service_pb2.StreamRunRequest, body: AttachRun) -> Response:
+    return turn_responses.resume_stream(loci, await reattach(loci, target, body), pings=body.include_pings is not False)

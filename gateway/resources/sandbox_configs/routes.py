@@ -165,7 +165,7 @@ async def _update(loci: Services, sandbox_config_id: str, config: Json) -> Respo
 
 
 def _rest(config: wire.SandboxConfig) -> Rest:
-    """The reference's SandboxConfig."""
+    """Returns the reference's SandboxConfig."""
     rest = to_rest(config)
     return rest | {
         "config": _DEFAULTS.get(config.type, {}) | (rest["config"] or {}),

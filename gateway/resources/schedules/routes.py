@@ -41,8 +41,8 @@ async def create_schedule(agent_id: AgentId, body: CreateSchedule, request: Requ
         input=body.input(),
         time=body.schedule.time(),
     )
-    made = schedule((await loci.peers.call(loci.peers.schedules.CreateSchedule, rpc_request)).schedule)
-    return json_response({"id": made["id"], "next_scheduled_at": made["next_scheduled_time"]})
+    created = schedule((await loci.peers.call(loci.peers.schedules.CreateSchedule, rpc_request)).schedule)
+    return json_response({"id": created["id"], "next_scheduled_at": created["next_scheduled_time"]})
 
 
 @router.get("")

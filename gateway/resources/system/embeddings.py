@@ -1,4 +1,4 @@
-"""What vectors take."""
+"""The storage that vectors take."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""What the reference's own applications use: mostly older or further names of routes that there are."""
+"""Routes that the reference's own applications use: mostly older or further names of routes that there are."""
 
 from typing import Any
 

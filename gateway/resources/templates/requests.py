@@ -77,7 +77,7 @@ class AgentsOfTemplate(Body):
 
 
 def version_of(text: str, member: str = "version") -> int | None:
-    """The number of a saved version; None for the newest. Raises InvalidRequest."""
+    """Returns the number of a saved version; None for the newest. Raises InvalidRequest."""
     if text == _LATEST:
         return None
     if not _VERSION.fullmatch(text):

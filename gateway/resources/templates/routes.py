@@ -73,9 +73,9 @@ async def delete_template(template_name: str, loci: Loci) -> Response:
 async def save_template(template_name: str, loci: Loci, body: bodies.SaveTemplate | None = None) -> Response:
     """Saves what is worked on as the next version."""
     body = body or bodies.SaveTemplate()
-    if asked := [name for name in _UPGRADES if getattr(body, name)]:
+    if names := [name for name in _UPGRADES if getattr(body, name)]:
         raise NotYet(
-            f"`{asked[0]}`: agents are not upgraded to new versions of their templates yet; leave it out, and make new "
+            f"`{names[0]}`: agents are not upgraded to new versions of their templates yet; leave it out, and make new "
             "agents of the version"
         )
     request = wire.SaveTemplateVersionRequest(name=template_name, message=body.message)
@@ -105,13 +105,13 @@ async def create_agents_of_template(template_version: str, body: bodies.AgentsOf
         tags=tuple(body.tags or ()),
         identity_ids=tuple(body.identity_ids or ()),
     )
-    made = await make_agents(loci, name, version, filling)
-    group_id = made.group_ids[0] if made.group_ids else None
-    return json_response({"agent_ids": made.agent_ids, "deployment_id": made.deployment_id, "group_id": group_id})
+    created = await make_agents(loci, name, version, filling)
+    group_id = created.group_ids[0] if created.group_ids else None
+    return json_response({"agent_ids": created.agent_ids, "deployment_id": created.deployment_id, "group_id": group_id})
 
 
 async def _checked(loci: Services, document: Json, *, update_tools: bool) -> Any:
-    """An agent file that agents can be made of, in its current form. Raises InvalidArgument."""
+    """Returns an agent file that agents can be made of, in its current form. Raises InvalidArgument."""
     file = of_document(document)
     if update_tools:
         await import_tools(loci, file)

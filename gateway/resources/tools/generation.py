@@ -53,7 +53,9 @@ class _Written:
 
 
 async def written_tool(peers: Peers, body: WriteTool, handle: str) -> Rest:
-    """The reference's GenerateToolOutput; nothing is stored. Raises LociError, also for a model that cannot do it."""
+    """Returns the reference's GenerateToolOutput; nothing is stored. Raises LociError, also for a model that cannot do
+    it.
+    """
     messages = [_message(chat_pb2.CHAT_ROLE_SYSTEM, _INSTRUCTIONS), _message(chat_pb2.CHAT_ROLE_USER, _asked(body))]
     for last in (*(False,) * (_TRIES - 1), True):
         text = await _generate(peers, handle, messages)
@@ -105,7 +107,7 @@ def _asked(body: WriteTool) -> str:
 
 
 def _tool(written: _Written, schema: Rest) -> Rest:
-    """As a stored one looks, with an id of its own; `tools.create` makes it one."""
+    """Returns as a stored one looks, with an id of its own; `tools.create` makes it one."""
     return {
         "id": to_public("tool", uuid7()),
         "tool_type": "custom",

@@ -36,7 +36,7 @@ _LETTA_TYPES = [name for name in _TYPES if name.startswith("letta_")]
 
 @dataclass(frozen=True)
 class _Filter:
-    """What lists and counts have in common; None: nothing can match."""
+    """The filters that lists and counts share; None: nothing can match."""
 
     request: tool_service_pb2.ListToolsRequest | None
 
@@ -51,10 +51,10 @@ async def _filter(
     return_only_letta_tools: bool | None = False,
     exclude_letta_tools: bool | None = False,
 ) -> _Filter:
-    wanted, unwanted = split(tool_types), split(exclude_tool_types)
+    kinds, unwanted = split(tool_types), split(exclude_tool_types)
     if return_only_letta_tools:
-        wanted = [kind for kind in wanted or _LETTA_TYPES if kind in _LETTA_TYPES]
-        if not wanted:
+        kinds = [kind for kind in kinds or _LETTA_TYPES if kind in _LETTA_TYPES]
+        if not kinds:
             return _Filter(None)
     if exclude_letta_tools:
         unwanted = [*unwanted, *_LETTA_TYPES]
@@ -62,7 +62,7 @@ async def _filter(
         name=name,
         names=split(names),
         tool_ids=split(tool_ids),
-        tool_types=_numbers("query", "tool_types", wanted),
+        tool_types=_numbers("query", "tool_types", kinds),
         exclude_tool_types=_numbers("query", "exclude_tool_types", unwanted),
         search=search,
     )
@@ -205,7 +205,7 @@ async def delete_tool(tool_id: ToolId, loci: Loci) -> Response:
 
 
 async def _answer(tool: tool_pb2.Tool, body: bodies.ToolSettings, loci: Loci) -> Response:
-    """A tool just written, once it has the variables that came along."""
+    """Returns a tool just written, once it has the variables that came along."""
     rest = catalogued_tool_to_rest(tool)
     if body.environment is not None:
         request = bodies.environment_request(tool.id, body.environment)

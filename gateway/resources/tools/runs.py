@@ -88,7 +88,7 @@ async def _key(request: Request, loci: Services) -> str:
 
 
 def _value(answer: agent_service_pb2.RunAgentToolResponse) -> Any:
-    """What the tool returned; the text for the model where that is no JSON, or more than ours can hold."""
+    """Returns what the tool returned; the text for the model where that is no JSON, or more than ours can hold."""
     try:
         return orjson.loads(answer.result_json)
     except orjson.JSONDecodeError:
@@ -96,7 +96,7 @@ def _value(answer: agent_service_pb2.RunAgentToolResponse) -> Any:
 
 
 def _message(text: str, status: str, stdout: list[str], stderr: list[str]) -> Rest:
-    """The reference's ToolReturnMessage; its ids belong to nothing."""
+    """Returns the reference's ToolReturnMessage; its ids belong to nothing."""
     one = {"tool_call_id": to_public("call", uuid7()), "status": status, "stdout": stdout, "stderr": stderr}
     return {
         "id": to_public("message", uuid7()),

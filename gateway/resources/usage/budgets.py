@@ -1,4 +1,4 @@
-"""What a tenant may spend in a minute, an hour, a day or a month; Loci's own."""
+"""Budgets: the most that a tenant spends in a minute, an hour, a day or a month; Loci's own."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What calls to models took and cost; Loci's own."""
+"""Usage of models and its cost; Loci's own."""
 
 from typing import Annotated, Literal
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.common.paging import Moment, Page, checked_size, moment_of, moment_token
+from services.common.refusals import Refused
 from services.memory.blocks.model import version_of
-from services.memory.core.errors import Refused
 
 
 @given(st.datetimes(timezones=st.just(UTC)), st.uuids())

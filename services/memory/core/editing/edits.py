@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from services.common.refusals import Refused
 from services.common.storable import storable
 from services.memory.blocks.model import LARGEST_LIMIT, Block, Operation
-from services.memory.core.errors import Refused
 
 # Of a text that occurs more often, nobody needs to know how often.
 _MOST = 20
