@@ -116,6 +116,20 @@ class Codec(Generic[D, M]):
                 raise self._refuse(name, problem)
         return Draft(values, names)
 
+    def values(self, message: M, paths: Iterable[str] | None = None) -> dict[str, Any]:
+        """Returns what a client sets, by field: at creation what the message has of it, in a change what the paths of
+        the mask name, None for what the message does not have. For settings whose defaults depend on others.
+
+        Raises as `draft`.
+        """
+        present = names_in(field.name for field, _ in message.ListFields())
+        names = self._settable(When.CREATION) & present if paths is None else self.mask(paths)
+        values = {name: self._members[name].read(message) if name in present else None for name in names}
+        for name, value in values.items():
+            if problem := problem_of(self._members[name].field, value):
+                raise self._refuse(name, problem)
+        return values
+
     def mask(self, paths: Iterable[str]) -> frozenset[str]:
         """Returns the names of the fields that a change names. Raises InvalidArgument (UPDATE_MASK_INVALID)."""
         names = names_in(paths)
@@ -175,8 +189,11 @@ def _member(field: Field, hint: Any, parser: Parser | None, refuse: Refuse) -> _
         return _Member(field, dict, lambda message: dict(getattr(message, wire)))
     if field.is_json and (parser or hint is not str):
         parse = parser or _json_parser(field, hint, refuse)
-        to_wire = _same if hint is str else _json_text
-        return _Member(field, to_wire, lambda message: parse(getattr(message, wire)))
+        if hint is str:
+            to_text: Callable[[Any], Any] = _same
+        else:
+            to_text = _json_text if _EMPTY_JSON[field.rule.json] == "null" else _json_text_or_empty
+        return _Member(field, to_text, lambda message: parse(getattr(message, wire)))
     if field.descriptor.is_repeated:
         one = _conversion(field, _item_of(hint), refuse)
         # An id that is sent twice counts once.
@@ -207,7 +224,9 @@ def _conversion(field: Field, hint: Any, refuse: Refuse) -> _Conversion:
         if isinstance(hint, type) and issubclass(hint, IntEnum):
             return _Conversion(int, hint)
         numbers, names = enum_numbers(field.descriptor.enum_type), enum_names(field.descriptor.enum_type)
-        return _Conversion(numbers.__getitem__, lambda number: None if number is None else names.get(number))
+        return _Conversion(
+            numbers.__getitem__, lambda number: None if number is None else names.get(number, str(number))
+        )
     match field.type_name:
         case "":
             return _Conversion(_same, lambda value: storable(value) if isinstance(value, str) else value)
@@ -251,7 +270,11 @@ def _duration(value: timedelta) -> Duration:
 
 
 def _json_text(value: Any) -> str:
-    return orjson.dumps(value).decode() if value else ""
+    return orjson.dumps(value).decode()
+
+
+def _json_text_or_empty(value: Any) -> str:
+    return _json_text(value) if value else ""
 
 
 def _json_parser(field: Field, hint: Any, refuse: Refuse) -> Parser:

@@ -5,15 +5,16 @@ from typing import Annotated, Any, Literal
 from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import AfterValidator, AliasChoices, Field
 
-from gateway.agent_files.templates import Filling
+from gateway.agent_files.templates import TemplateValues
 from gateway.resources.blocks.requests import BlockBody, draft_of
 from gateway.resources.messages.content import parts
 from gateway.resources.messages.requests import MessageCreate
 from gateway.rest import old_names
 from gateway.rest.body import Body, Json, Positive, deprecated, dump, given, refuse
-from gateway.rest.old_names import Renamed
+from gateway.rest.old_names import BodyWithOldNames
+from gateway.rest.request_model import RequestModel
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2
-from services.common.fields import enum_numbers
+from services.common.fields import When, enum_numbers, settable
 from services.common.ids import to_public, uuid7
 
 AgentTypeName = Literal[
@@ -56,8 +57,8 @@ _BESIDE_TEMPLATE = frozenset(
     )
 )  # fmt: skip
 
-# A draft's fields have the names that the body's have; these two are made otherwise.
-_DRAFT = {field.name for field in agent_service_pb2.AgentDraft.DESCRIPTOR.fields} - {
+# An agent's fields have the names that the body's have; these two are made otherwise.
+_DRAFT = {field.wire for field in settable(agent_pb2.Agent.DESCRIPTOR, When.CREATION).values()} - {
     "agent_type",
     "model_settings_json",
 }
@@ -74,22 +75,21 @@ class ModelConfig(Body):
     max_tokens: int | None = None
 
 
-class AgentSettings(Renamed):
-    """What creation and change have in common."""
+class AgentSettings(
+    BodyWithOldNames,
+    RequestModel,
+    of=agent_pb2.Agent,
+    when=When.CHANGE,
+    leave=("deployment_id", "entity_id"),
+):
+    """What creation and change have in common: what an agent declares, and what is beside it or read here."""
 
     old_names = old_names.AGENT
     name: str | None = None
-    description: str | None = None
-    system: str | None = None
     model: Handle | None = None
     embedding: Handle | None = None
     model_settings: Json | None = None
-    context_window_limit: Positive | None = None
     tags: list[str] | None = None
-    metadata: Json | None = None
-    timezone: str | None = None
-    hidden: bool | None = None
-    response_format: Json | None = None
     project_id: str | None = None
     tool_ids: list[str] | None = None
     block_ids: list[str] | None = None
@@ -100,22 +100,14 @@ class AgentSettings(Renamed):
     enable_reasoner: bool | None = deprecated()
     reasoning: bool | None = deprecated()
     parallel_tool_calls: bool | None = deprecated()
-    compaction_settings: Json | None = None
-    max_files_open: Annotated[int, Field(ge=0, le=1000)] | None = None
-    per_file_view_window_char_limit: Positive | None = None
     recall_passages: Annotated[int, Field(ge=0, le=50)] | None = Field(
         None, description="Loci's own: how many passages of its archives each turn is shown for its message."
     )
-    tool_rules: list[Json] | None = None
     folder_ids: list[str] | None = None
     source_ids: list[str] | None = deprecated()
     identity_ids: list[str] | None = None
-    message_buffer_autoclear: bool | None = None
-    enable_sleeptime: bool | None = None
     secrets: dict[str, str] | None = Field(None, repr=False)
     tool_exec_environment_variables: dict[str, str] | None = deprecated()
-    base_template_id: str | None = None
-    template_id: str | None = None
 
 
 class CreateAgent(AgentSettings):
@@ -155,7 +147,8 @@ class ResetMessages(Body):
 
 
 def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
-    """The request of CreateAgent, ids minted, so that it may be sent twice. Not for one of a template; see `filling`.
+    """Returns the request of CreateAgent, ids minted, so that it may be sent twice. Not for one of a template; see
+    `filling`.
 
     Raises InvalidRequest.
     """
@@ -178,11 +171,11 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
     )
 
 
-def filling(body: CreateAgent) -> Filling:
-    """What the agent gets beside its template. Raises InvalidRequest for a setting that the template has."""
+def filling(body: CreateAgent) -> TemplateValues:
+    """Returns what the agent gets beside its template. Raises InvalidRequest for a setting that the template has."""
     reason = "the template says it; change the agent that is made of it, or leave out from_template"
     refuse(body, dict.fromkeys(sorted(body.model_fields_set - _BESIDE_TEMPLATE), reason))
-    return Filling(
+    return TemplateValues(
         name=body.name,
         variables=body.memory_variables or {},
         secrets=secrets(body) or {},
@@ -196,7 +189,7 @@ def filling(body: CreateAgent) -> Filling:
 
 
 def update_request(agent_id: str, body: UpdateAgent, settings: Json) -> agent_service_pb2.UpdateAgentRequest | None:
-    """The request of UpdateAgent; None when nothing changes. `settings`: the agent's model settings. Raises
+    """Returns the request of UpdateAgent; None when nothing changes. `settings`: the agent's model settings. Raises
     InvalidRequest.
     """
     refuse(body, {"message_ids": "the window cannot be set; send messages, or make a new agent"})
@@ -212,22 +205,22 @@ def update_request(agent_id: str, body: UpdateAgent, settings: Json) -> agent_se
 
 
 def secrets(body: AgentSettings) -> dict[str, str] | None:
-    """All secrets that there shall be, in the newer field or the older one; None where neither is sent."""
+    """Returns all secrets that there shall be, in the newer field or the older one; None where neither is sent."""
     return body.tool_exec_environment_variables if body.secrets is None else body.secrets
 
 
 def folder_ids(body: AgentSettings) -> list[str] | None:
-    """The folders that shall be attached, in the newer field or the older one; None where neither is sent."""
+    """Returns the folders that shall be attached, in the newer field or the older one; None where neither is sent."""
     return body.source_ids if body.folder_ids is None else body.folder_ids
 
 
 def needs_settings(body: UpdateAgent) -> bool:
-    """Whether the change adds to model settings that it does not send."""
+    """Returns whether the change adds to model settings that it does not send."""
     return body.model_settings is None and bool(_deprecated_settings(body))
 
 
-def settings_draft(body: AgentSettings, settings: Json) -> agent_service_pb2.AgentDraft:
-    """The settings in `body`; what deprecated fields say of the model is laid over `settings`."""
+def settings_draft(body: AgentSettings, settings: Json) -> agent_pb2.Agent:
+    """Returns the settings in `body`; what deprecated fields say of the model is laid over `settings`."""
     sent = given(body)
     fields: Json = {name: value for name, value in sent.items() if name in _DRAFT}
     fields |= {f"{name}_json": dump(value) for name, value in sent.items() if f"{name}_json" in _DRAFT}
@@ -243,7 +236,7 @@ def settings_draft(body: AgentSettings, settings: Json) -> agent_service_pb2.Age
     extra = _deprecated_settings(body)
     if body.model_settings is not None or extra:
         fields["model_settings_json"] = dump({**settings, **extra, **(body.model_settings or {})})
-    return agent_service_pb2.AgentDraft(agent_type=agent_pb2.AGENT_TYPE_UNSPECIFIED, **fields)
+    return agent_pb2.Agent(agent_type=agent_pb2.AGENT_TYPE_UNSPECIFIED, **fields)
 
 
 def _first_message(message: MessageCreate) -> message_pb2.InputMessage:
@@ -257,7 +250,7 @@ def _first_message(message: MessageCreate) -> message_pb2.InputMessage:
 
 
 def _deprecated_settings(body: AgentSettings) -> Json:
-    """What the fields that model_settings replaced mean there."""
+    """Returns what the fields that model_settings replaced mean there."""
     settings: Json = {}
     llm = body.llm_config
     if llm is not None and llm.handle:

@@ -1,4 +1,4 @@
-"""What access needs from outside, as Protocols over plain values."""
+"""The ports of access: credentials, tenants, and the end of tenants."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ class ClientToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """Whom a credential stands for. `token`: of the role "client" alone."""
+class Principal:
+    """The caller that a credential stands for. `token`: of the role "client" alone."""
 
     organization_id: UUID
     user_id: UUID
@@ -69,17 +69,17 @@ class User:
     created_at: datetime
 
 
-class Credentials(Protocol):
+class CredentialStore(Protocol):
     """Keys and tokens of all tenants."""
 
-    async def find(self, credential_hash: bytes) -> Known | None:
-        """Whom it stands for; None where it is unknown, over, or its tenant or user gone. Notes that it was used."""
+    async def find(self, credential_hash: bytes) -> Principal | None:
+        """Returns its caller; None where it is unknown, over, or its tenant or user is gone. Notes the use."""
         ...
 
     async def create_key(
         self, organization_id: UUID, by: UUID, draft: KeyDraft, *, anywhere: bool
     ) -> tuple[str, ApiKey]:
-        """What the new key says, and the key.
+        """Returns the secret of the new key, and the key.
 
         anywhere: its user may be of another tenant, whose key it then is. Raises NotFound (USER_NOT_FOUND).
         """
@@ -94,7 +94,7 @@ class Credentials(Protocol):
         ...
 
     async def create_token(self, organization_id: UUID, by: UUID, draft: TokenDraft) -> tuple[str, ClientToken]:
-        """What the new token says, and the token. Raises NotFound (AGENT_NOT_FOUND)."""
+        """Returns the secret of the new token, and the token. Raises NotFound (AGENT_NOT_FOUND)."""
         ...
 
     async def list_tokens(
@@ -108,7 +108,7 @@ class Credentials(Protocol):
         ...
 
 
-class Tenants(Protocol):
+class TenantStore(Protocol):
     """Organizations and their users. Deleted ones are not there. `within`: only this tenant; None: all."""
 
     async def create_organization(self, name: str) -> Organization:
@@ -145,7 +145,7 @@ class Tenants(Protocol):
 
 
 class TenantPeers(Protocol):
-    """What is left of a deleted tenant in the services behind this one."""
+    """The data of a deleted tenant in the services behind this one."""
 
     async def purge(self) -> bool:
         """Erases it for the tenant of the current context; False while there is some left. May be repeated."""
@@ -153,7 +153,7 @@ class TenantPeers(Protocol):
 
 
 class TenantEraser(Protocol):
-    """What is left of a deleted tenant in this service."""
+    """The data of a deleted tenant in this service."""
 
     async def agents(self, organization_id: UUID, most: int) -> Sequence[UUID]:
         """Some of its agents that are not deleted yet."""

@@ -8,17 +8,17 @@ from services.agent.core.messages import Message
 from services.agent.core.ports_recall import Embedder
 from services.agent.core.recall.texts import to_embed, unit_vector
 from services.agent.recall.filling import EMBED_SECONDS
-from services.agent.resources.outbox.ports import Order
+from services.agent.resources.outbox.ports import OutboxEntry
 from services.common.errors import InvalidArgument
 
 # Of its orders; the subject is a message.
 KIND = "embed_message"
 
 
-class RevisedStore(Protocol):
+class MessageVectorStore(Protocol):
     """One message and its vector."""
 
-    async def revised(self, organization_id: UUID, message_id: UUID) -> tuple[Message, str] | None:
+    async def message_to_embed(self, organization_id: UUID, message_id: UUID) -> tuple[Message, str] | None:
         """A message, and the embedding model of its agent; None where either is gone."""
         ...
 
@@ -27,23 +27,23 @@ class RevisedStore(Protocol):
         ...
 
 
-class Revised:
+class MessageEmbedding:
     """Delivers orders for vectors. `embedder` None: messages are found by their words alone."""
 
-    def __init__(self, store: RevisedStore, embedder: Embedder | None) -> None:
+    def __init__(self, store: MessageVectorStore, embedder: Embedder | None) -> None:
         self._store = store
         self._embedder = embedder
 
-    async def deliver(self, order: Order) -> bool:
+    async def deliver(self, order: OutboxEntry) -> bool:
         """Always done, or it raises LociError: try again."""
-        found = await self._store.revised(order.organization_id, order.subject_id)
-        if found is None or self._embedder is None or not (text := to_embed(found[0])):
+        stored = await self._store.message_to_embed(order.organization_id, order.subject_id)
+        if stored is None or self._embedder is None or not (text := to_embed(stored[0])):
             return True
         try:
-            made = await self._embedder.embed(found[1], [text], EMBED_SECONDS)
+            vectors = await self._embedder.embed(stored[1], [text], EMBED_SECONDS)
         except InvalidArgument:
             # What the model refuses is found by its words.
             return True
-        if (vector := unit_vector(made[0])) is not None:
-            await self._store.keep(order.organization_id, found[1], order.subject_id, vector)
+        if (vector := unit_vector(vectors[0])) is not None:
+            await self._store.keep(order.organization_id, stored[1], order.subject_id, vector)
         return True

@@ -14,9 +14,9 @@ import asyncpg
 from services.agent.core.messages import Message, system_message_id
 from services.agent.postgres import sql
 from services.agent.postgres.rows import message_from_row, message_to_row
-from services.agent.resources.agents.store import no_such_agent
+from services.agent.resources.agents.store import agent_not_found
 from services.agent.resources.messages.embedding import KIND
-from services.agent.resources.messages.service import no_such_message
+from services.agent.resources.messages.service import message_not_found
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
@@ -102,8 +102,8 @@ WHERE c.organization_id = $1 AND c.deleted_at IS NULL AND c.id > $2 ORDER BY c.i
 """
 
 
-class PostgresStoredMessages:
-    """`resources.messages.ports.StoredMessages`."""
+class PostgresMessages:
+    """`resources.messages.ports.MessageStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -113,14 +113,14 @@ class PostgresStoredMessages:
         direction = "ASC" if page.scan_ascending else "DESC"
         query = _ALL % (direction, direction)
         rows = await self._pool.fetch(query, organization_id, *low, *high, page.size + 1)
-        found = cut(rows, page, lambda row: moment_token(Moment(row["created_at"], row["id"])))
-        return PageOf(tuple(map(message_from_row, found.items)), found.next_token)
+        listed = cut(rows, page, lambda row: moment_token(Moment(row["created_at"], row["id"])))
+        return PageOf(tuple(map(message_from_row, listed.items)), listed.next_token)
 
     async def find(self, organization_id: UUID, message_id: UUID) -> Message | None:
         row = await self._pool.fetchrow(_FIND, organization_id, _shown_as(message_id))
         return None if row is None else message_from_row(row)
 
-    async def prompted(self, organization_id: UUID, message_id: UUID) -> tuple[UUID, UUID] | None:
+    async def find_prompt(self, organization_id: UUID, message_id: UUID) -> tuple[UUID, UUID] | None:
         last = UUID(int=0)
         # Only those ids are made out of others.
         while message_id.version == 5:
@@ -144,9 +144,9 @@ class PostgresStoredMessages:
         async with self._pool.acquire() as connection, connection.transaction():
             row = await connection.fetchrow(_LOCK, organization_id, _shown_as(message_id), agent_id)
             if not await self._is_present(connection, organization_id, agent_id):
-                raise no_such_agent(agent_id)
+                raise agent_not_found(agent_id)
             if row is None:
-                raise no_such_message(message_id)
+                raise message_not_found(message_id)
             before = message_from_row(row)
             after = change(before)
             if after == before:
@@ -165,7 +165,7 @@ class PostgresStoredMessages:
         async with self._pool.acquire() as connection, connection.transaction():
             if await connection.fetchrow(_LOCK_HEAD, organization_id, conversation_id, agent_id) is None:
                 if not await self._is_present(connection, organization_id, agent_id):
-                    raise no_such_agent(agent_id)
+                    raise agent_not_found(agent_id)
                 raise NotFound(f"Conversation conv-{conversation_id} not found", reason="CONVERSATION_NOT_FOUND")
             there = await connection.fetch(_THERE, organization_id, ids)
             if not there:
@@ -179,7 +179,7 @@ class PostgresStoredMessages:
         return bool(await connection.fetchval(f"SELECT {_IS_PRESENT % '$2'}", organization_id, agent_id))
 
     async def _bounds(self, organization_id: UUID, page: Page) -> tuple[Moment, Moment]:
-        """What the page lies between, both ends left out."""
+        """Returns the moments between which the page lies, both left out."""
         low, high = _FIRST, _LAST
         for cursor, is_after in ((page.after, True), (page.before, False)):
             if cursor is not None:

@@ -1,4 +1,4 @@
-"""What model calls beside turns need from outside, as Protocols. Adapters implement them (adapters/)."""
+"""The ports of model calls outside of turns."""
 
 from typing import Protocol
 from uuid import UUID
@@ -6,7 +6,7 @@ from uuid import UUID
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message
 from services.agent.core.ports import ModelRequest
-from services.agent.core.ports_journal import Owned
+from services.agent.core.ports_journal import OwnedRun
 
 
 class Peeks(Protocol):
@@ -19,8 +19,8 @@ class Peeks(Protocol):
         conversation_id: UUID,
         messages: tuple[Message, ...] = (),
         options: Options | None = None,
-    ) -> Owned:
-        """What a run of a request would begin with now. Nothing is stored, and no line is entered.
+    ) -> OwnedRun:
+        """Returns what a run of a request would begin with now. Stores nothing and enters no line.
 
         Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND).
         """

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from services.agent.calls.model_calls import Measured, ModelCalls, written
-from services.agent.calls.surroundings import surroundings
+from services.agent.calls.model_calls import ModelCalls, StepMeasures, written
+from services.agent.calls.turn_context import turn_context
 from services.agent.core.calls.offers import without_form
 from services.agent.core.calls.positions import Positions
 from services.agent.core.calls.replies import sound
 from services.agent.core.facts import Options, Usage
 from services.agent.core.messages import Message, Text
 from services.agent.core.ports import Memory, ModelRequest, Models, PeerLost, Reply, ToolInfo, Tools
-from services.agent.core.ports_journal import Counted, Owned
+from services.agent.core.ports_journal import OwnedRun, TokenCounts
 from services.agent.core.prompt.system_prompt import MARKER, core_memory, outside_memory
 from services.agent.core.summaries.summary import summary_of
 from services.agent.core.turn import step_id
@@ -36,7 +36,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class WindowView:
-    """What a conversation's next model call would have in its window of `limit` tokens. `tools`, `messages`: with the
+    """The window of a conversation's next model call, `limit` tokens. `tools`, `messages`: with the
     tokens of all of them.
     """
 
@@ -55,15 +55,15 @@ class WindowView:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a model answered, which one, and what it took."""
+    """A model's answer, which model gave it, and the tokens that it took."""
 
     text: str
     handle: str
     usage: Usage
 
 
-class ModelCallsBeside:
-    """What ModelCallService does. Calls are made in the context of whoever asks."""
+class StandaloneModelCalls:
+    """Shows and makes model calls outside of turns, in the context of the caller."""
 
     def __init__(self, peeks: Peeks, memory: Memory, tools: Tools, models: Models, renderer: Renderer) -> None:
         self._peeks = peeks
@@ -76,26 +76,26 @@ class ModelCallsBeside:
         """Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND), LociError."""
         owned = await self._peeks.peek(organization_id, agent_id, conversation_id)
         turn, settings = owned.turn, owned.turn.settings
-        around = surroundings(owned, self._memory, self._tools)
+        around = turn_context(owned, self._memory, self._tools)
         try:
-            calls = ModelCalls(owned, self._models, around, Positions(owned.fence), Measured(), stream=False)
+            calls = ModelCalls(owned, self._models, around, Positions(owned.fence), StepMeasures(), stream=False)
             ready, view = await calls.ready(turn, step_id(owned.run_id, 1)), await around.view
         finally:
             around.discard()
         measure = _Measure(owned.counted)
         outside = outside_memory(ready.request.prompt)
-        shown = fit(written(turn), window=ready.window, fixed=ready.fixed)
+        window = fit(written(turn), window=ready.window, fixed=ready.fixed)
         summaries = [message for message in turn.history if message.role == "summary"]
         return WindowView(
             limit=settings.context_window_limit,
-            system=measure.sized(settings.system.replace(MARKER, "").strip()),
-            core=measure.sized(core_memory(settings, view)),
-            outside=measure.sized(outside),
-            summary=measure.sized(summary_of(summaries[0])) if summaries else None,
+            system=measure.components(settings.system.replace(MARKER, "").strip()),
+            core=measure.components(core_memory(settings, view)),
+            outside=measure.components(outside),
+            summary=measure.components(summary_of(summaries[0])) if summaries else None,
             tools=ready.request.tools,
             tool_tokens=measure.tokens(ready.fixed - estimate_text(ready.request.prompt)),
             messages=[message for message in turn.history if message.role != "summary"],
-            message_tokens=measure.tokens(sum(estimate(message) for message in shown if message.role != "summary")),
+            message_tokens=measure.tokens(sum(estimate(message) for message in window if message.role != "summary")),
             passages=view.passage_count,
             stored=owned.recalled,
         )
@@ -116,10 +116,10 @@ class ModelCallsBeside:
         owned = await self._peeks.peek(organization_id, agent_id, conversation_id, messages, options)
         return await self._renderer.render(await self._first(owned, stream=stream))
 
-    async def _first(self, owned: Owned, *, stream: bool) -> ModelRequest:
-        around = surroundings(owned, self._memory, self._tools)
+    async def _first(self, owned: OwnedRun, *, stream: bool) -> ModelRequest:
+        around = turn_context(owned, self._memory, self._tools)
         try:
-            calls = ModelCalls(owned, self._models, around, Positions(owned.fence), Measured(), stream=stream)
+            calls = ModelCalls(owned, self._models, around, Positions(owned.fence), StepMeasures(), stream=stream)
             return await calls.first(owned.turn, step_id(owned.run_id, 1))
         finally:
             around.discard()
@@ -156,9 +156,9 @@ class ModelCallsBeside:
 class _Measure:
     """Tokens as the provider would count them, as far as its last count tells."""
 
-    counted: Counted
+    counted: TokenCounts
 
-    def sized(self, text: str) -> Sized:
+    def components(self, text: str) -> Sized:
         """A text with its tokens."""
         return Sized(text, self.tokens(estimate_text(text)) if text else 0)
 

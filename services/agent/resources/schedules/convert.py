@@ -8,7 +8,7 @@ from services.agent.convert.inputs import messages_from_proto
 from services.agent.convert.messages import content_to_proto
 from services.agent.convert.options import options_from_proto
 from services.agent.core.messages import Message
-from services.agent.resources.schedules.ports import Draft, Schedule, When
+from services.agent.resources.schedules.ports import NewSchedule, Schedule, ScheduleTime
 from services.common.context import CallContext
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
@@ -17,8 +17,8 @@ from services.common.timestamps import timestamp
 _ROLES = {"system": message_pb2.MESSAGE_ROLE_SYSTEM}
 
 
-def draft(request: wire.CreateScheduleRequest, context: CallContext) -> Draft:
-    """What is to be sent. Raises InvalidArgument."""
+def draft(request: wire.CreateScheduleRequest, context: CallContext) -> NewSchedule:
+    """Returns the schedule to store. Raises InvalidArgument."""
     schedule_id = from_public("schedule", request.schedule_id) if request.schedule_id else uuid7()
     given = request.input
     if any(message.answers for message in given.messages):
@@ -29,7 +29,7 @@ def draft(request: wire.CreateScheduleRequest, context: CallContext) -> Draft:
             callback_url=given.callback_url if given.HasField("callback_url") else None, view_json=given.view_json
         ),
     )
-    return Draft(
+    return NewSchedule(
         organization_id=context.organization_id,
         user_id=context.user_id,
         agent_id=from_public("agent", request.agent_id),
@@ -43,7 +43,7 @@ def draft(request: wire.CreateScheduleRequest, context: CallContext) -> Draft:
 def schedule_to_proto(schedule: Schedule) -> wire.Schedule:
     """A schedule as clients see it."""
     options = schedule.options
-    shown = wire.Schedule(
+    message = wire.Schedule(
         id=to_public("schedule", schedule.id),
         agent_id=to_public("agent", schedule.agent_id),
         input=wire.ScheduledInput(
@@ -58,26 +58,26 @@ def schedule_to_proto(schedule: Schedule) -> wire.Schedule:
         created_at=timestamp(schedule.created_at),
     )
     if schedule.when.cron is not None:
-        shown.time.cron_expression = schedule.when.cron
+        message.time.cron_expression = schedule.when.cron
     if schedule.when.at is not None:
-        shown.time.scheduled_at.CopyFrom(timestamp(schedule.when.at))
+        message.time.scheduled_at.CopyFrom(timestamp(schedule.when.at))
     if schedule.next_at is not None:
-        shown.next_at.CopyFrom(timestamp(schedule.next_at))
+        message.next_at.CopyFrom(timestamp(schedule.next_at))
     if schedule.last_at is not None:
-        shown.last_at.CopyFrom(timestamp(schedule.last_at))
-    return shown
+        message.last_at.CopyFrom(timestamp(schedule.last_at))
+    return message
 
 
-def _when(time: wire.ScheduleTime) -> When:
+def _when(time: wire.ScheduleTime) -> ScheduleTime:
     match time.WhichOneof("when"):
         case "scheduled_at":
             try:
-                return When(at=time.scheduled_at.ToDatetime(tzinfo=UTC))
+                return ScheduleTime(at=time.scheduled_at.ToDatetime(tzinfo=UTC))
             except ValueError:
                 sentence = "scheduled_at must be in the years 1 to 9999"
                 raise InvalidArgument(sentence, reason="SCHEDULE_INVALID") from None
         case "cron_expression":
-            return When(cron=time.cron_expression)
+            return ScheduleTime(cron=time.cron_expression)
         case _:
             raise InvalidArgument("give one of scheduled_at and cron_expression", reason="SCHEDULE_INVALID")
 

@@ -13,8 +13,7 @@ from services.agent.postgres.conversations import window
 from services.agent.postgres.rows import message_from_row, message_to_row
 from services.agent.resources.agents.model.settings import AgentSettings
 from services.agent.resources.agents.store import agent_columns
-from services.agent.resources.conversations.model import ConversationDraft
-from services.agent.resources.conversations.service import no_such_conversation
+from services.agent.resources.conversations.service import conversation_not_found
 from services.agent.resources.transfers import sql as moves
 from services.agent.resources.transfers.model import ImportedAgent, ImportedConversation, ImportedGroup, Log
 from services.common.errors import AlreadyExists, NotFound
@@ -29,12 +28,12 @@ class PostgresTransfers:
         self._pool = pool
 
     @asynccontextmanager
-    async def writing(self, organization_id: UUID, user_id: UUID) -> AsyncIterator["_Writing"]:
+    async def open_writer(self, organization_id: UUID, user_id: UUID) -> AsyncIterator["_PostgresImportWriter"]:
         try:
             async with self._pool.acquire() as connection, connection.transaction():
-                yield _Writing(connection, organization_id, user_id)
+                yield _PostgresImportWriter(connection, organization_id, user_id)
         except asyncpg.UniqueViolationError as error:
-            raise _taken(error) from None
+            raise _id_taken(error) from None
 
     async def find(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Sequence[UUID]:
         return [row["id"] for row in await self._pool.fetch(moves.FIND, organization_id, list(agent_ids))]
@@ -44,7 +43,7 @@ class PostgresTransfers:
             if not await connection.fetchval(moves.HAS_AGENT, organization_id, agent_id):
                 raise NotFound(f"Agent agent-{agent_id} not found", reason="AGENT_NOT_FOUND")
             if not await connection.fetchval(moves.HAS_CONVERSATION, organization_id, agent_id, conversation_id):
-                raise no_such_conversation(conversation_id)
+                raise conversation_not_found(conversation_id)
             return await window(connection, organization_id, conversation_id)
 
     async def history(self, organization_id: UUID, conversation_id: UUID) -> AsyncIterator[Message]:
@@ -58,8 +57,8 @@ class PostgresTransfers:
             ordinal, seq = rows[-1]["ordinal"], rows[-1]["seq"]
 
 
-class _Writing:
-    """`resources.transfers.ports.ImportWriting`."""
+class _PostgresImportWriter:
+    """`resources.transfers.ports.ImportWriter`."""
 
     def __init__(self, connection: Any, organization_id: UUID, user_id: UUID) -> None:
         self._connection = connection
@@ -78,36 +77,32 @@ class _Writing:
         if new.identity_ids:
             await self._identities(new)
         its_own = ImportedConversation(id=new.id, agent_id=new.id, created_at=new.created_at)
-        await self.conversation(its_own, ConversationDraft(), (), log)
+        await self.conversation(its_own, (), log)
         return True
 
     async def _identities(self, new: ImportedAgent) -> None:
         rows = await self._connection.fetch(
             moves.IDENTITIES, self._organization_id, new.id, list(dict.fromkeys(new.identity_ids))
         )
-        found = {row["identity_id"] for row in rows}
-        if missing := [each for each in new.identity_ids if each not in found]:
+        present = {row["identity_id"] for row in rows}
+        if missing := [each for each in new.identity_ids if each not in present]:
             raise NotFound(f"Identity identity-{missing[0]} not found", reason="IDENTITY_NOT_FOUND")
 
-    async def conversation(
-        self, new: ImportedConversation, draft: ConversationDraft, labels: Sequence[str], log: Log
-    ) -> None:
+    async def conversation(self, new: ImportedConversation, labels: Sequence[str], log: Log) -> None:
         await self._connection.execute(
             moves.CONVERSATION,
             self._organization_id,
             new.id,
             new.agent_id,
             self._user_id,
-            draft.summary,
-            draft.model,
-            draft.model_settings,
+            *(new.settings.get(name) for name in ("summary", "model", "model_settings")),
             list(labels),
             new.created_at,
             log.log_id,
         )
 
-    async def messages(self, log: Log, first_seq: int, said: Sequence[Message]) -> None:
-        rows = [message_to_row(message, place, 0) for place, message in enumerate(said)]
+    async def messages(self, log: Log, first_seq: int, messages: Sequence[Message]) -> None:
+        rows = [message_to_row(message, place, 0) for place, message in enumerate(messages)]
         ids = (self._organization_id, log.log_id, first_seq, log.agent_id, log.conversation_id)
         await self._connection.execute(sql.IMPORT_MESSAGES, *ids, rows)
 
@@ -141,7 +136,7 @@ class _Writing:
         )
 
 
-def _taken(error: asyncpg.UniqueViolationError) -> AlreadyExists:
+def _id_taken(error: asyncpg.UniqueViolationError) -> AlreadyExists:
     """Postgres says "Key (organization_id, id)=(..., ...) already exists."."""
     value = str(error.detail or "").partition(")=(")[2].partition(")")[0].rpartition(" ")[2]
     kind = str(error.table_name or "entity").removesuffix("s")

@@ -10,9 +10,9 @@ from uuid import UUID
 import orjson
 import pytest
 
-from services.agent.resources.callbacks.ports import NotPosted
+from services.agent.resources.callbacks.ports import PostFailed
 from services.agent.resources.callbacks.service import MOST_ATTEMPTS, Callbacks, body_of, signature
-from services.agent.resources.outbox.ports import Order
+from services.agent.resources.outbox.ports import OutboxEntry
 from services.agent.resources.outbox.service import pause
 from services.agent.settings import CallbackSettings, webhook_secret
 from services.common.errors import Unavailable
@@ -45,7 +45,7 @@ class Receiver:
         self.posted.append((url, body, headers))
         answer = self.answers.pop(0)
         if answer is None:
-            raise NotPosted("nobody is there")
+            raise PostFailed("nobody is there")
         return answer
 
     async def note(self, organization_id: UUID, run_id: UUID, status_code: int | None, error: str | None) -> None:
@@ -53,9 +53,9 @@ class Receiver:
         self.noted.append((status_code, error))
 
 
-def order(attempts: int = 1) -> Order:
+def order(attempts: int = 1) -> OutboxEntry:
     """An order, tried for the `attempts`th time."""
-    return Order(TENANT, UUID(int=9), "callback", RUN, attempts, PAYLOAD)
+    return OutboxEntry(TENANT, UUID(int=9), "callback", RUN, attempts, PAYLOAD)
 
 
 def test_the_body() -> None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
-from services.agent.resources.devices.ports import LOST_SECONDS, Connection, DeviceStore, Pushed
+from services.agent.resources.devices.ports import LOST_SECONDS, Connection, DeviceMessage, DeviceStore
 from services.common.errors import Aborted, Unavailable
 
 LOOK_SECONDS = 1.0
@@ -21,7 +21,7 @@ _AT_ONCE = 16
 _log = logging.getLogger(__name__)
 
 
-class Switchboard:
+class DeviceConnections:
     """Connections of devices at this replica. `run` looks after them until cancelled."""
 
     def __init__(self, store: DeviceStore) -> None:
@@ -35,14 +35,14 @@ class Switchboard:
         for event in self._open.values():
             event.set()
 
-    def stir(self, device_id: UUID) -> None:
+    def wake(self, device_id: UUID) -> None:
         """Something waits for a device, which may hang here."""
         for connection, event in self._open.items():
             if connection.device_id == device_id:
                 event.set()
 
-    async def messages(self, connection: Connection) -> AsyncGenerator[Pushed]:
-        """What waits for a device, each message once, until closed.
+    async def messages(self, connection: Connection) -> AsyncGenerator[DeviceMessage]:
+        """Yields the messages that wait for a device, each once, until closed.
 
         Raises Aborted (DEVICE_REPLACED) when the connection is over by another one, Unavailable when the replica stops.
         """
@@ -52,7 +52,7 @@ class Switchboard:
                 event.clear()
                 if self._draining:
                     raise Unavailable("this replica stops; connect again")
-                waiting = await self._store.waiting(connection)
+                waiting = await self._store.waiting_ids(connection)
                 if waiting is None:
                     sentence = "the device has connected or registered anew, so this connection is over"
                     raise Aborted(sentence, reason="DEVICE_REPLACED")
@@ -80,7 +80,7 @@ class Switchboard:
             return
         if beats:
             await self._store.beat(tuple(self._open))
-        for connection in await self._store.stirring(tuple(self._open)):
+        for connection in await self._store.to_wake(tuple(self._open)):
             if connection in self._open:
                 self._open[connection].set()
 
